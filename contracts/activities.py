@@ -1,0 +1,157 @@
+"""Typed signatures of the activities that are no role; the bodies never run.
+
+Workflows call these, `activities/` registers the implementations under the same names, and a test compares both.
+"""
+
+from temporalio import activity
+
+from contracts.base import Contract
+from contracts.documents import DocumentRef
+from contracts.outcome import Citation, Counts, ReportFiles
+from contracts.resolved import PrepareRequest, Prepared, SessionRef
+from contracts.sources import SearchHit
+from contracts.vocabulary import Quality
+
+
+class SearchRequest(Contract):
+    """One query to one provider."""
+
+    research_id: str
+    tenant: str = "default"
+    operation: str
+    provider: str
+    corpus: str | None = None
+    text: str
+    max_results: int = 10
+    offset: int = 0
+
+
+class SearchResponse(Contract):
+    """Hits in rank order, and what the provider can say of the words."""
+
+    provider: str
+    hits: list[SearchHit] = []
+    documents_searched: int | None = None
+    term_documents: dict[str, int] = {}
+    """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
+    coverage: float | None = None
+    """Share of the query's weight that the best passage covers, 0 to 1; null where unknown."""
+
+
+class ReadRequest(Contract):
+    """One document to read."""
+
+    research_id: str
+    tenant: str = "default"
+    operation: str
+    source_id: str
+    url: str
+    title: str = ""
+
+
+class ReadRecord(Contract):
+    """What reading gave: a short record, the text itself is in the content store."""
+
+    url: str
+    """The final URL."""
+    title: str
+    authors: list[str] = []
+    publisher: str | None = None
+    published_at: str | None = None
+    retrieved_at: str
+    media_type: str
+    content_hash: str
+    raw: DocumentRef
+    text: DocumentRef
+    characters: int
+    quality: Quality
+    quality_reason: str = ""
+
+
+class SaveRequest(Contract):
+    """A checkpoint: the packed state of a run."""
+
+    research_id: str
+    tenant: str = "default"
+    packed_state: str
+    closed: bool = False
+    """True for the last save of a run."""
+
+
+class RenderRequest(Contract):
+    """Make the three forms of the report from the packed state (whose `draft` names the text)."""
+
+    research_id: str
+    tenant: str = "default"
+    packed_state: str
+
+
+class RenderedReport(Contract):
+    """The report with numbers, in the content store; `markdown` inline up to 128 KB."""
+
+    files: ReportFiles
+    markdown: str
+    cut: bool = False
+    summary: str = ""
+    citations: list[Citation] = []
+    counts: Counts = Counts()
+    unresolved_markers: list[str] = []
+    foreign_urls: list[str] = []
+    """URLs outside the source registry: removed and reported."""
+
+
+class DocumentPieceRequest(Contract):
+    """A piece of a stored document, for clients that reach only the engine."""
+
+    research_id: str
+    name: str
+    """`report.md`, `report.html`, `report.json`, `session.json`, or a source id."""
+    offset: int = 0
+    limit: int = 1_000_000
+
+
+class DocumentPiece(Contract):
+    """At most 1 MB of a document."""
+
+    text: str
+    next_offset: int | None = None
+    size: int = 0
+
+
+@activity.defn(name="prepare_research")
+async def prepare_research(request: PrepareRequest) -> Prepared:
+    """Resolve the request against the workers' configuration; load the session to go on from."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="search")
+async def search(request: SearchRequest) -> SearchResponse:
+    """Ask one provider one query."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="read_source")
+async def read_source(request: ReadRequest) -> ReadRecord:
+    """Fetch, extract and archive one document."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="save_session")
+async def save_session(request: SaveRequest) -> SessionRef:
+    """Write a checkpoint."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="render_report")
+async def render_report(request: RenderRequest) -> RenderedReport:
+    """Number the citations and render Markdown, HTML and JSON."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="read_document")
+async def read_document(request: DocumentPieceRequest) -> DocumentPiece:
+    """Serve a stored document in pieces."""
+    raise AssertionError("a signature is never run")
+
+
+SIGNATURES = (prepare_research, search, read_source, save_session, render_report, read_document)

@@ -1,0 +1,59 @@
+"""Decisions and gate results: why a run went the way it went."""
+
+from typing import Any
+
+from pydantic import Field
+
+from contracts.base import Contract
+from contracts.vocabulary import Action, AgentRole, GatePolicy, Phase
+
+
+class AgentDecision(Contract):
+    """One entry of the decision log (S0-085)."""
+
+    seq: int
+    agent: AgentRole
+    action: str
+    phase: Phase | None = None
+    iteration: int = 1
+    rationale: str = ""
+    inputs: dict[str, Any] = {}
+    outputs: dict[str, Any] | None = None
+    timestamp: str = ""
+    """ISO 8601 with offset, from the workflow's own clock."""
+
+
+class GateIssue(Contract):
+    """One reason why a gate is not satisfied."""
+
+    code: str
+    message: str
+
+
+class GateResult(Contract):
+    """What a validator says of a phase (S0-122)."""
+
+    phase: Phase
+    valid: bool
+    issues: list[GateIssue] = []
+    quality_score: float = Field(ge=0, le=10)
+    metrics: dict[str, float] = {}
+    policy: GatePolicy = GatePolicy.STRICT
+
+
+class Guidance(Contract):
+    """What a think-pause, a hook or a person wants of the next phase (S0-081)."""
+
+    origin: str
+    """`model`, `rules`, `hook` or `person`."""
+    phase: Phase | None = None
+    text: str = Field(max_length=2_000)
+
+
+class Verdict(Contract):
+    """The decision that the engine took after a unit; the strategy's next unit obeys it."""
+
+    phase: Phase
+    action: Action
+    rationale: str = ""
+    score: float = 0.0

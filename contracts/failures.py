@@ -1,0 +1,23 @@
+"""Type names of failures, shared by those who raise and those who catch."""
+
+from typing import Final
+
+# Failures that end a run (workflow level).
+INVALID_REQUEST: Final = "InvalidRequest"
+REFUSED: Final = "Refused"
+TIMED_OUT: Final = "TimedOut"
+RESEARCH_FAILED: Final = "ResearchFailed"
+
+# Failures of calls to the outside world (activity level).
+INVALID_MODEL_OUTPUT: Final = "InvalidModelOutput"
+ANSWER_CUT: Final = "AnswerCut"
+ANSWER_REFUSED: Final = "AnswerRefused"
+MODEL_UNAVAILABLE: Final = "ModelUnavailable"
+MODEL_REJECTED: Final = "ModelRejected"
+RATE_LIMITED: Final = "RateLimited"
+CALL_IN_FLIGHT: Final = "CallInFlight"
+CORPUS_UNAVAILABLE: Final = "CorpusUnavailable"
+SOURCE_UNREADABLE: Final = "SourceUnreadable"
+STORAGE_FULL: Final = "StorageFull"
+CONTENT_MISSING: Final = "ContentMissing"
+CONTENT_CORRUPT: Final = "ContentCorrupt"

@@ -1,0 +1,43 @@
+"""Stable names: they are stored data, so a change needs a decision record."""
+
+from typing import Final
+
+# Workflow types (the plain `temporal` CLI and other SDKs start runs by these names).
+DEEP_RESEARCH: Final = "deep-research"
+RESEARCH_DOCUMENT: Final = "research-document"
+
+# Task queues, one per worker pool.
+WORKFLOWS_QUEUE: Final = "research-workflows"
+MODELS_QUEUE: Final = "research-models"
+SEARCH_QUEUE: Final = "research-search"
+READING_QUEUE: Final = "research-reading"
+RECORDS_QUEUE: Final = "research-records"
+
+POOLS: Final[dict[str, str]] = {
+    "workflows": WORKFLOWS_QUEUE,
+    "models": MODELS_QUEUE,
+    "search": SEARCH_QUEUE,
+    "reading": READING_QUEUE,
+    "records": RECORDS_QUEUE,
+}
+
+# Search attributes: keywords and one double, never a user's text (SQL visibility has few slots).
+PHASE_ATTRIBUTE: Final = "ResearchPhase"
+STRATEGY_ATTRIBUTE: Final = "ResearchStrategy"
+OUTCOME_ATTRIBUTE: Final = "ResearchOutcome"
+TENANT_ATTRIBUTE: Final = "ResearchTenant"
+COST_ATTRIBUTE: Final = "ResearchCostUsd"
+KEYWORD_ATTRIBUTES: Final = (PHASE_ATTRIBUTE, STRATEGY_ATTRIBUTE, OUTCOME_ATTRIBUTE, TENANT_ATTRIBUTE)
+
+# Messages to a run.
+STEER: Final = "steer"
+STOP_AND_REPORT: Final = "stop_and_report"
+STATUS: Final = "status"
+PLAN: Final = "plan"
+REPORT: Final = "report"
+DECISIONS: Final = "decisions"
+SOURCES: Final = "sources"
+SESSION: Final = "session"
+EVENTS: Final = "events"
+
+CORPUS_SCHEME: Final = "corpus:"

@@ -1,0 +1,89 @@
+"""The result of a run and the answers to its queries."""
+
+from typing import Any
+
+from contracts.base import Contract
+from contracts.documents import DocumentRef
+from contracts.usage import Usage
+from contracts.vocabulary import Completeness, Outcome, Phase, RunStatus, StopReason
+
+INLINE_REPORT_CHARACTERS = 128_000
+
+
+class Counts(Contract):
+    """How much there is of everything."""
+
+    iterations: int = 0
+    sub_queries: int = 0
+    sources: int = 0
+    sources_cited: int = 0
+    duplicates: int = 0
+    findings: int = 0
+    evidence: int = 0
+    gaps_open: int = 0
+    gaps: int = 0
+    documents_searched: int | None = None
+
+
+class Citation(Contract):
+    """A number in the report and the source behind it: a bijection that never changes (invariant 4)."""
+
+    number: int
+    source_id: str
+
+
+class ReportFiles(Contract):
+    """The three forms of a report in the content store."""
+
+    markdown: DocumentRef
+    html: DocumentRef
+    json_document: DocumentRef
+
+
+class ResearchResult(Contract):
+    """What the workflow returns and what every handle gets, also from the session when the engine has none."""
+
+    research_id: str
+    outcome: Outcome
+    stop_reason: StopReason
+    completeness: Completeness = Completeness.EMPTY
+    summary: str = ""
+    report: str = ""
+    report_cut: bool = False
+    report_ref: DocumentRef | None = None
+    files: ReportFiles | None = None
+    counts: Counts = Counts()
+    usage: Usage = Usage()
+    degraded: list[str] = []
+    failed_branches: list[str] = []
+    limitations: list[str] = []
+    started_at: str = ""
+    ended_at: str = ""
+    metadata: dict[str, Any] | None = None
+
+
+class ResearchStatus(Contract):
+    """Answer of the query `status`."""
+
+    research_id: str
+    query: str
+    status: RunStatus
+    phase: Phase | None = None
+    iteration: int = 1
+    max_iterations: int = 1
+    strategy: str = "supervisor"
+    engine: str = ""
+    corpus: str | None = None
+    egress: str = ""
+    """Where text goes: `nothing leaves this machine`, or the hosts."""
+    counts: Counts = Counts()
+    usage: Usage = Usage()
+    elapsed_seconds: float = 0.0
+    deadline_seconds: float = 0.0
+    last_decision: str = ""
+    last_failure: str = ""
+    degraded: list[str] = []
+    outcome: Outcome | None = None
+    stop_reason: StopReason | None = None
+    started_at: str = ""
+    ended_at: str | None = None

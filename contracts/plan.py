@@ -1,0 +1,40 @@
+"""The plan: a brief and sub-queries."""
+
+from pydantic import Field
+
+from contracts.base import Contract
+from contracts.vocabulary import SubQueryStatus
+
+
+class SubQuery(Contract):
+    """One question that can be searched for by itself (S0-041 to S0-044)."""
+
+    id: str
+    text: str
+    rationale: str = ""
+    priority: int = Field(default=1, ge=1, description="1 is the most important (S0-044, S0-176)")
+    origin: str = "plan"
+    """`plan`, or `gap:<gap id>` when a refinement asked for it (C0-1)."""
+    facet: str = ""
+    """Which part of the answer it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
+    expected_contribution: str = ""
+    iteration: int = 1
+    status: SubQueryStatus = SubQueryStatus.PENDING
+    error: str | None = None
+    provider: str | None = None
+    result_count: int = 0
+    new_source_count: int = 0
+    duplicate_count: int = 0
+
+    @property
+    def gap_id(self) -> str | None:
+        """The gap that this sub-query is to close, if any."""
+        return self.origin.removeprefix("gap:") if self.origin.startswith("gap:") else None
+
+
+class Plan(Contract):
+    """What will be looked for."""
+
+    version: int = 0
+    brief: str = ""
+    sub_queries: list[SubQuery] = []

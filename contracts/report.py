@@ -1,0 +1,35 @@
+"""The report on its way: a draft with internal markers, later rendered with numbers."""
+
+from contracts.base import Contract
+from contracts.documents import DocumentRef
+
+
+class ConfidenceSummary(Contract):
+    """How many findings are well supported (S0-074)."""
+
+    high: int = 0
+    medium: int = 0
+    low: int = 0
+
+
+class ReportDraft(Contract):
+    """A draft in the content store. Markers are evidence ids in brackets: `[ev-…]`.
+
+    `characters`, `has_headings` and `unresolved_markers` are what the report gate looks at (S0-116 to S0-119).
+    """
+
+    document: DocumentRef
+    title: str = ""
+    summary: str = ""
+    sections: list[str] = []
+    word_count: int = 0
+    characters: int = 0
+    has_headings: bool = False
+    evidence_ids: list[str] = []
+    """Evidence cited, in order of first appearance."""
+    unresolved_markers: list[str] = []
+    """Markers that named nothing known; removed from the draft and reported (X-7)."""
+    confidence: ConfidenceSummary = ConfidenceSummary()
+    iteration: int = 1
+    empty: bool = False
+    """True for the brief that says that nothing was found: it cites nothing."""

@@ -1,0 +1,168 @@
+"""What a person asks for. Only `query` is needed; null means: the preset of strategy × depth."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from contracts.base import StrictContract
+from contracts.vocabulary import GatePolicy, ThinkMode
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+class Strategy(StrEnum):
+    SUPERVISOR = "supervisor"
+    REFLECTIVE = "reflective"
+    LIVING = "living"
+    ORCHESTRATOR = "orchestrator"
+    RECURSIVE = "recursive"
+
+
+class Mode(StrEnum):
+    AUTO = "auto"
+    DIRECT = "direct"
+    QUICK = "quick"
+    DEEP = "deep"
+
+
+class Depth(StrEnum):
+    AUTO = "auto"
+    LIGHT = "light"
+    MEDIUM = "medium"
+    EXTENDED = "extended"
+
+
+class EngineChoice(StrEnum):
+    AUTO = "auto"
+    MODEL = "model"
+    EXTRACTIVE = "extractive"
+
+
+class OnDeadline(StrEnum):
+    REPORT = "report"
+    ABORT = "abort"
+
+
+class Clarify(StrEnum):
+    OFF = "off"
+    AUTO = "auto"
+    REQUIRED = "required"
+
+
+class Approve(StrEnum):
+    NONE = "none"
+    PLAN = "plan"
+    PHRASE = "phrase"
+
+
+class Verify(StrEnum):
+    OFF = "off"
+    LIGHT = "light"
+    FULL = "full"
+
+
+class CitationStyle(StrEnum):
+    NUMERIC = "numeric"
+    KEY = "key"
+    SOURCE_ID = "source_id"
+    LINK = "link"
+
+
+class Models(StrictContract):
+    """Model names by tier; null means: as configured."""
+
+    simple: str | None = Field(default=None, min_length=1, max_length=200)
+    analytical: str | None = Field(default=None, min_length=1, max_length=200)
+    complex: str | None = Field(default=None, min_length=1, max_length=200)
+
+
+class SearchOptions(StrictContract):
+    """Which providers are asked, and how."""
+
+    providers: list[str] | None = None
+    policy: str | None = None
+    max_results_per_query: int | None = Field(default=None, ge=1, le=50)
+    source_types: list[str] | None = None
+    domains_allow: list[str] | None = None
+    domains_deny: list[str] | None = None
+
+
+class Constraints(StrictContract):
+    """What the answer must keep to."""
+
+    language: str | None = None
+    audience: str | None = None
+    region: str | None = None
+    timeframe: str | None = None
+
+
+class Limits(StrictContract):
+    """Hard limits of a run; null means: the preset."""
+
+    max_iterations: int | None = Field(default=None, ge=1, le=20)
+    max_sub_queries: int | None = Field(default=None, ge=1, le=20)
+    max_sources: int | None = Field(default=None, ge=1, le=500)
+    max_sources_per_query: int | None = Field(default=None, ge=1, le=100)
+    max_parallel: int | None = Field(default=None, ge=1, le=50)
+    max_parallel_reads: int | None = Field(default=None, ge=1, le=200)
+    deadline_seconds: float | None = Field(default=None, ge=1, le=86_400)
+    max_model_calls: int | None = Field(default=None, ge=0, le=10_000)
+    max_tokens: int | None = Field(default=None, ge=0)
+    max_cost_usd: float | None = Field(default=None, ge=0)
+
+
+class Gates(StrictContract):
+    """What is checked, by whom, and where a person is asked."""
+
+    policy: GatePolicy | None = None
+    think: ThinkMode | None = None
+    clarify: Clarify | None = None
+    approve: Approve | None = None
+    hook: Name | None = None
+
+
+class Output(StrictContract):
+    """The form of the report."""
+
+    language: str = "same as question"
+    target_words: int | None = Field(default=None, ge=100, le=100_000)
+    sections: list[str] | None = None
+    citation_style: CitationStyle = CitationStyle.NUMERIC
+
+
+class Turn(StrictContract):
+    """An earlier question with its answer."""
+
+    question: str = Field(max_length=10_000)
+    answer: str = Field(max_length=20_000)
+
+
+class ResearchRequest(StrictContract):
+    """The one argument of the workflow `deep-research`."""
+
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
+    strategy: Strategy = Strategy.SUPERVISOR
+    mode: Mode = Mode.AUTO
+    depth: Depth = Depth.AUTO
+    engine: EngineChoice = EngineChoice.AUTO
+    models: Models = Models()
+    search: SearchOptions | None = None
+    corpus: Name | None = None
+    web: bool | None = None
+    constraints: Constraints | None = None
+    limits: Limits = Limits()
+    gates: Gates = Gates()
+    verify: Verify | None = None
+    output: Output = Output()
+    on_deadline: OnDeadline = OnDeadline.REPORT
+    system_prompt: str | None = Field(default=None, max_length=20_000)
+    context: list[Turn] = Field(default=[], max_length=5)
+    follow_up_of: Name | None = None
+    protected_sources: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+    tenant: Name = "default"
+    priority: int = Field(default=3, ge=1, le=5)
+    continue_from: Name | None = Field(
+        default=None, description="a stored session to go on from; set by `research resume` and by continue-as-new"
+    )

@@ -1,0 +1,118 @@
+"""The resolved request: everything a workflow needs to know of the workers' configuration, frozen at the start."""
+
+from typing import Any
+
+from contracts.base import Contract
+from contracts.documents import DocumentRef
+from contracts.outcome import ResearchResult
+from contracts.request import Depth, OnDeadline, Strategy, Turn
+from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
+
+
+class EffectiveLimits(Contract):
+    """Limits with every preset filled in."""
+
+    max_iterations: int
+    max_sub_queries: int
+    max_sources: int
+    max_sources_per_query: int
+    max_new_sources: int
+    """How many sources one iteration may add."""
+    max_parallel: int = 3
+    max_parallel_reads: int = 20
+    deadline_seconds: float
+    reserve_seconds: float
+    """Kept back of the deadline so that the report is always written."""
+    max_model_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = 2.0
+    severity_floor: Severity = Severity.MODERATE
+
+
+class EffectiveGates(Contract):
+    policy: GatePolicy = GatePolicy.STRICT
+    think: ThinkMode = ThinkMode.RULES
+    hook: str | None = None
+
+
+class Hook(Contract):
+    """A named hook of the operator's configuration: an activity on a task queue."""
+
+    name: str
+    activity: str
+    task_queue: str
+
+
+class CorpusSnapshot(Contract):
+    """Which documents a run searches."""
+
+    name: str
+    title: str = ""
+    digest: str = ""
+    files: int = 0
+    skipped: int = 0
+    indexed_at: str = ""
+    authority: str = "high"
+
+
+class ProviderChoice(Contract):
+    """A search provider and why it is used or not."""
+
+    name: str
+    available: bool
+    reason: str = ""
+
+
+class ResolvedResearch(Contract):
+    """Request + worker configuration. Workflow code reads nothing else of the configuration."""
+
+    research_id: str
+    query: str
+    language: str = "en"
+    strategy: Strategy = Strategy.SUPERVISOR
+    depth: Depth = Depth.MEDIUM
+    engine: EngineKind
+    models: dict[str, str] = {}
+    """Model name by tier; empty without a model."""
+    model_host: str | None = None
+    providers: list[ProviderChoice] = []
+    corpus: CorpusSnapshot | None = None
+    limits: EffectiveLimits
+    gates: EffectiveGates
+    hook: Hook | None = None
+    on_deadline: OnDeadline = OnDeadline.REPORT
+    system_prompt: str | None = None
+    context: list[Turn] = []
+    target_words: int | None = None
+    metadata: dict[str, Any] | None = None
+    tenant: str = "default"
+    priority: int = 3
+    search_attributes: bool = False
+    configuration_digest: str = ""
+    product_version: str = ""
+    egress: str = "nothing leaves this machine"
+
+
+class PrepareRequest(Contract):
+    """Input of `prepare_research`."""
+
+    research_id: str
+    request_json: str
+    """The validated request."""
+
+
+class Prepared(Contract):
+    """Output of `prepare_research`."""
+
+    resolved: ResolvedResearch
+    packed_state: str | None = None
+    """A stored session to go on from (see `ResearchState.pack`)."""
+    stored_result: ResearchResult | None = None
+    """Set when the stored session is complete: the run ends with it."""
+
+
+class SessionRef(Contract):
+    """A saved session."""
+
+    research_id: str
+    document: DocumentRef | None = None

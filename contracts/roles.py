@@ -1,0 +1,312 @@
+"""Roles: the only declaration of each one's name, tier, prompt, input, draft, output and cap.
+
+A role's *input* is what the workflow sends, its *draft* is what an engine must return, its *output* is what the
+workflow gets back once the draft has been grounded in stored text and stored itself.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from pydantic import Field
+
+from contracts.base import Contract
+from contracts.decisions import GateIssue, Guidance
+from contracts.documents import DocumentRef, SectionHint
+from contracts.evidence import Evidence, Finding, Gap, QualityUpdate
+from contracts.plan import SubQuery
+from contracts.report import ReportDraft
+from contracts.request import Turn
+from contracts.resolved import CorpusSnapshot
+from contracts.usage import CallAccount
+from contracts.vocabulary import Action, EngineKind, Phase, Quality, Severity, Tier
+
+
+class RoleInput(Contract):
+    """What every role is told."""
+
+    research_id: str
+    tenant: str = "default"
+    operation: str
+    """Logical id of the call (`plan/1`, `analyze/2/sq-…`): key of the call store, and the activity id."""
+    engine: EngineKind
+    model: str | None = None
+    date: str
+    """Date of the run (ISO 8601), so that the prompt can state it."""
+    query: str
+    language: str = "en"
+    iteration: int = 1
+    max_iterations: int = 1
+    guidance: list[Guidance] = []
+    issues: list[GateIssue] = []
+    """Why the phase is done again; empty the first time."""
+    repair: str | None = None
+    """The validation error of the previous answer, when this call is its repair."""
+    time_limit_seconds: float = 300.0
+    """The caller's start-to-close timeout: a client must give up before it."""
+
+
+class RoleOutput(Contract):
+    """What every role's answer carries."""
+
+    account: CallAccount = CallAccount()
+
+
+# --- planner -------------------------------------------------------------------------------------------------------
+class PlanInput(RoleInput):
+    """Hand-off to the planner (S0-047, S0-048)."""
+
+    current_phase: Literal["planning"] = "planning"
+    system_prompt: str | None = None
+    context: list[Turn] = []
+    min_sub_queries: int = 2
+    max_sub_queries: int = 5
+    corpus: CorpusSnapshot | None = None
+    previous: list[str] = []
+    """The sub-queries of the plan that is done again."""
+
+
+class SubQueryDraft(Contract):
+    query: str = Field(description="a specific question that can be searched for by itself")
+    rationale: str = Field(default="", description="why the answer needs it")
+    priority: int = Field(default=1, description="1 is the most important")
+    facet: str = Field(default="", description="the aspect it covers, one or two words")
+
+
+class PlanDraft(Contract):
+    research_brief: str = Field(default="", description="two or three sentences: approach and aspects")
+    sub_queries: list[SubQueryDraft]
+
+
+class PlanOutput(RoleOutput):
+    research_brief: str
+    sub_queries: list[SubQueryDraft]
+
+
+# --- analyzer ------------------------------------------------------------------------------------------------------
+class SourceExtract(Contract):
+    """A source as the analyzer and the synthesizer are shown it."""
+
+    id: str
+    url: str
+    title: str
+    publisher: str | None = None
+    snippet: str = ""
+    quality: Quality = Quality.UNKNOWN
+    text: DocumentRef | None = None
+    sections: list[SectionHint] = []
+
+
+class AnalyzeInput(RoleInput):
+    """Hand-off to the analyzer: one sub-query with its sources (S0-060, S0-068, C0-26)."""
+
+    current_phase: Literal["analysis"] = "analysis"
+    brief: str = ""
+    sub_query: SubQuery
+    sources: list[SourceExtract]
+    source_count: int = 0
+    high_quality_sources: int = 0
+    max_findings: int = 5
+    documents_searched: int | None = None
+    term_documents: dict[str, int] = {}
+
+
+class QuoteDraft(Contract):
+    source_id: str
+    quote: str = Field(description="copied word for word from the source")
+    start: int | None = Field(default=None, description="offset in the stored text, if known")
+
+
+class FindingDraft(Contract):
+    content: str = Field(description="one specific statement that the quotes support")
+    confidence: str = Field(default="low", description="low, medium, high, confirmed or speculation")
+    quotes: list[QuoteDraft] = Field(default=[], description="the passages it rests on")
+    category: str | None = None
+
+
+class GapDraft(Contract):
+    description: str
+    suggested_queries: list[str] = []
+    priority: int = 1
+    kind: str = "missing"
+
+
+class QualityUpdateDraft(Contract):
+    source_id: str
+    quality: str
+
+
+class AnalysisDraft(Contract):
+    findings: list[FindingDraft]
+    gaps: list[GapDraft] = []
+    quality_updates: list[QualityUpdateDraft] = []
+
+
+class AnalysisOutput(RoleOutput):
+    findings: list[Finding] = []
+    evidence: list[Evidence] = []
+    gaps: list[GapDraft] = []
+    quality_updates: list[QualityUpdate] = []
+    analyzed_source_ids: list[str] = []
+    dropped_quotes: int = 0
+    """Quotes that stood in no stored text word for word: dropped, and counted."""
+
+
+# --- synthesizer ---------------------------------------------------------------------------------------------------
+class WriteInput(RoleInput):
+    """Hand-off to the synthesizer (S0-072, S0-073)."""
+
+    current_phase: Literal["synthesis"] = "synthesis"
+    brief: str = ""
+    sub_queries: list[SubQuery] = []
+    findings: list[Finding] = []
+    evidence: list[Evidence] = []
+    sources: list[SourceExtract] = []
+    gaps: list[Gap] = []
+    source_count: int = 0
+    high_quality_sources: int = 0
+    improvements: list[str] = []
+    target_words: int | None = None
+    corpus: CorpusSnapshot | None = None
+    documents_searched: int | None = None
+    term_documents: dict[str, int] = {}
+    cut_short: str | None = None
+    """Why the run could not do all it planned (`budget_time`, `user_stopped`, …)."""
+
+
+class ReportTextDraft(Contract):
+    """The report as Markdown with `[ev-…]` markers."""
+
+    markdown: str
+
+
+class WriteOutput(RoleOutput):
+    draft: ReportDraft
+
+
+# --- refiner -------------------------------------------------------------------------------------------------------
+class RefineInput(RoleInput):
+    """Hand-off to the refiner: gaps with their ids (S0-079, C0-9)."""
+
+    current_phase: Literal["refinement"] = "refinement"
+    gaps: list[Gap]
+    remaining_iterations: int
+    has_report_draft: bool
+    draft: DocumentRef | None = None
+    source_count: int = 0
+    finding_count: int = 0
+    high_confidence_count: int = 0
+    asked: list[str] = []
+    """Every sub-query so far: a follow-up must not repeat one."""
+    term_documents: dict[str, int] = {}
+
+
+class FollowUpDraft(Contract):
+    query: str
+    expected_contribution: str = ""
+
+
+class GapAnalysisDraft(Contract):
+    gap_id: str
+    severity: str = "moderate"
+    addressable: bool = True
+    follow_up_queries: list[FollowUpDraft] = []
+
+
+class RecommendationDraft(Contract):
+    should_iterate: bool = False
+    rationale: str = ""
+    priority_gaps: list[str] = []
+
+
+class RefineDraft(Contract):
+    gap_analysis: list[GapAnalysisDraft]
+    iteration_recommendation: RecommendationDraft
+    report_improvements: list[str] = []
+
+
+class GapAssessment(Contract):
+    gap_id: str
+    severity: Severity
+    addressable: bool
+    follow_up_queries: list[FollowUpDraft] = []
+
+
+class RefineOutput(RoleOutput):
+    gap_analysis: list[GapAssessment] = []
+    iteration_recommendation: RecommendationDraft
+    report_improvements: list[str] = []
+
+
+# --- supervisor ----------------------------------------------------------------------------------------------------
+class ReflectInput(RoleInput):
+    """A think-pause: the reflection prompt with the phase's figures, and what the gate said."""
+
+    phase: Phase
+    prompt: str
+    metrics: dict[str, float] = {}
+    gate_valid: bool
+    gate_score: float
+    open_gaps: list[str] = []
+
+
+class QualityAssessmentDraft(Contract):
+    score: float = Field(default=5, description="1 to 10")
+    strengths: list[str] = []
+    weaknesses: list[str] = []
+
+
+class ReflectionDraft(Contract):
+    action: str = Field(description="proceed, retry, iterate or complete")
+    rationale: str = ""
+    quality_assessment: QualityAssessmentDraft = QualityAssessmentDraft()
+    guidance: str = Field(default="", description="what the next phase should do differently")
+
+
+class ReflectOutput(RoleOutput):
+    action: Action
+    rationale: str = ""
+    score: float = 5.0
+    strengths: list[str] = []
+    weaknesses: list[str] = []
+    guidance: str = ""
+
+
+I = TypeVar("I", bound=RoleInput)
+O = TypeVar("O", bound=RoleOutput)
+
+
+@dataclass(frozen=True)
+class RoleSpec(Generic[I, O]):
+    """One role. The activity of the same name on the queue `research-models` does it."""
+
+    name: str
+    activity: str
+    tier: Tier
+    prompt: str
+    """File stem in `activities/prompts/`."""
+    input: type[I]
+    draft: type[Contract]
+    output: type[O]
+    output_tokens: int
+    """Cap on visible output."""
+    plain_text: bool = False
+    """The engine's answer is the one field of the draft as text, not JSON."""
+
+
+PLANNER: Final = RoleSpec(
+    "planner", "plan_research", Tier.ANALYTICAL, "planner", PlanInput, PlanDraft, PlanOutput, 2_000
+)
+ANALYZER: Final = RoleSpec(
+    "analyzer", "analyze_sources", Tier.ANALYTICAL, "analyzer", AnalyzeInput, AnalysisDraft, AnalysisOutput, 6_000
+)
+SYNTHESIZER: Final = RoleSpec(
+    "synthesizer", "write_report", Tier.COMPLEX, "synthesizer", WriteInput, ReportTextDraft, WriteOutput, 16_000, True
+)
+REFINER: Final = RoleSpec(
+    "refiner", "refine_gaps", Tier.ANALYTICAL, "refiner", RefineInput, RefineDraft, RefineOutput, 3_000
+)
+SUPERVISOR: Final = RoleSpec(
+    "supervisor", "reflect_on_phase", Tier.SIMPLE, "supervisor", ReflectInput, ReflectionDraft, ReflectOutput, 1_024
+)
+
+ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (PLANNER, ANALYZER, SYNTHESIZER, REFINER, SUPERVISOR)

@@ -1,0 +1,64 @@
+"""Sources, and what a search returns."""
+
+from pydantic import Field
+
+from contracts.base import Contract
+from contracts.documents import DocumentRef, SectionHint
+from contracts.vocabulary import Quality, SourceStatus
+
+
+class SearchHit(Contract):
+    """One result of one provider, in its rank."""
+
+    url: str
+    title: str
+    snippet: str = ""
+    rank: int = Field(ge=1)
+    provider: str
+    source_type: str = "web"
+    published_at: str | None = None
+    authors: list[str] = []
+    venue: str | None = None
+    doi: str | None = None
+    sections: list[SectionHint] = []
+    """Where in the stored text the match lies; only a corpus knows."""
+    content_hash: str | None = None
+    """SHA-256 of the text that `sections` refers to."""
+
+
+class Candidate(Contract):
+    """A hit that a sub-query may have read: kept so that a retry can read the next rank window."""
+
+    sub_query_id: str
+    hit: SearchHit
+
+
+class Source(Contract):
+    """A document that the run knows. Identity: canonical URL, else DOI, else content hash."""
+
+    id: str
+    url: str
+    title: str
+    authors: list[str] = []
+    publisher: str | None = None
+    venue: str | None = None
+    doi: str | None = None
+    published_at: str | None = None
+    retrieved_at: str | None = None
+    source_type: str = "web"
+    snippet: str = ""
+    provider: str
+    sub_query_ids: list[str] = []
+    """Every sub-query that found it; the first is its owner (S0-052)."""
+    rank: int = 1
+    iteration: int = 1
+    status: SourceStatus = SourceStatus.NOT_FETCHED
+    status_reason: str = ""
+    quality: Quality = Quality.UNKNOWN
+    quality_reason: str = ""
+    content_hash: str | None = None
+    """SHA-256 of the raw bytes."""
+    raw: DocumentRef | None = None
+    text: DocumentRef | None = None
+    sections: list[SectionHint] = []
+    analyzed: bool = False

@@ -1,0 +1,119 @@
+"""The one mutable model: the state of a run, owned by its workflow."""
+
+import base64
+import zlib
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from contracts.decisions import AgentDecision, GateResult, Guidance, Verdict
+from contracts.events import Event
+from contracts.evidence import Evidence, Finding, Gap
+from contracts.outcome import Citation, ResearchResult
+from contracts.plan import Plan, SubQuery
+from contracts.report import ReportDraft
+from contracts.resolved import ResolvedResearch
+from contracts.sources import Candidate, Source
+from contracts.usage import Usage
+from contracts.vocabulary import GapStatus, Phase, Quality, RunStatus, SourceStatus, SubQueryStatus
+
+SCHEMA_VERSION = 1
+
+
+class SupervisorPosition(BaseModel):
+    """Where the strategy `supervisor` stands: the phase that comes next, and which phases were retried."""
+
+    next_phase: Phase = Phase.PLANNING
+    retried: list[str] = []
+    """`<phase>/<iteration>` of each phase that had its one retry."""
+    recommended: bool | None = None
+    """What the refiner recommended; null before a refinement."""
+
+
+class ResearchState(BaseModel):
+    """Ids, offsets, labels and short statements; quotes, drafts and page text are in the content store."""
+
+    model_config = ConfigDict(extra="ignore", validate_assignment=False)
+
+    schema_version: int = SCHEMA_VERSION
+    resolved: ResolvedResearch | None = None
+    status: RunStatus = RunStatus.CREATED
+    phase: Phase | None = None
+    iteration: int = 1
+    strategy: SupervisorPosition = SupervisorPosition()
+    plan: Plan = Plan()
+    sources: dict[str, Source] = {}
+    aliases: dict[str, str] = {}
+    """Canonical URL → source id, for deduplication over iterations."""
+    candidates: list[Candidate] = []
+    duplicates: int = 0
+    documents_searched: int | None = None
+    term_documents: dict[str, int] = {}
+    """In how many documents of the corpus each stem occurs, as far as searches told."""
+    evidence: dict[str, Evidence] = {}
+    findings: list[Finding] = []
+    gaps: list[Gap] = []
+    draft: ReportDraft | None = None
+    report_improvements: list[str] = []
+    citations: list[Citation] = []
+    gates: list[GateResult] = []
+    verdict: Verdict | None = None
+    guidance: list[Guidance] = []
+    decisions: list[AgentDecision] = []
+    events: list[Event] = []
+    event_count: int = 0
+    operations: dict[str, int] = {}
+    """How often each logical operation was asked for: makes operation ids unique and stable (invariant 12)."""
+    usage: Usage = Usage()
+    engine_by_role: dict[str, str] = {}
+    models_used: list[str] = []
+    prompt_versions: dict[str, str] = {}
+    degraded: list[str] = []
+    failed_branches: list[str] = []
+    limitations: list[str] = []
+    last_failure: str = ""
+    started_at: str = ""
+    active_seconds_before: float = 0.0
+    """Active seconds of earlier runs of this session."""
+    metadata: dict[str, Any] = {}
+    """S0's `state.metadata`: `agent_decisions` is served from `decisions`; abort marks live here (S0-129)."""
+    result: ResearchResult | None = None
+
+    def unaddressed_gaps(self) -> list[Gap]:
+        """Gaps that no later evidence has closed (S0-025)."""
+        return [gap for gap in self.gaps if gap.status is GapStatus.OPEN]
+
+    def has_unresolved_gaps(self) -> bool:
+        """Whether a gap is open (S0-173)."""
+        return bool(self.unaddressed_gaps())
+
+    def completed_sub_queries(self) -> list[SubQuery]:
+        """Sub-queries whose search succeeded (S0-173)."""
+        return [query for query in self.plan.sub_queries if query.status is SubQueryStatus.COMPLETED]
+
+    def pending_sub_queries(self) -> list[SubQuery]:
+        """Sub-queries that have yet to run, or were interrupted."""
+        waiting = (SubQueryStatus.PENDING, SubQueryStatus.EXECUTING)
+        return [query for query in self.plan.sub_queries if query.status in waiting]
+
+    def start_new_iteration(self) -> int:
+        """Go on to the next iteration, keeping all sources, findings and gaps (S0-023, S0-026)."""
+        self.iteration += 1
+        return self.iteration
+
+    def readable_sources(self) -> list[Source]:
+        """Sources with a text that can be quoted."""
+        return [source for source in self.sources.values() if source.status is SourceStatus.FULL]
+
+    def high_quality_sources(self) -> list[Source]:
+        """Readable sources of high quality."""
+        return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
+
+    def pack(self) -> str:
+        """The state as compressed JSON in base64: a checkpoint that does not swell the history."""
+        return base64.b64encode(zlib.compress(self.model_dump_json().encode(), 6)).decode()
+
+    @classmethod
+    def unpack(cls, packed: str) -> "ResearchState":
+        """Inverse of `pack`. Raises ValueError if the text is no packed state."""
+        return cls.model_validate_json(zlib.decompress(base64.b64decode(packed)))

@@ -1,0 +1,192 @@
+"""The enumerations of the domain, in the words that the field uses."""
+
+from enum import StrEnum
+
+
+class AgentRole(StrEnum):
+    """The six roles of the supervisor–specialist pattern (S0-001)."""
+
+    SUPERVISOR = "supervisor"
+    PLANNER = "planner"
+    GATHERER = "gatherer"
+    ANALYZER = "analyzer"
+    SYNTHESIZER = "synthesizer"
+    REFINER = "refiner"
+
+
+class Phase(StrEnum):
+    """The working phases (S0-009). Idle, completed and aborted are no phases: `RunStatus` names them."""
+
+    PLANNING = "planning"
+    GATHERING = "gathering"
+    ANALYSIS = "analysis"
+    SYNTHESIS = "synthesis"
+    REFINEMENT = "refinement"
+
+
+PHASE_TO_AGENT: dict[Phase, AgentRole] = {
+    Phase.PLANNING: AgentRole.PLANNER,
+    Phase.GATHERING: AgentRole.GATHERER,
+    Phase.ANALYSIS: AgentRole.ANALYZER,
+    Phase.SYNTHESIS: AgentRole.SYNTHESIZER,
+    Phase.REFINEMENT: AgentRole.REFINER,
+}
+"""Which specialist does which phase: total and deterministic (S0-010)."""
+
+
+class RunStatus(StrEnum):
+    """Where a run stands, as shown to people."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    EMPTY = "empty"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    FAILED = "failed"
+
+
+class Outcome(StrEnum):
+    """How a run ended (domain model, C.5)."""
+
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    EMPTY = "empty"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    FAILED = "failed"
+
+
+class StopReason(StrEnum):
+    """Why a run stopped; every run ends with exactly one (X-3)."""
+
+    NO_OPEN_GAPS = "no_open_gaps"
+    NO_ACTIONABLE_GAPS = "no_actionable_gaps"
+    COVERAGE_SUFFICIENT = "coverage_sufficient"
+    MAX_ITERATIONS = "max_iterations"
+    BUDGET_TIME = "budget_time"
+    BUDGET_TOKENS = "budget_tokens"
+    BUDGET_CALLS = "budget_calls"
+    BUDGET_COST = "budget_cost"
+    NO_EVIDENCE = "no_evidence"
+    NO_PROVIDERS = "no_providers"
+    PROVIDER_OUTAGE = "provider_outage"
+    INVALID_INPUT = "invalid_input"
+    USER_STOPPED = "user_stopped"
+    USER_CANCELLED = "user_cancelled"
+    INTERNAL_ERROR = "internal_error"
+
+
+class Completeness(StrEnum):
+    """How much of the question the report covers; independent of the outcome."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+    EMPTY = "empty"
+
+
+class Quality(StrEnum):
+    """What a source is worth (S0-067)."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    UNKNOWN = "unknown"
+
+
+class Confidence(StrEnum):
+    """How well a finding is supported (S0-065, S0-066)."""
+
+    CONFIRMED = "confirmed"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    SPECULATION = "speculation"
+
+
+class SourceStatus(StrEnum):
+    """What became of a source."""
+
+    FULL = "full"
+    SNIPPET_ONLY = "snippet_only"
+    FAILED = "failed"
+    NOT_FETCHED = "not_fetched"
+
+
+class SubQueryStatus(StrEnum):
+    """A sub-query ends completed or failed (S0-174); `answered` is a matter of findings, not of this status."""
+
+    PENDING = "pending"
+    EXECUTING = "executing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class GapStatus(StrEnum):
+    """The life of a gap (C0-8, C0-25)."""
+
+    OPEN = "open"
+    ADDRESSED = "addressed"
+    UNADDRESSABLE = "unaddressable"
+    SUPERSEDED = "superseded"
+
+
+class GapKind(StrEnum):
+    """What sort of hole a gap is."""
+
+    MISSING = "missing"
+    QUESTION = "question"
+    CONTRADICTION = "contradiction"
+    WEAK_SUPPORT = "weak_support"
+    LIMITATION = "limitation"
+
+
+class Severity(StrEnum):
+    """How much a gap matters (S0-075)."""
+
+    CRITICAL = "critical"
+    MODERATE = "moderate"
+    MINOR = "minor"
+
+
+class Action(StrEnum):
+    """What the supervisor decides after a phase (S0-034)."""
+
+    PROCEED = "proceed"
+    RETRY = "retry"
+    ITERATE = "iterate"
+    COMPLETE = "complete"
+
+
+class ThinkMode(StrEnum):
+    """Who reflects in a think-pause: a model, the gate's rules alone, or nobody."""
+
+    MODEL = "model"
+    RULES = "rules"
+    OFF = "off"
+
+
+class GatePolicy(StrEnum):
+    """Strict: a failed gate causes one retry with changed input. Advisory: it is only recorded (C0-2)."""
+
+    STRICT = "strict"
+    ADVISORY = "advisory"
+
+
+class EngineKind(StrEnum):
+    """Which engine does the roles."""
+
+    MODEL = "model"
+    EXTRACTIVE = "extractive"
+
+
+class Tier(StrEnum):
+    """How demanding a role is; each tier maps to a model."""
+
+    SIMPLE = "simple"
+    ANALYTICAL = "analytical"
+    COMPLEX = "complex"

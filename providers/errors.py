@@ -1,0 +1,104 @@
+"""Everything that can go wrong outside, as one tree: leaves say what happened, parents what can be done.
+
+ProviderError
+├── Retryable                 trying again may help
+│   ├── RateLimited           told to wait (`retry_after` seconds, already clamped)
+│   ├── Unavailable           5xx, overloaded, connection reset, timeout
+│   └── CallInFlight          another attempt holds the lease of this call (`retry_after`)
+├── Rejected                  trying again cannot help
+│   ├── NotConfigured         a key or an address is missing or wrong (`remedy` says what to set)
+│   ├── InvalidCall           the provider refuses this very call
+│   ├── SourceUnreadable      a document that cannot be used (`kind` is the typed reason)
+│   ├── CorpusUnknown         no such corpus, or its folder is gone
+│   └── ContentMissing        a stored document is gone
+│       └── ContentCorrupt    a stored document is not what its hash says
+├── AnswerUnusable            a paid answer that cannot be used
+│   ├── InvalidOutput         not of the schema (`problem` is fit for a repair prompt)
+│   ├── AnswerCut             stopped at the output cap
+│   └── AnswerRefused         the model declined
+└── StorageFull               no room left where data is kept
+"""
+
+
+class ProviderError(Exception):
+    """Root of the tree. Messages never hold secrets, page text or a user's text."""
+
+
+class Retryable(ProviderError):
+    """Trying again may help."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RateLimited(Retryable):
+    """The provider said to wait."""
+
+
+class Unavailable(Retryable):
+    """The provider did not answer properly."""
+
+
+class CallInFlight(Retryable):
+    """Another attempt is making this very call."""
+
+
+class Rejected(ProviderError):
+    """Trying again cannot help."""
+
+
+class NotConfigured(Rejected):
+    """Something must be set first; the message says what."""
+
+
+class InvalidCall(Rejected):
+    """The provider refuses this call."""
+
+
+class SourceUnreadable(Rejected):
+    """A document that cannot be used.
+
+    `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied, symlink_loop,
+    wrong_type, timeout, memory, malformed, not_a_file.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class CorpusUnknown(Rejected):
+    """No such corpus here."""
+
+
+class ContentMissing(Rejected):
+    """A stored document is gone."""
+
+
+class ContentCorrupt(ContentMissing):
+    """A stored document does not match its hash."""
+
+
+class AnswerUnusable(ProviderError):
+    """A paid answer that cannot be used."""
+
+
+class InvalidOutput(AnswerUnusable):
+    """The answer is not of the schema."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+class AnswerCut(AnswerUnusable):
+    """The answer stopped at the output cap."""
+
+
+class AnswerRefused(AnswerUnusable):
+    """The model declined to answer."""
+
+
+class StorageFull(ProviderError):
+    """No room left."""
