@@ -99,6 +99,8 @@ class PrepareRequest(Contract):
     research_id: str
     request_json: str
     """The validated request."""
+    continued: bool = False
+    """True when the history starts anew: the session's own resolution stays as it is."""
 
 
 class Prepared(Contract):

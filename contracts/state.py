@@ -46,6 +46,9 @@ class ResearchState(BaseModel):
     aliases: dict[str, str] = {}
     """Canonical URL → source id, for deduplication over iterations."""
     candidates: list[Candidate] = []
+    """Every hit of every search of this iteration, read or not."""
+    analyzed_sub_queries: list[str] = []
+    """Sub-queries whose sources were analyzed: a resumed run does not analyze them again (S0-131)."""
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
@@ -73,6 +76,10 @@ class ResearchState(BaseModel):
     limitations: list[str] = []
     last_failure: str = ""
     started_at: str = ""
+    clock_started_at: float = 0.0
+    """Seconds since the epoch (workflow clock) at which this run of the session began to work."""
+    deadline_at: float = 0.0
+    """Seconds since the epoch (workflow clock) at which the run must have its report; kept over continue-as-new."""
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
     metadata: dict[str, Any] = {}

@@ -1,0 +1,101 @@
+"""From whatever a client sent to a valid request, or to lines that say what is wrong with it."""
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, Strategy, Verify
+
+MAX_REQUEST_BYTES = 1_000_000
+MAX_LINES = 20
+MAX_METADATA_BYTES = 2_048
+
+RESTING = "not available yet"
+
+
+class InvalidRequest(ValueError):  # noqa: N818 - names what happened, as the other errors do
+    """The request cannot be used. `lines` are `path: message`; no value that was sent is repeated."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines[:MAX_LINES]))
+        self.lines = lines[:MAX_LINES]
+
+
+def parse_request(data: bytes | str) -> ResearchRequest:
+    """Validate the JSON of a request. Raises `InvalidRequest`; never echoes what was sent."""
+    if len(data) > MAX_REQUEST_BYTES:
+        raise InvalidRequest([f"request: larger than {MAX_REQUEST_BYTES} bytes"])
+    text = data if isinstance(data, str) else _decode(data)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidRequest(["request: not valid JSON"]) from None
+    if not isinstance(value, dict):
+        raise InvalidRequest([f'request: expected an object such as {{"query": "…"}}, got {_kind(value)}'])
+    try:
+        request = ResearchRequest.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        raise InvalidRequest(error_lines(error)) from None
+    if lines := [*unavailable(request), *_beyond_models(request)]:
+        raise InvalidRequest(lines)
+    return request
+
+
+def error_lines(error: ValidationError) -> list[str]:
+    """`path: message` of each problem, without the values. An unknown key is named, cut to 64 characters."""
+    problems = error.errors(include_input=False, include_url=False, include_context=False)
+    return [f"{_path(problem['loc'])}: {_message(problem['type'], problem['msg'])}" for problem in problems]
+
+
+def unavailable(request: ResearchRequest) -> list[str]:
+    """Lines for everything that is known by name but not built yet: refused, never ignored."""
+    asked = {
+        "strategy": request.strategy is not Strategy.SUPERVISOR,
+        "mode": request.mode not in (Mode.AUTO, Mode.DEEP),
+        "search": request.search is not None,
+        "web": request.web is True,
+        "constraints": request.constraints is not None,
+        "gates.clarify": request.gates.clarify not in (None, Clarify.OFF),
+        "gates.approve": request.gates.approve not in (None, Approve.NONE),
+        "verify": request.verify not in (None, Verify.OFF),
+        "output.language": request.output.language != "same as question",
+        "output.sections": request.output.sections is not None,
+        "output.citation_style": request.output.citation_style is not CitationStyle.NUMERIC,
+        "follow_up_of": request.follow_up_of is not None,
+        "protected_sources": request.protected_sources is not None,
+    }
+    return [f"{path}: {RESTING}" for path, is_asked in asked.items() if is_asked]
+
+
+def _beyond_models(request: ResearchRequest) -> list[str]:
+    """Rules that span more than one field or count bytes."""
+    metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    if len(metadata) > MAX_METADATA_BYTES:
+        return [f"metadata: larger than {MAX_METADATA_BYTES} bytes"]
+    return []
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidRequest(["request: not UTF-8 text"]) from None
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part)[:64] for part in location) or "request"
+
+
+def _message(kind: str, message: str) -> str:
+    known: dict[str, str] = {
+        "extra_forbidden": "unknown key",
+        "missing": "required",
+        "json_invalid": "not valid JSON",
+    }
+    return known.get(kind, message[:200])
+
+
+def _kind(value: Any) -> str:
+    names = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "true or false"}
+    return "null" if value is None else names.get(type(value), "something else")

@@ -1,0 +1,72 @@
+"""Presets of strategy × depth: what `null` in a request means (X-24, `docs/configuration.md` prints them)."""
+
+from contracts.request import Depth, Gates, Limits, Strategy
+from contracts.resolved import EffectiveGates, EffectiveLimits
+from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
+
+DEFAULT_COST_CAP_USD = 2.0
+
+SUPERVISOR_PRESETS: dict[Depth, EffectiveLimits] = {
+    Depth.LIGHT: EffectiveLimits(
+        max_iterations=1,
+        max_sub_queries=3,
+        max_sources=15,
+        max_new_sources=15,
+        max_sources_per_query=5,
+        deadline_seconds=300,
+        reserve_seconds=60,
+    ),
+    Depth.MEDIUM: EffectiveLimits(
+        max_iterations=3,
+        max_sub_queries=5,
+        max_sources=60,
+        max_new_sources=20,
+        max_sources_per_query=5,
+        deadline_seconds=900,
+        reserve_seconds=150,
+    ),
+    Depth.EXTENDED: EffectiveLimits(
+        max_iterations=3,
+        max_sub_queries=5,
+        max_sources=100,
+        max_new_sources=35,
+        max_sources_per_query=8,
+        deadline_seconds=1_800,
+        reserve_seconds=240,
+    ),
+}
+"""S0's figures; sources per sub-query as in its implementation (5), eight for the deepest preset."""
+
+RESERVE_SHARE = 1 / 6
+"""Share of a deadline kept for writing when a request names its own deadline."""
+
+
+def depth_of(depth: Depth) -> Depth:
+    """`auto` is `medium`."""
+    return Depth.MEDIUM if depth is Depth.AUTO else depth
+
+
+def preset(strategy: Strategy, depth: Depth) -> EffectiveLimits:
+    """The limits of a strategy at a depth. Raises KeyError for a strategy that is not built yet."""
+    return {Strategy.SUPERVISOR: SUPERVISOR_PRESETS}[strategy][depth_of(depth)]
+
+
+def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
+    """The preset with every explicitly asked value over it; explicit values win."""
+    explicit = {name: value for name, value in asked.model_dump().items() if value is not None}
+    merged = base.model_dump() | explicit
+    if asked.max_sources is not None:
+        merged["max_new_sources"] = min(base.max_new_sources, asked.max_sources)
+        if asked.max_sources < merged["max_sources_per_query"]:
+            merged["max_sources_per_query"] = asked.max_sources
+    if asked.deadline_seconds is not None:
+        merged["reserve_seconds"] = min(base.reserve_seconds, asked.deadline_seconds * RESERVE_SHARE)
+    return EffectiveLimits.model_validate(merged)
+
+
+def effective_gates(asked: Gates, engine: EngineKind) -> EffectiveGates:
+    """Gate policy and think mode: a model thinks where a model works, the gate's rules alone elsewhere."""
+    default_think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
+    return EffectiveGates(
+        policy=asked.policy or GatePolicy.STRICT, think=asked.think or default_think, hook=asked.hook
+    )

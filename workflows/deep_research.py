@@ -1,0 +1,292 @@
+"""The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
+
+from datetime import datetime
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RawValue, SearchAttributeKey
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from contracts import activities, failures, names
+from contracts.events import EventPage
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.parse_request import InvalidRequest, parse_request
+from contracts.plan import Plan
+from contracts.report import ReportDraft
+from contracts.request import ResearchRequest
+from contracts.resolved import Prepared, PrepareRequest
+from contracts.sources import Source
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome, Phase, StopReason
+from workflows.activity_options import record_options
+from workflows.closing import counts_of
+from workflows.desk import Desk
+from workflows.details import details_markdown
+from workflows.engine import Engine
+from workflows.events import page_after
+from workflows.gathering import is_cancelled, reason_of
+from workflows.host import TemporalHost
+from workflows.resumption import resumed
+from workflows.run import ResearchRun, Watchers
+from workflows.strategies import STRATEGIES
+
+JSON_ENCODING = b"json/plain"
+MAX_STEERING_CHARACTERS = 2_000
+
+
+@workflow.defn(name=names.DEEP_RESEARCH, failure_exception_types=[TypeError])
+class DeepResearchWorkflow:
+    """One research run. Workflow id = research id."""
+
+    def __init__(self) -> None:
+        self._state = ResearchState()
+        self._desk = Desk()
+
+    @workflow.run
+    async def run(self, request: RawValue) -> ResearchResult:
+        """Parse, prepare, conduct, answer. Every way in that makes no sense ends at once with what is wrong."""
+        started = workflow.now()
+        parsed = _parse(request)
+        prepared = await self._prepare(parsed)
+        if prepared.stored_result is not None:
+            return prepared.stored_result
+        self._begin(prepared, started)
+        run = ResearchRun(self._state, self._desk, TemporalHost(parsed.priority), WorkflowWatchers())
+        strategy = STRATEGIES[parsed.strategy]()
+        engine: Engine
+
+        async def start_history_anew() -> None:
+            if not workflow.info().is_continue_as_new_suggested():
+                return
+            await engine.checkpoint_now()
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            again = parsed.model_copy(update={"continue_from": workflow.info().workflow_id})
+            workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+
+        engine = Engine(run, strategy, start_history_anew)
+        try:
+            outcome = await engine.conduct()
+        except ActivityError as error:
+            if is_cancelled(error):
+                raise
+            raise self._failed(run, error) from None
+        await WorkflowWatchers().phase_entered(run)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return _delivered(self._result(outcome), outcome)
+
+    # --- messages --------------------------------------------------------------------------------------------------
+    @workflow.update(name=names.STEER)
+    async def steer(self, text: str) -> str:
+        """Tell the run what to look at; the next phase hears it."""
+        self._desk.steering.append(text.strip())
+        return "taken: the next phase will go by it"
+
+    @steer.validator
+    def _check_steer(self, text: str) -> None:
+        if not text.strip() or len(text) > MAX_STEERING_CHARACTERS:
+            message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
+            raise ApplicationError(message, type=failures.INVALID_REQUEST)
+        last = self._state.resolved.limits.max_iterations if self._state.resolved else 1
+        writing = self._state.phase is Phase.SYNTHESIS and self._state.iteration >= last
+        if self._desk.closing or writing:
+            raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
+
+    @workflow.update(name=names.STOP_AND_REPORT)
+    async def stop_and_report(self) -> str:
+        """End the work now and write the report from what is there. Acknowledged at once."""
+        if self._desk.closing or self._desk.interruption is not None:
+            return "already stopping: the report is being written"
+        self._desk.interrupt(StopReason.USER_STOPPED)
+        return "stopping: the report is written from what is there"
+
+    @workflow.query(name=names.STATUS)
+    def status(self) -> ResearchStatus:
+        """Where the run stands."""
+        return status_of(self._state, workflow.now().timestamp())
+
+    @workflow.query(name=names.PLAN)
+    def plan(self) -> Plan:
+        """Brief and sub-queries."""
+        return self._state.plan
+
+    @workflow.query(name=names.REPORT)
+    def report(self) -> ResearchResult | ReportDraft | None:
+        """The result if there is one, else the newest draft's description."""
+        return self._state.result or self._state.draft
+
+    @workflow.query(name=names.DECISIONS)
+    def decisions(self) -> list[dict[str, Any]]:
+        """The decision log (S0-084)."""
+        return [decision.model_dump(mode="json") for decision in self._state.decisions]
+
+    @workflow.query(name=names.SOURCES)
+    def sources(self) -> list[Source]:
+        """Every source, read or skipped."""
+        return list(self._state.sources.values())
+
+    @workflow.query(name=names.SESSION)
+    def session(self) -> dict[str, Any]:
+        """The whole state, also of a closed run."""
+        return self._state.model_dump(mode="json")
+
+    @workflow.query(name=names.EVENTS)
+    def events(self, after: int = 0) -> EventPage:
+        """Progress after a sequence number."""
+        return page_after(self._state, after)
+
+    # --- steps -----------------------------------------------------------------------------------------------------
+    async def _prepare(self, request: ResearchRequest) -> Prepared:
+        argument = PrepareRequest(
+            research_id=workflow.info().workflow_id,
+            request_json=request.model_dump_json(),
+            continued=workflow.info().continued_run_id is not None,
+        )
+        try:
+            return await TemporalHost(request.priority).execute(
+                activities.prepare_research.__name__, argument, Prepared, record_options("prepare", "prepare")
+            )
+        except ActivityError as error:
+            if is_cancelled(error):
+                raise
+            raise _refused(workflow.info().workflow_id, error) from None
+
+    def _begin(self, prepared: Prepared, started: datetime) -> None:
+        """Take over the stored session, or start a new one; the clock runs since the first workflow task."""
+        resolved = prepared.resolved
+        state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
+        continued = workflow.info().continued_run_id is not None
+        if prepared.packed_state and not continued:
+            state = resumed(state, resolved, started.isoformat(timespec="milliseconds"))
+        state.resolved = resolved
+        state.started_at = state.started_at or started.isoformat(timespec="milliseconds")
+        if not continued or not state.deadline_at:
+            state.clock_started_at = started.timestamp()
+            state.deadline_at = started.timestamp() + resolved.limits.deadline_seconds
+        self._state = state
+
+    def _failed(self, run: ResearchRun, error: ActivityError) -> ApplicationError:
+        """An error that no fallback could take: the session stays resumable from its last checkpoint."""
+        result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
+        message = f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500]
+        run.state.last_failure = message
+        detail = result.model_copy(update={"limitations": [message]}).model_dump(mode="json")
+        return ApplicationError(message, detail, type=failures.RESEARCH_FAILED, non_retryable=True)
+
+    def _result(self, outcome: Outcome) -> ResearchResult:
+        if self._state.result is not None:
+            return self._state.result
+        state = self._state
+        reason = StopReason.BUDGET_TIME if outcome is Outcome.TIMED_OUT else StopReason.PROVIDER_OUTAGE
+        return ResearchResult(
+            research_id=workflow.info().workflow_id,
+            outcome=outcome,
+            stop_reason=reason,
+            counts=counts_of(state),
+            usage=state.usage,
+            degraded=state.degraded,
+            failed_branches=state.failed_branches,
+            started_at=state.started_at,
+            ended_at=workflow.now().isoformat(timespec="milliseconds"),
+        )
+
+
+class WorkflowWatchers(Watchers):
+    """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
+
+    def changed(self, run: ResearchRun) -> None:
+        workflow.set_current_details(details_markdown(run.state, run.host.now().timestamp()))
+
+    async def phase_entered(self, run: ResearchRun) -> None:
+        if not run.resolved.search_attributes:
+            return
+        state = run.state
+        values = {
+            names.PHASE_ATTRIBUTE: state.result.outcome.value if state.result else (state.phase or Phase.PLANNING).value,
+            names.STRATEGY_ATTRIBUTE: run.resolved.strategy.value,
+            names.TENANT_ATTRIBUTE: run.resolved.tenant,
+        }
+        if state.result is not None:
+            values[names.OUTCOME_ATTRIBUTE] = state.result.outcome.value
+        updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
+        cost = state.usage.cost_usd
+        if cost is not None:
+            workflow.upsert_search_attributes(
+                [*updates, SearchAttributeKey.for_float(names.COST_ATTRIBUTE).value_set(cost)]
+            )
+        else:
+            workflow.upsert_search_attributes(updates)
+
+
+def status_of(state: ResearchState, now: float) -> ResearchStatus:
+    """The state in a few figures; the same function serves running workflows and stored sessions."""
+    resolved = state.resolved
+    limit = resolved.limits.deadline_seconds if resolved else 0.0
+    ended = state.result is not None
+    elapsed = state.usage.active_seconds if ended else state.active_seconds_before + now - state.clock_started_at
+    last = state.decisions[-1] if state.decisions else None
+    return ResearchStatus(
+        research_id=resolved.research_id if resolved else "",
+        query=resolved.query if resolved else "",
+        status=state.status,
+        phase=state.phase,
+        iteration=state.iteration,
+        max_iterations=resolved.limits.max_iterations if resolved else 1,
+        strategy=resolved.strategy.value if resolved else "supervisor",
+        engine=resolved.engine.value if resolved else "",
+        corpus=resolved.corpus.name if resolved and resolved.corpus else None,
+        egress=resolved.egress if resolved else "",
+        counts=counts_of(state),
+        usage=state.usage,
+        elapsed_seconds=max(0.0, round(elapsed, 1)) if resolved else 0.0,
+        deadline_seconds=limit,
+        last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",
+        last_failure=state.last_failure,
+        degraded=state.degraded,
+        outcome=state.result.outcome if state.result else None,
+        stop_reason=state.result.stop_reason if state.result else None,
+        started_at=state.started_at,
+        ended_at=state.result.ended_at if state.result else None,
+    )
+
+
+def _parse(request: RawValue) -> ResearchRequest:
+    payload = request.payload
+    try:
+        if payload.metadata.get("encoding") != JSON_ENCODING:
+            raise InvalidRequest(["request: expected JSON"])
+        return parse_request(payload.data)
+    except InvalidRequest as error:
+        raise ApplicationError(
+            str(error), {"lines": error.lines}, type=failures.INVALID_REQUEST, non_retryable=True
+        ) from None
+
+
+def _refused(research_id: str, error: ActivityError) -> ApplicationError:
+    """A run that cannot start: the reason, and a result that says `refused`."""
+    cause = error.cause
+    kind = cause.type if isinstance(cause, ApplicationError) and cause.type else failures.RESEARCH_FAILED
+    detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
+    reason = StopReason(detail.get("stop_reason", StopReason.INTERNAL_ERROR)) if isinstance(detail, dict) else None
+    refused = kind in (failures.REFUSED, failures.INVALID_REQUEST)
+    now = workflow.now().isoformat(timespec="milliseconds")
+    message = cause.message if isinstance(cause, ApplicationError) else str(cause or error)
+    result = ResearchResult(
+        research_id=research_id,
+        outcome=Outcome.REFUSED if refused else Outcome.FAILED,
+        stop_reason=reason or StopReason.INTERNAL_ERROR,
+        limitations=[message],
+        started_at=now,
+        ended_at=now,
+    )
+    return ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
+
+
+def _delivered(result: ResearchResult, outcome: Outcome) -> ResearchResult:
+    """Return what counts as an end; raise what counts as a failure, with the result in its details."""
+    if outcome in (Outcome.TIMED_OUT, Outcome.FAILED):
+        kind = failures.TIMED_OUT if outcome is Outcome.TIMED_OUT else failures.RESEARCH_FAILED
+        message = f"{outcome.value}: {result.stop_reason.value}; `research resume {result.research_id}` goes on"
+        raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
+    return result
+
+

@@ -1,0 +1,35 @@
+"""The current details of a run, in Markdown, for the web UI."""
+
+from contracts.state import ResearchState
+from contracts.vocabulary import SubQueryStatus
+
+MARKS = {
+    SubQueryStatus.PENDING: "○",
+    SubQueryStatus.EXECUTING: "▸",
+    SubQueryStatus.COMPLETED: "✔",
+    SubQueryStatus.FAILED: "✖",
+}
+
+
+def details_markdown(state: ResearchState, now: float) -> str:
+    """Phase, iteration, counts, sub-queries, last decision: what a person wants to know at a glance."""
+    resolved = state.resolved
+    if resolved is None:
+        return "preparing"
+    elapsed = max(0.0, now - state.clock_started_at)
+    lines = [
+        f"**{state.status.value}** · {state.phase.value if state.phase else 'starting'} · "
+        f"iteration {state.iteration} of {resolved.limits.max_iterations} · "
+        f"{elapsed:.0f} of {resolved.limits.deadline_seconds:.0f} s",
+        "",
+        f"{len(state.readable_sources())} sources · {len(state.findings)} findings · "
+        f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls",
+        "",
+    ]
+    lines += [f"- {MARKS[query.status]} {query.text}" for query in state.plan.sub_queries[:10]]
+    if state.decisions:
+        last = state.decisions[-1]
+        lines += ["", f"Last decision: {last.agent.value} – {last.action} {last.rationale[:200]}"]
+    if state.last_failure:
+        lines += ["", f"Last failure: {state.last_failure}"]
+    return "\n".join(lines)
