@@ -67,6 +67,4 @@ def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
 def effective_gates(asked: Gates, engine: EngineKind) -> EffectiveGates:
     """Gate policy and think mode: a model thinks where a model works, the gate's rules alone elsewhere."""
     default_think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
-    return EffectiveGates(
-        policy=asked.policy or GatePolicy.STRICT, think=asked.think or default_think, hook=asked.hook
-    )
+    return EffectiveGates(policy=asked.policy or GatePolicy.STRICT, think=asked.think or default_think, hook=asked.hook)

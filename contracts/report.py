@@ -29,6 +29,8 @@ class ReportDraft(Contract):
     """Evidence cited, in order of first appearance."""
     unresolved_markers: list[str] = []
     """Markers that named nothing known; removed from the draft and reported (X-7)."""
+    foreign_urls: list[str] = []
+    """Addresses outside the source registry; removed from the draft and reported."""
     confidence: ConfidenceSummary = ConfidenceSummary()
     iteration: int = 1
     empty: bool = False

@@ -68,9 +68,7 @@ def read_options(activity_id: str, summary: str, remaining_seconds: float) -> Ca
 def record_options(activity_id: str, summary: str) -> CallOptions:
     """Book-keeping: it must succeed, so it is tried for long, also through an outage of its pool."""
     retry = RetryPolicy(maximum_interval=timedelta(seconds=10), maximum_attempts=10)
-    return CallOptions(
-        names.RECORDS_QUEUE, activity_id, timedelta(seconds=RECORD_SECONDS), None, retry, _cut(summary)
-    )
+    return CallOptions(names.RECORDS_QUEUE, activity_id, timedelta(seconds=RECORD_SECONDS), None, retry, _cut(summary))
 
 
 def cancel_save_options(activity_id: str) -> CallOptions:

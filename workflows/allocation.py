@@ -37,9 +37,7 @@ def unread(hits: Sequence[SearchHit], known: Collection[str]) -> list[SearchHit]
     return fresh
 
 
-def allot(
-    hits: Mapping[str, Sequence[SearchHit]], known: Collection[str], budget: int, per_query: int
-) -> Allotment:
+def allot(hits: Mapping[str, Sequence[SearchHit]], known: Collection[str], budget: int, per_query: int) -> Allotment:
     """Choose what to read.
 
     `hits` maps sub-query ids to their hits, in sub-query order; `known` are source ids read before. First each
@@ -95,9 +93,7 @@ def _place(choice: Candidate, order: Sequence[str], owners: Mapping[str, list[st
     return order.index(owner), choice.hit.rank
 
 
-def _owned(
-    choice: Candidate, hits: Mapping[str, Sequence[SearchHit]], owners: Mapping[str, list[str]]
-) -> Candidate:
+def _owned(choice: Candidate, hits: Mapping[str, Sequence[SearchHit]], owners: Mapping[str, list[str]]) -> Candidate:
     """The same source as its owner found it, so that who was first to return does not matter."""
     identity = source_id(choice.hit.url)
     owner = owners[identity][0]

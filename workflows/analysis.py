@@ -112,9 +112,7 @@ def _assess_sources(run: "ResearchRun", output: AnalysisOutput) -> None:
         state.sources[source.id] = source.model_copy(update=change)
 
 
-def _merge_gaps(
-    run: "ResearchRun", query: SubQuery, findings: list[Finding], output: AnalysisOutput | None
-) -> None:
+def _merge_gaps(run: "ResearchRun", query: SubQuery, findings: list[Finding], output: AnalysisOutput | None) -> None:
     state = run.state
     before = {gap.id: gap.status for gap in state.gaps}
     if query.gap_id:

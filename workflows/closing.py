@@ -109,9 +109,7 @@ async def _ring(run: ResearchRun, seconds: float) -> None:
 async def _render(run: ResearchRun) -> RenderedReport:
     options = record_options(run.operation("render"), "render the report")
     resolved = run.resolved
-    request = RenderRequest(
-        research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack()
-    )
+    request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack())
     return await run.host.execute(activities.render_report.__name__, request, RenderedReport, options)
 
 
@@ -144,9 +142,7 @@ def counts_of(state: ResearchState) -> Counts:
     )
 
 
-def _result(
-    state: ResearchState, rendered: RenderedReport, outcome: Outcome, reason: StopReason
-) -> ResearchResult:
+def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, reason: StopReason) -> ResearchResult:
     resolved = state.resolved
     if resolved is None:
         raise ValueError("a run needs a resolved request")

@@ -201,7 +201,9 @@ class WorkflowWatchers(Watchers):
             return
         state = run.state
         values = {
-            names.PHASE_ATTRIBUTE: state.result.outcome.value if state.result else (state.phase or Phase.PLANNING).value,
+            names.PHASE_ATTRIBUTE: state.result.outcome.value
+            if state.result
+            else (state.phase or Phase.PLANNING).value,
             names.STRATEGY_ATTRIBUTE: run.resolved.strategy.value,
             names.TENANT_ATTRIBUTE: run.resolved.tenant,
         }
@@ -288,5 +290,3 @@ def _delivered(result: ResearchResult, outcome: Outcome) -> ResearchResult:
         message = f"{outcome.value}: {result.stop_reason.value}; `research resume {result.research_id}` goes on"
         raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
     return result
-
-

@@ -125,6 +125,4 @@ def _result(
     phase: Phase, state: ResearchState, issues: list[GateIssue], score: float, metrics: dict[str, float]
 ) -> GateResult:
     policy = state.resolved.gates.policy if state.resolved else GatePolicy.STRICT
-    return GateResult(
-        phase=phase, valid=not issues, issues=issues, quality_score=score, metrics=metrics, policy=policy
-    )
+    return GateResult(phase=phase, valid=not issues, issues=issues, quality_score=score, metrics=metrics, policy=policy)

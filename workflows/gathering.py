@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from workflows.run import ResearchRun
 
 
-
-
 class Gathering:
     """One pass over a set of sub-queries."""
 
@@ -94,6 +92,7 @@ class Gathering:
             if is_cancelled(error):
                 raise
             self._errors[query.id] = reason_of(error)
+            run.branch_failed(f"search for “{query.text[:150]}”: {reason_of(error)}")
             run.note("task.failed", f"search failed: {query.text}: {reason_of(error)}", sub_query_id=query.id)
             return
         self._responses[query.id] = response
@@ -275,5 +274,3 @@ def reason_of(error: ActivityError) -> str:
         detail = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
         return str(detail.get("kind") or cause.type or "failed")
     return type(cause).__name__ if cause else "failed"
-
-

@@ -26,9 +26,7 @@ def retry_key(phase: Phase, iteration: int) -> str:
     return f"{phase.value}/{iteration}"
 
 
-def decide(
-    state: ResearchState, gate: GateResult, reflection: ReflectOutput | None, *, can_change: bool
-) -> Verdict:
+def decide(state: ResearchState, gate: GateResult, reflection: ReflectOutput | None, *, can_change: bool) -> Verdict:
     """What happens after a phase. A reflection may tighten; it may loosen only the iteration decision (C0-22, C0-27)."""
     wants_retry = (not gate.valid and gate.policy is GatePolicy.STRICT) or (
         reflection is not None and reflection.action is Action.RETRY

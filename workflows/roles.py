@@ -127,7 +127,9 @@ class RoleCaller:
         run = self._run
         phase = run.state.phase
         if role.name != AgentRole.SUPERVISOR.value:
-            run.decide(AgentRole(role.name), f"execute_{phase.value if phase else role.name}", "", {"operation": operation})
+            run.decide(
+                AgentRole(role.name), f"execute_{phase.value if phase else role.name}", "", {"operation": operation}
+            )
 
     def _summary(self, role: RoleSpec[I, O], fields: dict[str, Any]) -> str:
         sub_query = fields.get("sub_query")
@@ -142,5 +144,3 @@ def _details(cause: BaseException | None) -> dict[str, Any]:
 
 def _short(cause: BaseException | None) -> str:
     return str(cause)[:200]
-
-

@@ -112,7 +112,9 @@ class ResearchRun:
         """A person's wish: guidance for the next phase, and a question of its own once the plan is made."""
         self.guide("person", text, self.state.phase)
         if self.state.plan.sub_queries:
-            draft = GapDraft(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
+            draft = GapDraft(
+                description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question"
+            )
             fresh = opened(self.state, [draft], "steer")
             self.state.gaps = [*self.state.gaps, *fresh]
             for gap in fresh:

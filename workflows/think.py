@@ -128,5 +128,3 @@ def _record(run: ResearchRun, gate: GateResult, verdict: Verdict) -> None:
         run.decide(AgentRole.SUPERVISOR, "decide_iteration", verdict.rationale, inputs, outputs)
     else:
         run.decide(AgentRole.SUPERVISOR, verdict.action.value, verdict.rationale, {}, {"score": verdict.score})
-
-

@@ -104,9 +104,7 @@ class SupervisorStrategy:
         run.state.draft = output.draft
         run.state.report_improvements = []
         run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
-        return Next(
-            Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True
-        )
+        return Next(Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
     async def _refine(self, run: ResearchRun) -> Next:
         state = run.state
@@ -139,5 +137,3 @@ class SupervisorStrategy:
             Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
             Phase.REFINEMENT: f"{len(state.pending_sub_queries())} follow-up queries",
         }[phase]
-
-

@@ -1,0 +1,122 @@
+"""Book-keeping: prepare a run, save its session, serve stored documents."""
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.configuration import ResearchConfiguration
+from activities.failures import RECORDS, translated
+from activities.heartbeats import heartbeating
+from activities.preparation import Refusal, resolve, resolve_again
+from contracts import failures
+from contracts.activities import DocumentPiece, DocumentPieceRequest, SaveRequest
+from contracts.documents import DocumentRef
+from contracts.request import ResearchRequest
+from contracts.resolved import CorpusSnapshot, Prepared, PrepareRequest, SessionRef
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome, StopReason
+from providers.errors import ContentMissing, CorpusUnknown
+from providers.interfaces import ContentStore, Corpora, SessionStore
+
+
+class RecordsActivities:
+    """Made with the configuration, the corpora, the content store and the session store."""
+
+    def __init__(
+        self, configuration: ResearchConfiguration, corpora: Corpora, content: ContentStore, sessions: SessionStore
+    ) -> None:
+        self._configuration = configuration
+        self._corpora = corpora
+        self._content = content
+        self._sessions = sessions
+
+    @activity.defn(name="prepare_research")
+    async def prepare_research(self, request: PrepareRequest) -> Prepared:
+        """Resolve the request; load the session to go on from."""
+        asked = ResearchRequest.model_validate_json(request.request_json)
+        async with heartbeating():
+            try:
+                with translated(RECORDS):
+                    if asked.continue_from:
+                        return await self._go_on(request, asked, asked.continue_from)
+                    return await self._start(request, asked)
+            except Refusal as refusal:
+                detail = {"stop_reason": refusal.reason.value}
+                raise ApplicationError(str(refusal), detail, type=failures.REFUSED, non_retryable=True) from None
+
+    @activity.defn(name="save_session")
+    async def save_session(self, request: SaveRequest) -> SessionRef:
+        """Write a checkpoint as readable JSON."""
+        state = ResearchState.unpack(request.packed_state)
+        async with heartbeating():
+            with translated(RECORDS):
+                await self._sessions.save(request.research_id, state.model_dump_json(), closed=request.closed)
+        return SessionRef(research_id=request.research_id)
+
+    @activity.defn(name="read_document")
+    async def read_document(self, request: DocumentPieceRequest) -> DocumentPiece:
+        """A piece of a report, a session or the text of a source."""
+        async with heartbeating():
+            with translated(RECORDS):
+                text = await self._document(request)
+        start, end = request.offset, request.offset + min(request.limit, 1_000_000)
+        return DocumentPiece(text=text[start:end], next_offset=end if end < len(text) else None, size=len(text))
+
+    async def _start(self, request: PrepareRequest, asked: ResearchRequest) -> Prepared:
+        check = self._configuration.search_attributes
+        resolved = resolve(
+            request.research_id,
+            asked,
+            self._configuration,
+            await self._corpus(asked.corpus),
+            search_attributes=await check() if check else False,
+        )
+        return Prepared(resolved=resolved)
+
+    async def _go_on(self, request: PrepareRequest, asked: ResearchRequest, session: str) -> Prepared:
+        stored = await self._sessions.load(session)
+        if stored is None:
+            message = f"there is no session {session} to go on from: see `research list`"
+            raise Refusal(StopReason.INVALID_INPUT, message)
+        state = ResearchState.model_validate_json(stored)
+        if state.resolved is None:
+            raise Refusal(StopReason.INVALID_INPUT, f"session {session} was never started: ask again")
+        if request.continued:
+            return Prepared(resolved=state.resolved, packed_state=state.pack())
+        resolved = resolve_again(state.resolved, asked)
+        finished = state.result is not None and state.result.outcome is Outcome.COMPLETED
+        return Prepared(
+            resolved=resolved,
+            packed_state=None if finished else state.pack(),
+            stored_result=state.result if finished else None,
+        )
+
+    async def _corpus(self, name: str | None) -> CorpusSnapshot | None:
+        if name is None:
+            return None
+        try:
+            return await self._corpora.describe(name)
+        except CorpusUnknown as error:
+            message = f"corpus: {error}; add it with `research corpus add`"
+            raise Refusal(StopReason.INVALID_INPUT, message) from None
+
+    async def _document(self, request: DocumentPieceRequest) -> str:
+        stored = await self._sessions.load(request.research_id)
+        if stored is None:
+            raise ContentMissing("there is no such session")
+        if request.name == "session.json":
+            return stored
+        state = ResearchState.model_validate_json(stored)
+        return await self._content.get_text(_reference(state, request.name))
+
+
+def _reference(state: ResearchState, name: str) -> DocumentRef:
+    """Where a document of a run lies. Raises `ContentMissing`."""
+    if state.result and state.result.files:
+        files = state.result.files
+        named = {"report.md": files.markdown, "report.html": files.html, "report.json": files.json_document}
+        if name in named:
+            return named[name]
+    source = state.sources.get(name)
+    if source is None or source.text is None:
+        raise ContentMissing("the run has no such document")
+    return source.text

@@ -1,0 +1,65 @@
+"""A host without a server: runs activity implementations directly, so that strategies can be stopped after every unit."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from workflows.activity_options import CallOptions
+
+Implementation = Callable[..., Awaitable[Any]]
+
+
+class InProcessHost:
+    """Runs named activities in the test's own loop; the clock moves only when the test moves it."""
+
+    def __init__(self, implementations: Mapping[str, Implementation]) -> None:
+        self.implementations = dict(implementations)
+        self.calls: list[tuple[str, str]] = []
+        self.clock = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.clock
+
+    async def execute(self, activity: str, argument: Any, result_type: type, options: CallOptions) -> Any:
+        self.calls.append((activity, options.activity_id))
+        await asyncio.sleep(0)
+        try:
+            return await self.implementations[activity](argument)
+        except ApplicationError as error:
+            raise activity_error(activity, error) from error
+
+    async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
+        self.calls.append((activity, options.activity_id))
+        try:
+            return await self.implementations[activity](*arguments)
+        except ApplicationError as error:
+            raise activity_error(activity, error) from error
+
+    async def wait_until(self, predicate: Callable[[], bool]) -> None:
+        while not predicate():
+            await asyncio.sleep(0)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+def activity_error(activity: str, cause: BaseException) -> ActivityError:
+    """The error that a workflow sees when an activity failed for good."""
+    error = ActivityError(
+        "activity failed",
+        scheduled_event_id=1,
+        started_event_id=2,
+        identity="test",
+        activity_type=activity,
+        activity_id="1",
+        retry_state=None,
+    )
+    error.__cause__ = cause
+    return error

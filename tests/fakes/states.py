@@ -1,0 +1,91 @@
+"""Small states and parts for tests of the pure rules."""
+
+from contracts.documents import DocumentRef
+from contracts.evidence import Finding, Gap
+from contracts.identity import gap_id, source_id, sub_query_id
+from contracts.plan import Plan, SubQuery
+from contracts.presets import SUPERVISOR_PRESETS
+from contracts.report import ReportDraft
+from contracts.request import Depth
+from contracts.resolved import CorpusSnapshot, EffectiveGates, ProviderChoice, ResolvedResearch
+
+from contracts.sources import SearchHit, Source
+from contracts.state import ResearchState
+from contracts.vocabulary import Confidence, EngineKind, Quality, SourceStatus, SubQueryStatus
+
+EMPTY_REF = DocumentRef(hash="sha256:" + "0" * 64)
+
+
+def resolved(**changes: object) -> ResolvedResearch:
+    """A resolved request over a corpus, with the medium preset."""
+    base = ResolvedResearch(
+        research_id="r-test",
+        query="How does the engine prevent wraparound?",
+        engine=EngineKind.EXTRACTIVE,
+        providers=[ProviderChoice(name="corpus", available=True)],
+        corpus=CorpusSnapshot(name="manual", files=3),
+        limits=SUPERVISOR_PRESETS[Depth.MEDIUM],
+        gates=EffectiveGates(),
+    )
+    return base.model_copy(update=changes)
+
+
+def state(**changes: object) -> ResearchState:
+    """A state with a resolved request."""
+    made = ResearchState(resolved=resolved(), started_at="2026-11-21T12:00:00.000+00:00")
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def sub_query(text: str, **changes: object) -> SubQuery:
+    """A completed sub-query."""
+    made = SubQuery(id=sub_query_id(text), text=text, status=SubQueryStatus.COMPLETED)
+    return made.model_copy(update=changes)
+
+
+def plan(*queries: SubQuery, brief: str = "We look at the manual.") -> Plan:
+    """A plan."""
+    return Plan(version=1, brief=brief, sub_queries=list(queries))
+
+
+def hit(url: str, rank: int) -> SearchHit:
+    """A hit."""
+    return SearchHit(url=url, title=url, rank=rank, provider="corpus")
+
+
+def source(url: str, **changes: object) -> Source:
+    """A readable source of high quality."""
+    made = Source(
+        id=source_id(url),
+        url=url,
+        title=url,
+        provider="corpus",
+        status=SourceStatus.FULL,
+        quality=Quality.HIGH,
+        analyzed=True,
+    )
+    return made.model_copy(update=changes)
+
+
+def sources(*made: Source) -> dict[str, Source]:
+    """A registry."""
+    return {item.id: item for item in made}
+
+
+def finding(statement: str, **changes: object) -> Finding:
+    """A finding."""
+    made = Finding(id="f-" + statement[:10], statement=statement, confidence=Confidence.HIGH)
+    return made.model_copy(update=changes)
+
+
+def gap(description: str, **changes: object) -> Gap:
+    """An open gap."""
+    made = Gap(id=gap_id(description), description=description)
+    return made.model_copy(update=changes)
+
+
+def draft(characters: int = 1_000, **changes: object) -> ReportDraft:
+    """A draft with headings and a citation."""
+    made = ReportDraft(document=EMPTY_REF, characters=characters, has_headings=True, evidence_ids=["ev-1"])
+    return made.model_copy(update=changes)

@@ -1,0 +1,111 @@
+"""The life of gaps, and how runs end."""
+
+import pytest
+
+from contracts.roles import GapAssessment, GapDraft
+from contracts.vocabulary import Completeness, GapStatus, Outcome, Severity, StopReason, SubQueryStatus
+from tests.fakes import states
+from workflows import gaps
+from workflows.endings import completeness_of, limitations_of, outcome_of, stop_reason_of, unanswered
+
+
+def test_a_gap_is_not_opened_twice() -> None:
+    """The same description, but for case and space, is the same gap."""
+    made = states.state(gaps=[states.gap("What about locks")])
+    drafts = [GapDraft(description="what  about LOCKS?"), GapDraft(description="And memory"), GapDraft(description=" ")]
+    assert [gap.description for gap in gaps.opened(made, drafts, "analysis")] == ["And memory"]
+
+
+def test_evidence_for_a_follow_up_closes_its_gap() -> None:
+    """A finding from a sub-query of origin gap:<id> addresses the gap (C0-25)."""
+    hole = states.gap("locks")
+    query = states.sub_query("how locks work", origin=f"gap:{hole.id}")
+    closed = gaps.after_analysis([hole], [query], [states.finding("x", sub_query_id=query.id)])
+    assert closed[0].status is GapStatus.ADDRESSED
+    assert closed[0].addressed
+    assert closed[0].resolved_by
+
+
+def test_one_attempt_without_evidence_makes_a_gap_unaddressable() -> None:
+    """It is not tried for ever (C0-25)."""
+    hole = states.gap("locks")
+    query = states.sub_query("how locks work", origin=f"gap:{hole.id}")
+    assert gaps.after_analysis([hole], [query], [])[0].status is GapStatus.UNADDRESSABLE
+
+
+def test_the_refiner_sets_severity_and_addressability() -> None:
+    """Unknown ids change nothing (S0-075, S0-175)."""
+    hole = states.gap("locks")
+    items = [
+        GapAssessment(gap_id=hole.id, severity=Severity.CRITICAL, addressable=False),
+        GapAssessment(gap_id="gap-unknown", severity=Severity.MINOR, addressable=True),
+    ]
+    result = gaps.assessed([hole], items)
+    assert [(gap.severity, gap.status) for gap in result] == [(Severity.CRITICAL, GapStatus.UNADDRESSABLE)]
+
+
+def answered_state(**changes: object):
+    """A run that did everything."""
+    query = states.sub_query("a question of the plan")
+    base = {
+        "plan": states.plan(query),
+        "findings": [states.finding("an answer", sub_query_id=query.id)],
+        "draft": states.draft(),
+    }
+    return states.state(**(base | changes))
+
+
+def test_completed_needs_no_high_quality() -> None:
+    """Quality gates do not decide the outcome (C0-24)."""
+    assert outcome_of(answered_state(), StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+
+
+def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> None:
+    """Every sub-query is answered or its gap stated (C0-24)."""
+    silent = states.sub_query("a question without an answer")
+    made = answered_state()
+    made.plan = states.plan(*made.plan.sub_queries, silent)
+    assert unanswered(made) == [silent.text]
+    assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    made.gaps = [states.gap("nothing on it", origin=f"sub_query:{silent.id}")]
+    assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    "reason", [StopReason.BUDGET_TIME, StopReason.BUDGET_CALLS, StopReason.BUDGET_COST, StopReason.USER_STOPPED]
+)
+def test_a_run_that_was_cut_short_is_partial(reason: StopReason) -> None:
+    """A limit hit or a stop is never `completed` (C0-24, X-4)."""
+    made = answered_state()
+    assert outcome_of(made, reason) is Outcome.PARTIAL
+    assert completeness_of(made, Outcome.PARTIAL) is Completeness.PARTIAL
+    assert any("from what was there" in line for line in limitations_of(made, reason))
+
+
+def test_a_failed_branch_is_not_completed() -> None:
+    """Work that failed shows in the outcome (C0-24)."""
+    assert outcome_of(answered_state(failed_branches=["planner: InvalidModelOutput"]), StopReason.NO_OPEN_GAPS) is (
+        Outcome.PARTIAL
+    )
+
+
+def test_nothing_found_is_empty_not_completed() -> None:
+    """Searched, and nothing answers: `empty`, with the reason no_evidence."""
+    made = answered_state(findings=[])
+    assert stop_reason_of(made, StopReason.NO_OPEN_GAPS) is StopReason.NO_EVIDENCE
+    assert outcome_of(made, StopReason.NO_EVIDENCE) is Outcome.EMPTY
+    assert completeness_of(made, Outcome.EMPTY) is Completeness.EMPTY
+
+
+def test_an_outage_is_not_an_empty_answer() -> None:
+    """If no search succeeded, nobody can say that nothing answers: failed (C0-13)."""
+    failed = states.sub_query("a question", status=SubQueryStatus.FAILED)
+    made = answered_state(findings=[], plan=states.plan(failed), failed_branches=["search"])
+    reason = stop_reason_of(made, StopReason.NO_OPEN_GAPS)
+    assert reason is StopReason.PROVIDER_OUTAGE
+    assert outcome_of(made, reason) is Outcome.FAILED
+
+
+def test_out_of_time_without_anything_is_timed_out() -> None:
+    """A deadline with nothing to show is `timed_out` (S0-032)."""
+    assert outcome_of(states.state(), StopReason.BUDGET_TIME) is Outcome.TIMED_OUT
