@@ -1,1 +1,1 @@
-"""client"""
+"""What people and programs use to start, watch and steer research."""

@@ -25,6 +25,8 @@ class SubQuery(Contract):
     result_count: int = 0
     new_source_count: int = 0
     duplicate_count: int = 0
+    finding_count: int = 0
+    """Findings that answer it, also those that another sub-query had found before."""
 
     @property
     def gap_id(self) -> str | None:

@@ -19,6 +19,8 @@ ProviderError
 └── StorageFull               no room left where data is kept
 """
 
+from contracts.usage import Usage
+
 
 class ProviderError(Exception):
     """Root of the tree. Messages never hold secrets, page text or a user's text."""
@@ -53,7 +55,14 @@ class NotConfigured(Rejected):
 
 
 class InvalidCall(Rejected):
-    """The provider refuses this call."""
+    """The provider refuses this call.
+
+    `kind` is one of: refused, context_too_long, unknown_model, unsupported_parameter, unknown_address.
+    """
+
+    def __init__(self, message: str, *, kind: str = "refused") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class SourceUnreadable(Rejected):
@@ -81,14 +90,19 @@ class ContentCorrupt(ContentMissing):
 
 
 class AnswerUnusable(ProviderError):
-    """A paid answer that cannot be used."""
+    """A paid answer that cannot be used: what it cost is in `usage`, who gave it in `model`."""
+
+    def __init__(self, message: str, *, usage: Usage | None = None, model: str | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage or Usage()
+        self.model = model
 
 
 class InvalidOutput(AnswerUnusable):
     """The answer is not of the schema."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: str, *, usage: Usage | None = None, model: str | None = None) -> None:
+        super().__init__(problem, usage=usage, model=model)
         self.problem = problem
 
 
@@ -102,3 +116,8 @@ class AnswerRefused(AnswerUnusable):
 
 class StorageFull(ProviderError):
     """No room left."""
+
+
+def usage_of(error: ProviderError) -> Usage:
+    """What a failed call cost: only an answer that came and cannot be used has a known cost."""
+    return error.usage if isinstance(error, AnswerUnusable) else Usage()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.base import Contract
@@ -11,6 +11,7 @@ from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleInput, RoleSpec
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
+from providers.errors import AnswerUnusable
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,7 @@ class SearchProvider(Protocol):
 class Corpora(SearchProvider, Protocol):
     """Named folders of documents, indexed."""
 
-    async def refresh(
-        self, name: str, progress: Callable[[IndexProgress], None] | None = None
-    ) -> CorpusSnapshot:
+    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
         """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
         ...
 
@@ -177,6 +176,22 @@ class CallStore(Protocol):
 
     async def forget(self, research_id: str) -> int:
         """Remove all rows of a run; the number removed."""
+        ...
+
+
+class AnswerCodec(Protocol):
+    """How a task is recognized and an answer is written down, for the call store; a module can be one."""
+
+    def request_fingerprint(self, task: EngineTask, /) -> str:
+        """A hash of everything that goes to the engine: the same request gives the same text."""
+        ...
+
+    def answer_to_json(self, answer: EngineAnswer | AnswerUnusable, /) -> str:
+        """A paid answer as text, usable or not."""
+        ...
+
+    def answer_from_json(self, text: str, role: RoleSpec[Any, Any], /) -> EngineAnswer:
+        """Inverse of `answer_to_json`. Raises a kept `AnswerUnusable`, or `ContentCorrupt` if the text is no answer."""
         ...
 
 

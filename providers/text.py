@@ -49,3 +49,29 @@ def question_stems(text: str, language: str = "en") -> list[str]:
     """The distinct stems of a question that carry meaning, in order of first appearance."""
     kept = (stem(word, language) for word in words(text) if word.casefold() not in STOP_WORDS)
     return list(dict.fromkeys(kept))
+
+
+FUNCTION_WORDS = {
+    "en": "the of and to in is how what which why does do a for are with when between",
+    "de": "der die das und ist wie was warum welche ein eine nicht mit für zwischen werden wird",
+    "fr": "le la les des et est comment pourquoi quel quelle un une dans pour entre sont que",
+    "es": "el la los las y es cómo qué por cuál un una en para entre son del",
+    "it": "il lo la gli e è come perché quale un una nel per tra sono che del",
+    "pt": "o a os as e é como por que qual um uma em para entre são do da",
+    "nl": "de het een en is hoe wat waarom welke voor met tussen zijn van",
+}
+"""The commonest words of questions in each language, our own short lists."""
+
+
+def detect_language(text: str) -> str:
+    """The likely language of a question as a two-letter code, `und` for a script that is not Latin.
+
+    Function words decide; English where they do not.
+    """
+    letters = [character for character in text if character.isalpha()]
+    if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
+        return "ru" if all(0x400 <= ord(c) <= 0x4FF or ord(c) < 0x250 for c in letters) else "und"
+    spoken = {word.casefold() for word in words(text)}
+    scores = {language: len(spoken & set(common.split())) for language, common in FUNCTION_WORDS.items()}
+    best = max(scores.values())
+    return "en" if scores["en"] == best else next(language for language, score in scores.items() if score == best)

@@ -78,6 +78,7 @@ def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) ->
     """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before (S0-175)."""
     state = run.state
     findings = list(output.findings) if output else []
+    fresh: list[Finding] = []
     if output:
         state.evidence.update({item.id: item for item in output.evidence})
         known = {finding.id for finding in state.findings}
@@ -94,7 +95,10 @@ def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) ->
             run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
     if query.id not in state.analyzed_sub_queries:
         state.analyzed_sub_queries.append(query.id)
-    _merge_gaps(run, query, findings, output)
+    counted = query.model_copy(update={"finding_count": max(query.finding_count, len(findings))})
+    queries = [counted if other.id == query.id else other for other in state.plan.sub_queries]
+    state.plan = state.plan.model_copy(update={"sub_queries": queries})
+    _merge_gaps(run, counted, fresh, output)
 
 
 def _assess_sources(run: "ResearchRun", output: AnalysisOutput) -> None:
@@ -112,18 +116,18 @@ def _assess_sources(run: "ResearchRun", output: AnalysisOutput) -> None:
         state.sources[source.id] = source.model_copy(update=change)
 
 
-def _merge_gaps(run: "ResearchRun", query: SubQuery, findings: list[Finding], output: AnalysisOutput | None) -> None:
+def _merge_gaps(run: "ResearchRun", query: SubQuery, fresh: list[Finding], output: AnalysisOutput | None) -> None:
     state = run.state
     before = {gap.id: gap.status for gap in state.gaps}
     if query.gap_id:
-        state.gaps = gaps.after_analysis(state.gaps, [query], findings)
+        state.gaps = gaps.after_analysis(state.gaps, [query], fresh)
     drafts = list(output.gaps) if output else []
-    if not findings and not drafts and not query.gap_id:
+    if not query.finding_count and not drafts and not query.gap_id:
         drafts = [gaps.silent_gap(query)]
     # A follow-up that found nothing does not open the same hole under another name.
-    fresh = gaps.opened(state, drafts, f"sub_query:{query.id}") if findings or not query.gap_id else []
-    state.gaps = [*state.gaps, *fresh]
-    for gap in fresh:
+    opened = gaps.opened(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
+    state.gaps = [*state.gaps, *opened]
+    for gap in opened:
         run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)
     for gap in state.gaps:
         if gap.id in before and before[gap.id] is not gap.status:

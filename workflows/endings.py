@@ -38,13 +38,12 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
 
 def unanswered(state: ResearchState) -> list[str]:
     """Texts of sub-queries that are neither answered by a finding nor stated as a gap."""
-    answered = {finding.sub_query_id for finding in state.findings}
     stated = {gap.origin.removeprefix("sub_query:") for gap in state.gaps}
     closed = {gap.id for gap in state.gaps if gap.status is not GapStatus.OPEN}
     return [
         query.text
         for query in state.plan.sub_queries
-        if query.id not in answered and query.id not in stated and query.gap_id not in closed
+        if not query.finding_count and query.id not in stated and query.gap_id not in closed
     ]
 
 

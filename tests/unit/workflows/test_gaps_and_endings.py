@@ -46,7 +46,7 @@ def test_the_refiner_sets_severity_and_addressability() -> None:
 
 def answered_state(**changes: object):
     """A run that did everything."""
-    query = states.sub_query("a question of the plan")
+    query = states.sub_query("a question of the plan", finding_count=1)
     base = {
         "plan": states.plan(query),
         "findings": [states.finding("an answer", sub_query_id=query.id)],

@@ -1,0 +1,108 @@
+# A fresh machine needs Python 3.11 or newer, make and nothing else: every command below installs what it needs,
+# once, into .venv. Works with GNU make 3.81 (macOS) and later.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+.DEFAULT_GOAL := help
+
+# Read by the recipes as shell variables, so that a question may hold any character.
+export Q CORPUS
+
+.PHONY: help setup demo run test lint format lock histories configuration bench soak clean
+
+help:
+	@echo 'Durable deep research: a question goes in, a cited report comes out.'
+	@echo
+	@echo '  make demo                      ask two questions about the Python documentation; no key, no download of data'
+	@echo '  make test                      every check and every test (about as long as a coffee)'
+	@echo
+	@echo '  make setup                     install into .venv; afterwards the command is .venv/bin/research'
+	@echo '  make run Q="…" CORPUS=FOLDER   one question to a folder of documents'
+	@echo '  make lint · make format        the static checks alone · let the tools rewrite what they can'
+	@echo '  make lock                      resolve pyproject.toml anew into requirements.lock'
+	@echo '  make histories                 record the workflow histories of the replay tests anew'
+	@echo '  make configuration             generate docs/configuration.md anew'
+	@echo '  make bench · make soak         measurements · the slow proofs, again and again'
+	@echo '  make clean                     remove .venv, caches and the demo folder; reports stay'
+
+setup: $(READY)
+	@:
+
+# A folder that was moved has a broken environment: the stamp names the folder that it was made for.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
+
+# PYTHON=… chooses another interpreter; else the first that is new enough and can make environments.
+$(READY): requirements.lock pyproject.toml
+	@found=; newest=; \
+	for candidate in $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3; do \
+	  "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  newest=$$candidate; \
+	  "$$candidate" -c 'import ensurepip, venv' 2>/dev/null || continue; \
+	  found=$$candidate; break; \
+	done; \
+	if [ -z "$$newest" ]; then \
+	  echo 'Python 3.11 or newer is needed and was not found.'; \
+	  echo '  Debian, Ubuntu: apt install python3 python3-venv      macOS: brew install python'; exit 1; fi; \
+	if [ -z "$$found" ]; then \
+	  echo "$$newest cannot make virtual environments: its module ensurepip is missing."; \
+	  echo '  Debian, Ubuntu: apt install python3-venv   (or python3.11-venv, after the version)'; exit 1; fi; \
+	if ! $(BIN)/python -c '' 2>/dev/null || ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  echo "Making $(VENV) with $$("$$found" --version)"; \
+	  "$$found" -m venv --clear $(VENV) || exit 1; fi; \
+	echo 'Installing the pinned packages into $(VENV): about a minute, once'
+	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --no-input \
+	  --require-hashes -r requirements.lock \
+	  | awk '/^(Collecting|Requirement already)/ { printf "."; fflush() } END { print "" }'
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-input --no-build-isolation --no-deps -e .
+	@printf '%s' '$(CURDIR)' > $(READY)
+	@echo 'Ready: .venv/bin/research'
+
+demo: setup
+	@bash examples/demo.sh
+
+run: setup
+	@if [ -z "$$Q" ] || [ -z "$$CORPUS" ]; then \
+	  echo 'usage: make run Q="How are backups made?" CORPUS=path/to/documents'; exit 2; fi
+	@$(BIN)/research run "$$Q" --corpus "$$CORPUS"
+
+lint: setup
+	@echo 'Style';        $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	@echo 'Types';        $(BIN)/mypy --no-error-summary
+	@echo 'Import rules'; found=$$($(BIN)/lint-imports --config pyproject.toml 2>&1) || { echo "$$found"; exit 1; }
+
+format: setup
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+test: lint
+	@echo 'Tests'
+	@if $(BIN)/pytest; then echo 'All good: style, types, import rules and every test passed.'; \
+	else echo 'Not good: at least one test failed; see above.'; exit 1; fi
+
+lock: setup
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet uv
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+	  --extra dev pyproject.toml -o requirements.lock
+	@echo 'requirements.lock is up to date: read its diff before you commit it'
+
+histories: setup
+	@$(BIN)/python -m tests.replay.record
+
+configuration: setup
+	@$(BIN)/python docs/generate_configuration.py
+
+bench: setup
+	@for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+
+# Each round kills and restarts real processes: what fails once in fifty runs fails here.
+ROUNDS ?= 10
+soak: setup
+	@for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; \
+	  $(BIN)/pytest -m 'acceptance or integration' || exit 1; done
+
+clean:
+	@rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

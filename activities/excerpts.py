@@ -1,0 +1,90 @@
+"""Which part of a document a model is shown: the blocks that speak of the question, not the first characters."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from contracts.documents import SectionHint
+from providers.text import question_stems
+
+BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*")
+LEFT_OUT: Final = "\n[…]\n"
+SMALLEST_PIECE: Final = 80
+"""Characters; less than this of a block tells nothing."""
+UNHINTED_CHARACTERS: Final = 60_000
+"""How far into a document without hints is looked: reading all of a book here would hold up everything else."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    start: int
+    end: int
+    section_score: float
+
+
+def excerpt(text: str, sections: list[SectionHint], question: str, budget: int) -> str:
+    """At most about `budget` characters of `text`, in document order, with `[…]` where something was left out.
+
+    Blocks of the hinted sections compete by how many of the question's stems they hold, then by the section's score.
+    """
+    if len(text) <= budget:
+        return text.strip()
+    stems = question_stems(question)
+    blocks = [piece for block in _blocks(text, sections) for piece in _pieces(text, block, budget)]
+    ranked = sorted(blocks, key=lambda block: (-_stems_held(text, block, stems), -block.section_score, block.start))
+    return _joined(text, _fitting(text, ranked, budget))
+
+
+def _blocks(text: str, sections: list[SectionHint]) -> list[_Block]:
+    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
+    if not hints:
+        hints = [SectionHint(start=0, end=min(len(text), UNHINTED_CHARACTERS))]
+    blocks: dict[tuple[int, int], _Block] = {}
+    for hint in sorted(hints, key=lambda hint: -hint.score):
+        start, limit = hint.start, min(hint.end, len(text))
+        for gap in [*BLOCK_BREAK.finditer(text, start, limit), None]:
+            end = gap.start() if gap else limit
+            if text[start:end].strip():
+                blocks.setdefault((start, end), _Block(start, end, hint.score))
+            start = gap.end() if gap else limit
+    return list(blocks.values())
+
+
+def _pieces(text: str, block: _Block, budget: int) -> list[_Block]:
+    """A block longer than the budget falls into pieces that end between words."""
+    pieces, start, longest = [], block.start, max(SMALLEST_PIECE, budget // 2)
+    while block.end - start > budget:
+        cut = text.rfind(" ", start + longest // 2, start + longest)
+        end = cut if cut > 0 else start + longest
+        pieces.append(_Block(start, end, block.section_score))
+        start = end
+    return [*pieces, _Block(start, block.end, block.section_score)]
+
+
+def _stems_held(text: str, block: _Block, stems: list[str]) -> int:
+    folded = text[block.start : block.end].casefold()
+    return sum(stem in folded for stem in stems)
+
+
+def _fitting(text: str, ranked: list[_Block], budget: int) -> list[tuple[int, int]]:
+    taken: list[tuple[int, int]] = []
+    for block in ranked:
+        if any(block.start < end and start < block.end for start, end in taken):
+            continue
+        end = block.end
+        if end - block.start > budget:
+            end = text.rfind(" ", block.start, block.start + budget)
+        if end - block.start >= min(SMALLEST_PIECE, block.end - block.start):
+            taken.append((block.start, end))
+            budget -= end - block.start
+        if budget < SMALLEST_PIECE:
+            break
+    return sorted(taken)
+
+
+def _joined(text: str, ranges: list[tuple[int, int]]) -> str:
+    shown = ""
+    for position, (start, end) in enumerate(ranges):
+        between = text[ranges[position - 1][1] : start] if position else ""
+        shown += (between if not between.strip() else LEFT_OUT) + text[start:end]
+    return shown.strip()

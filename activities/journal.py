@@ -1,0 +1,110 @@
+"""Paid calls through the call store: an answered call is never paid again, a call under way is never made twice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import structlog
+
+from providers.errors import AnswerUnusable, ProviderError
+from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
+
+LEASE_SECONDS: Final = 10.0
+"""A killed attempt blocks its call no longer than this."""
+RENEW_SECONDS: Final = 2.0
+
+log = structlog.get_logger()
+
+
+class CallJournal:
+    """Makes paid calls under a lease and writes their answers down before anyone else hears of them."""
+
+    def __init__(
+        self,
+        calls: CallStore,
+        codec: AnswerCodec,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        renew_seconds: float = RENEW_SECONDS,
+    ) -> None:
+        self._calls = calls
+        self._codec = codec
+        self._lease_seconds = lease_seconds
+        self._renew_seconds = renew_seconds
+
+    async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
+        """The stored answer of this very request, else a new one.
+
+        Raises what the engine raises, `CallInFlight` while another attempt holds the lease, `ContentCorrupt` if the
+        stored answer cannot be read. An unusable answer was paid too: it is stored, and raised again.
+        """
+        key = self._key(task)
+        stored = await self._calls.begin(key, task.input.research_id, self._lease_seconds)
+        if stored is not None:
+            return self._codec.answer_from_json(stored, task.role)
+        async with self._lease_kept(key):
+            return await self._made(engine, task, key)
+
+    def _key(self, task: EngineTask) -> str:
+        request = task.input
+        fingerprint = self._codec.request_fingerprint(task)
+        return f"{request.tenant}/{request.research_id}/{request.operation}/{fingerprint}"
+
+    async def _made(self, engine: Engine, task: EngineTask, key: str) -> EngineAnswer:
+        try:
+            answer = await engine.answer(task)
+        except AnswerUnusable as error:
+            await self._written(key, error)
+            raise
+        except BaseException:
+            await self._given_up(key)
+            raise
+        if not await self._written(key, answer):
+            answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
+        return answer
+
+    async def _written(self, key: str, answer: EngineAnswer | AnswerUnusable) -> bool:
+        """Store a paid answer. A store that fails must not make the answer worthless: false, and the run goes on."""
+        try:
+            await _to_the_end(self._calls.finish(key, self._codec.answer_to_json(answer)))
+        except ProviderError as error:
+            log.warning("journal.answer_not_stored", error=type(error).__name__)
+            return False
+        return True
+
+    async def _given_up(self, key: str) -> None:
+        try:
+            await _to_the_end(self._calls.release(key))
+        except ProviderError as error:
+            log.warning("journal.lease_not_released", error=type(error).__name__)
+
+    @asynccontextmanager
+    async def _lease_kept(self, key: str) -> AsyncIterator[None]:
+        renewing = asyncio.create_task(self._renew(key))
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.wait([renewing])
+        if not renewing.cancelled():
+            renewing.result()
+
+    async def _renew(self, key: str) -> None:
+        while True:
+            await asyncio.sleep(self._renew_seconds)
+            try:
+                await self._calls.renew(key, self._lease_seconds)
+            except ProviderError as error:
+                # The paid call goes on: giving it up would lose the answer for certain.
+                log.warning("journal.lease_not_renewed", error=type(error).__name__)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Finish the work even if this task is cancelled meanwhile, then let the cancellation through."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise

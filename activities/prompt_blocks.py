@@ -1,0 +1,147 @@
+"""Blocks that prompts are made of: sources, findings, gaps, guidance, issues."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from activities.excerpts import excerpt
+from activities.untrusted import attribute, guarded, guarded_line
+from contracts.evidence import Evidence, Finding, Gap
+from contracts.identity import short_hash
+from contracts.resolved import CorpusSnapshot
+from contracts.roles import AnalyzeInput, RefineInput, RoleInput, SourceExtract, WriteInput
+
+DEFAULT_CONTENT_CHARACTERS: Final = 1_000
+"""Characters of each source that the analyzer sees (S0-060)."""
+MOST_SOURCES: Final = 20
+"""Sources in one prompt (S0-060)."""
+SNIPPET_CHARACTERS: Final = 300
+QUOTE_CHARACTERS: Final = 400
+DRAFT_CHARACTERS: Final = 6_000
+LINE_CHARACTERS: Final = 600
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What rendering needs besides the input."""
+
+    documents: Mapping[str, str]
+    content_characters: int
+    mark: str
+    """Tells our elements from imitations; the same for every attempt of a call."""
+
+
+def mark_of(request: RoleInput) -> str:
+    """The mark of a call: unknown to any page, yet the same when the call is made again."""
+    return short_hash("mark", request.tenant, request.research_id, request.operation)
+
+
+def shown_sources(request: AnalyzeInput) -> list[SourceExtract]:
+    """The sources that fit into a prompt, in the order in which they were given (S0-060)."""
+    return request.sources[:MOST_SOURCES]
+
+
+def common_values(request: RoleInput) -> dict[str, str]:
+    """What every prompt is filled with."""
+    advice = [f"- from {guarded_line(item.origin, 40)}: {guarded_line(item.text, 2_000)}" for item in request.guidance]
+    issues = [f"- {guarded_line(issue.message, LINE_CHARACTERS)}" for issue in request.issues]
+    return {
+        "date": request.date,
+        "language": request.language,
+        "iteration": str(request.iteration),
+        "max_iterations": str(request.max_iterations),
+        "query": guarded(request.query),
+        "guidance": _element("guidance", advice),
+        "issues": _element("issues", ["The previous result fell short; do it differently this time:", *issues])
+        if issues
+        else "",
+    }
+
+
+def listed(heading: str, items: list[str]) -> str:
+    """A heading with one line per item; nothing if there is no item."""
+    if not items:
+        return ""
+    return "\n".join([heading, *(f"- {guarded_line(item, LINE_CHARACTERS)}" for item in items)]) + "\n"
+
+
+def brief_block(brief: str) -> str:
+    """The research brief."""
+    return f"Research brief: {guarded_line(brief, 2_000)}\n" if brief.strip() else ""
+
+
+def corpus_block(corpus: CorpusSnapshot | None) -> str:
+    """What will be searched, if it is a folder of documents."""
+    if corpus is None:
+        return ""
+    title = guarded_line(corpus.title or corpus.name, 200)
+    return f"Only these documents are searched: {title} ({corpus.files} files).\n"
+
+
+def sources_block(request: AnalyzeInput, rendering: Rendering) -> str:
+    """The sources of a sub-query, each with the passages that speak of it."""
+    return "\n\n".join(_source(source, request, rendering) for source in shown_sources(request)) or "(none)"
+
+
+def findings_block(request: WriteInput, rendering: Rendering) -> str:
+    """Each finding with its evidence: `[ev-…] statement`, and under it the words of the source."""
+    evidence = {item.id: item for item in request.evidence}
+    texts = {source.id: _text(source, rendering) for source in request.sources}
+    return "\n\n".join(_finding(finding, evidence, texts) for finding in request.findings)
+
+
+def source_lines(request: WriteInput) -> str:
+    """The sources that findings rest on, without their addresses: a writer has no use for them."""
+    used = {source_id for finding in request.findings for source_id in finding.source_ids}
+    kept = [source for source in request.sources if source.id in used]
+    return "\n".join(
+        f"{source.id}: {guarded_line(source.title, 200)} (quality {source.quality.value})" for source in kept
+    )
+
+
+def gap_line(gap: Gap, *, suggestions: bool = False) -> str:
+    """A gap under its id (C0-9)."""
+    line = (
+        f"{gap.id}: {guarded_line(gap.description, 400)} "
+        f"({gap.severity.value}, priority {gap.priority}, {gap.status.value})"
+    )
+    queries = "; ".join(guarded_line(query, 300) for query in gap.suggested_queries) if suggestions else ""
+    return f"{line}\n  suggested: {queries}" if queries else line
+
+
+def draft_block(request: RefineInput, rendering: Rendering) -> str:
+    """The beginning of the report's draft, if there is one."""
+    text = rendering.documents.get(request.draft.hash, "") if request.draft else ""
+    if not text:
+        return ""
+    return f'<draft mark="{rendering.mark}">\n{guarded(text[:DRAFT_CHARACTERS])}\n</draft>\n'
+
+
+def _element(name: str, lines: list[str]) -> str:
+    return "\n".join([f"<{name}>", *lines, f"</{name}>"]) + "\n" if lines else ""
+
+
+def _text(source: SourceExtract, rendering: Rendering) -> str:
+    return rendering.documents.get(source.text.hash, "") if source.text else ""
+
+
+def _source(source: SourceExtract, request: AnalyzeInput, rendering: Rendering) -> str:
+    topic = f"{request.sub_query.text} {request.query}"
+    text = guarded(excerpt(_text(source, rendering), source.sections, topic, rendering.content_characters))
+    snippet = attribute(source.snippet, SNIPPET_CHARACTERS)
+    known = f' snippet="{snippet}"' if snippet else ""
+    return (
+        f'<source id="{attribute(source.id)}" title="{attribute(source.title)}" url="{attribute(source.url, 2_000)}" '
+        f'quality="{source.quality.value}"{known} mark="{rendering.mark}">\n{text}\n</source>'
+    )
+
+
+def _finding(finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str]) -> str:
+    heading = f"Finding (confidence: {finding.confidence.value}; sources: {', '.join(finding.source_ids)})"
+    lines = [heading]
+    for item in (evidence[key] for key in finding.evidence_ids if key in evidence):
+        lines.append(f"[{item.id}] {guarded_line(finding.statement, LINE_CHARACTERS)}")
+        quote = guarded_line(texts.get(item.source_id, "")[item.start : item.end], QUOTE_CHARACTERS)
+        if quote:
+            lines.append(f"  {item.source_id} says: “{quote}”")
+    return "\n".join(lines)

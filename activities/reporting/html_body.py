@@ -1,0 +1,128 @@
+"""The body of a report as safe HTML: Markdown without raw HTML, an allow-list, our own citation links put in last."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import nh3
+from markdown_it.token import Token
+
+from activities.reporting.addresses import Registry
+from activities.reporting.citations import Mark
+from activities.reporting.layout import PARSER
+
+OPEN, CLOSE = "\ue100", "\ue101"
+PLACE = re.compile(f"\\[{OPEN}(\\d+){CLOSE}\\]")
+TAGS = {"p", "br", "hr", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "a",
+        "table", "thead", "tbody", "tr", "th", "td"}  # fmt: skip
+ATTRIBUTES = {"a": {"href"}, "ol": {"start"}} | {f"h{level}": {"id"} for level in range(2, 7)}
+CLASSES = {"th": {"right", "center"}, "td": {"right", "center"}}
+LINK_REL = "noopener noreferrer nofollow ugc"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading of the second level: its anchor and its plain text."""
+
+    anchor: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Body:
+    """Safe HTML, its sections, and where each passage is cited."""
+
+    html: str
+    sections: list[Section]
+    places: dict[str, list[str]]
+    """Anchors of the citations by evidence id."""
+
+
+def _with_places(text: str, marks: Sequence[Mark]) -> str:
+    """The Markdown with each number replaced by a bracketed place holder, so that nothing else can become a citation."""
+    pieces, last = [], 0
+    for index, mark in enumerate(marks):
+        pieces += [text[last : mark.start], f"[{OPEN}{index}{CLOSE}]"]
+        last = mark.end
+    return "".join(pieces) + text[last:]
+
+
+def _keep_link(children: list[Token], place: int, registry: Registry) -> bool:
+    if not registry.links(str(children[place].attrs.get("href", ""))):
+        return False
+    for child in children[place + 1 :]:
+        if child.type == "link_close":
+            break
+        if OPEN in child.content:
+            return False
+    return True
+
+
+def _filter_links(children: list[Token], registry: Registry) -> list[Token]:
+    kept, dropping = [], False
+    for place, child in enumerate(children):
+        if child.type == "link_open":
+            dropping = not _keep_link(children, place, registry)
+        if not (dropping and child.type in ("link_open", "link_close")):
+            kept.append(child)
+    return kept
+
+
+def _prepare(tokens: list[Token], registry: Registry) -> list[Section]:
+    """Give headings their anchors, cells their classes, and take out links that must not be."""
+    sections = []
+    for place, token in enumerate(tokens):
+        if token.type in ("heading_open", "heading_close") and token.tag == "h1":
+            token.tag = "h2"
+        if token.type == "heading_open" and token.tag == "h2":
+            words = "".join(child.content or " " for child in tokens[place + 1].children or [])
+            sections.append(Section(f"section-{len(sections) + 1}", PLACE.sub("", words).strip()))
+            token.attrs["id"] = sections[-1].anchor
+        if token.type in ("th_open", "td_open"):
+            align = str(token.attrs.pop("style", "")).removeprefix("text-align:")
+            token.attrs |= {"class": align} if align in ("right", "center") else {}
+        if token.type == "inline" and token.children:
+            token.children = _filter_links(token.children, registry)
+    return sections
+
+
+def _citation(mark: Mark, anchor: str) -> str:
+    """The links of one number: one for each passage of the source that the marker named."""
+    links = []
+    for index, identity in enumerate(mark.evidence_ids):
+        label = str(mark.number) if index == 0 else LETTERS[index % len(LETTERS)]
+        many = f", passage {index + 1} of {len(mark.evidence_ids)}" if len(mark.evidence_ids) > 1 else ""
+        links.append(
+            f'<a role="doc-noteref" href="#{escape(identity)}" aria-label="Source {mark.number}{many}">{label}</a>'
+        )
+    return f'<span class="cite" id="{anchor}">[{"".join(links)}]</span>'
+
+
+def render_body(text: str, marks: Sequence[Mark], registry: Registry) -> Body:
+    """The Markdown between title and sources as HTML. `marks` are the places of its numbers."""
+    environment: dict[str, object] = {}
+    tokens = PARSER.parse(_with_places(text, marks), environment)
+    sections = _prepare(tokens, registry)
+    rendered = PARSER.renderer.render(tokens, PARSER.options, environment)
+    safe = nh3.clean(
+        rendered,
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        allowed_classes=CLASSES,
+        url_schemes={"http", "https"},
+        url_relative="deny",
+        link_rel=LINK_REL,
+    )
+    framed = safe.replace("<table>", '<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>')
+    framed = framed.replace("</table>", "</table></div>")
+    places: dict[str, list[str]] = {}
+
+    def cite(match: re.Match[str]) -> str:
+        index = int(match.group(1))
+        for identity in marks[index].evidence_ids:
+            places.setdefault(identity, []).append(f"cite-{index + 1}")
+        return _citation(marks[index], f"cite-{index + 1}")
+
+    return Body(PLACE.sub(cite, framed), sections, places)

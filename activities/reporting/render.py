@@ -1,0 +1,142 @@
+"""The activity `render_report`: three forms of one report, written into the content store."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from temporalio import activity
+
+from activities.failures import RECORDS, translated
+from activities.reporting.citations import number_citations
+from activities.reporting.document import compose_document, document_text
+from activities.reporting.html import compose_html
+from activities.reporting.markdown import compose_markdown
+from activities.reporting.matter import Matter, gather_matter
+from contracts.activities import RenderedReport, RenderRequest
+from contracts.documents import DocumentRef
+from contracts.outcome import INLINE_REPORT_CHARACTERS, Counts, ReportFiles
+from contracts.state import ResearchState
+from providers.errors import ContentMissing
+from providers.interfaces import ContentStore, SkippedFile
+
+SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
+
+PARALLEL_LOADS = 8
+SUMMARY_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """The three forms as texts, and what they are made of."""
+
+    matter: Matter
+    markdown: str
+    html: str
+    document: str
+
+
+def render(
+    state: ResearchState,
+    draft: str | None,
+    texts: Mapping[str, str],
+    skipped: list[SkippedFile],
+    product_version: str,
+) -> Rendering:
+    """Make the three forms of a report. Pure: the same state and texts give the same bytes.
+
+    Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
+    """
+    matter = gather_matter(state, draft, texts, skipped, product_version)
+    text = compose_markdown(matter)
+    document = compose_document(matter, text)
+    return Rendering(matter, text.markdown, compose_html(matter, text), document_text(document))
+
+
+def count(matter: Matter) -> Counts:
+    """How much there is of everything in a finished run."""
+    state = matter.state
+    return Counts(
+        iterations=state.iteration,
+        sub_queries=len(state.plan.sub_queries),
+        sources=len(state.sources),
+        sources_cited=len(matter.cited),
+        duplicates=state.duplicates,
+        findings=len(state.findings),
+        evidence=len(state.evidence),
+        gaps_open=len(state.unaddressed_gaps()),
+        gaps=len(state.gaps),
+        documents_searched=state.documents_searched,
+    )
+
+
+def summarize(matter: Matter) -> str:
+    """The draft's summary with the numbers of the report; a source that the report does not cite gets none."""
+    draft = matter.state.draft
+    if draft is None or not draft.summary:
+        return ""
+    cited = {item.source.id for item in matter.cited}
+    known = {identity: item for identity, item in matter.state.evidence.items() if item.source_id in cited}
+    return number_citations(draft.summary, known, matter.numbered.citations, matter.registry).text[:SUMMARY_CHARACTERS]
+
+
+def evidence_texts(state: ResearchState) -> list[DocumentRef]:
+    """The stored texts that the evidence of a run refers to, each once, in order of its evidence.
+
+    Raises `ContentMissing` if a source of evidence has no stored text.
+    """
+    references: dict[str, DocumentRef] = {}
+    for item in state.evidence.values():
+        source = state.sources.get(item.source_id)
+        if source is None or source.text is None:
+            raise ContentMissing(f"{item.id}: there is no stored text for its source")
+        references.setdefault(source.text.hash, source.text)
+    return list(references.values())
+
+
+class ReportingActivities:
+    """Renders reports. `skipped_of` tells the files of a corpus that could not be used."""
+
+    def __init__(self, content: ContentStore, skipped_of: SkippedOf, product_version: str) -> None:
+        self._content = content
+        self._skipped_of = skipped_of
+        self._product_version = product_version
+
+    @activity.defn(name="render_report")
+    async def render_report(self, request: RenderRequest) -> RenderedReport:
+        """Number the citations and store `report.md`, `report.html` and `report.json`."""
+        state = await asyncio.to_thread(ResearchState.unpack, request.packed_state)
+        with translated(RECORDS):
+            corpus = state.resolved.corpus if state.resolved else None
+            skipped = await self._skipped_of(corpus.name) if corpus else []
+            draft = await self._content.get_text(state.draft.document) if state.draft else None
+            texts = await self._load(evidence_texts(state))
+            rendering = await asyncio.to_thread(render, state, draft, texts, skipped, self._product_version)
+            return await self._store(rendering)
+
+    async def _load(self, references: list[DocumentRef]) -> dict[str, str]:
+        limit = asyncio.Semaphore(PARALLEL_LOADS)
+
+        async def load(reference: DocumentRef) -> str:
+            async with limit:
+                return await self._content.get_text(reference)
+
+        texts = await asyncio.gather(*(load(reference) for reference in references))
+        return {reference.hash: text for reference, text in zip(references, texts, strict=True)}
+
+    async def _store(self, rendering: Rendering) -> RenderedReport:
+        markdown, html, document = await asyncio.gather(
+            self._content.put_text(rendering.markdown, "text/markdown"),
+            self._content.put_text(rendering.html, "text/html"),
+            self._content.put_text(rendering.document, "application/json"),
+        )
+        matter = rendering.matter
+        return RenderedReport(
+            files=ReportFiles(markdown=markdown, html=html, json_document=document),
+            markdown=rendering.markdown[:INLINE_REPORT_CHARACTERS],
+            cut=len(rendering.markdown) > INLINE_REPORT_CHARACTERS,
+            summary=summarize(matter),
+            citations=matter.numbered.citations,
+            counts=count(matter),
+            unresolved_markers=matter.numbered.unresolved,
+            foreign_urls=matter.numbered.foreign_urls,
+        )

@@ -1,0 +1,76 @@
+"""Fixed sentences of a report about itself: each says no more than the run can show."""
+
+from typing import Final
+
+from contracts.vocabulary import Completeness, EngineKind, Outcome, StopReason
+
+OUTCOMES: Final[dict[Outcome, str]] = {
+    Outcome.COMPLETED: "Completed",
+    Outcome.PARTIAL: "Partial",
+    Outcome.EMPTY: "Nothing found that answers the question",
+    Outcome.REFUSED: "Refused before any work",
+    Outcome.CANCELLED: "Cancelled",
+    Outcome.TIMED_OUT: "Timed out",
+    Outcome.FAILED: "Failed",
+}
+
+STOP_REASONS: Final[dict[StopReason, str]] = {
+    StopReason.NO_OPEN_GAPS: "no gap was left open",
+    StopReason.NO_ACTIONABLE_GAPS: "the gaps that are left could not be closed with further searches",
+    StopReason.COVERAGE_SUFFICIENT: "the supervisor judged the coverage sufficient",
+    StopReason.MAX_ITERATIONS: "the limit of iterations was reached",
+    StopReason.BUDGET_TIME: "the time limit was reached",
+    StopReason.BUDGET_TOKENS: "the token limit was reached",
+    StopReason.BUDGET_CALLS: "the limit of model calls was reached",
+    StopReason.BUDGET_COST: "the cost limit was reached",
+    StopReason.NO_EVIDENCE: "no passage was found that answers the question",
+    StopReason.NO_PROVIDERS: "there was nothing to search with",
+    StopReason.PROVIDER_OUTAGE: "a service that the run needs did not answer",
+    StopReason.INVALID_INPUT: "the request was not valid",
+    StopReason.USER_STOPPED: "somebody asked for the report with what was there",
+    StopReason.USER_CANCELLED: "somebody cancelled the run",
+    StopReason.INTERNAL_ERROR: "an internal error ended the run",
+}
+
+COMPLETENESS: Final[dict[Completeness, str]] = {
+    Completeness.FULL: "every part of the plan is answered or its gap is stated",
+    Completeness.PARTIAL: "parts of the plan are not answered",
+    Completeness.EMPTY: "the question is not answered",
+}
+
+ENGINES: Final[dict[EngineKind, str]] = {
+    EngineKind.EXTRACTIVE: "no language model: passages are selected and quoted word for word",
+    EngineKind.MODEL: "a language model wrote the text",
+}
+
+NO_DRAFT: Final = "No report text was written."
+NO_DRAFT_WHY: Final = "The run ended before the writing phase gave a text: {reason}."
+NO_DRAFT_FOUND: Final = "By then it had read {sources} and kept {passages}; they are listed in the JSON form of this report."
+
+LEADS: Final = "A number in brackets leads to a passage that was compared with the stored text of its source."
+ALL_QUOTED: Final = (
+    "{statements}: each is word for word what it cites. Whether the sources are right was not checked."
+)
+SOME_QUOTED: Final = (
+    "{statements}: {same:,} word for word what it cites, {others:,} in other words, for which nobody has checked "
+    "whether the passage supports them. Whether the sources are right was not checked either."
+)
+EMPTY_CITES_NOTHING: Final = "This report cites nothing."
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: `1 source`, `1,204 sources`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def day(timestamp: str | None) -> str:
+    """The date of an ISO 8601 timestamp, or a statement that it is unknown."""
+    return timestamp[:10] if timestamp else "at an unknown time"
+
+
+def moment(timestamp: str | None) -> str:
+    """Date and minute of an ISO 8601 timestamp with its offset, for people."""
+    if not timestamp:
+        return "unknown"
+    zone = " UTC" if timestamp.endswith(("Z", "+00:00")) else f" {timestamp[-6:]}" if timestamp[-6:-5] in "+-" else ""
+    return timestamp[:16].replace("T", " ") + zone

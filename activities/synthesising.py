@@ -1,0 +1,87 @@
+"""The synthesizer's text as a stored draft whose every marker names a passage (S0-070 to S0-074, X-7)."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from activities import report_shape
+from activities.finishing import Draft
+from activities.markers import Citable, cited_evidence, unified_markers
+from activities.reporting.addresses import Registry, clean_links
+from activities.reporting.characters import clean_characters
+from contracts.evidence import Finding
+from contracts.report import ConfidenceSummary, ReportDraft
+from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
+from contracts.vocabulary import Confidence, EngineKind
+from providers.errors import InvalidOutput
+from providers.interfaces import ContentStore
+
+Work = Draft[WriteInput, ReportTextDraft]
+
+WRAPPED: Final = re.compile(
+    r"\A\s*(`{3,}|~{3,})[ \t]*(?:markdown|md)?[ \t]*\n(.*)\n\1[ \t]*\s*\Z", re.DOTALL | re.IGNORECASE
+)
+HIGH: Final = (Confidence.CONFIRMED, Confidence.HIGH)
+
+
+@dataclass(frozen=True)
+class CleanReport:
+    """A report fit to be stored, and what was taken out of it."""
+
+    markdown: str
+    unresolved: list[str] = field(default_factory=list)
+    foreign_urls: list[str] = field(default_factory=list)
+
+
+def clean_report(markdown: str, request: WriteInput) -> CleanReport:
+    """The report with unified markers, without lists of sources and without addresses that no source has."""
+    text = clean_characters(markdown)
+    wrapped = WRAPPED.match(text)
+    text = report_shape.without_source_lists(wrapped[2] if wrapped else text)
+    citable = Citable(request.findings, {item.id: item for item in request.evidence})
+    text, unresolved = unified_markers(text, citable)
+    registry = Registry.of([source.url for source in request.sources], request.query)
+    text, foreign = clean_links(text, registry)
+    return CleanReport(text.strip() + "\n", unresolved, foreign)
+
+
+async def finish_report(work: Work, content: ContentStore) -> WriteOutput:
+    """Store the cleaned report. Raises `InvalidOutput` if nothing is left of it, `StorageFull`."""
+    report = clean_report(work.draft.markdown, work.request)
+    if not report.markdown.strip():
+        raise InvalidOutput("markdown: the report is empty")
+    if report.unresolved:
+        work.warnings.append(f"{len(report.unresolved)} markers that name no passage were removed")
+    if report.foreign_urls:
+        work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
+    document = await content.put_text(report.markdown, "text/markdown")
+    cited = cited_evidence(report.markdown)
+    draft = ReportDraft(
+        document=document,
+        title=report_shape.title_of(report.markdown),
+        summary=report_shape.summary_of(report.markdown),
+        sections=report_shape.sections_of(report.markdown),
+        word_count=report_shape.word_count(report.markdown),
+        characters=len(report.markdown.strip()),
+        has_headings="##" in report.markdown,
+        evidence_ids=cited,
+        unresolved_markers=report.unresolved,
+        foreign_urls=report.foreign_urls,
+        confidence=confidence_summary(work.request.findings),
+        iteration=work.request.iteration,
+        empty=_says_nothing_found(work, cited),
+    )
+    return WriteOutput(draft=draft, account=work.accounted())
+
+
+def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
+    """How many findings are well supported: confirmed counts as high, speculation as low."""
+    levels = [finding.confidence for finding in findings]
+    high, medium = sum(level in HIGH for level in levels), levels.count(Confidence.MEDIUM)
+    return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
+
+
+def _says_nothing_found(work: Work, cited: list[str]) -> bool:
+    """Only the extractive engine decides that findings do not answer; a model that cites nothing just cites nothing."""
+    return not cited and (not work.request.findings or work.account.engine is EngineKind.EXTRACTIVE)

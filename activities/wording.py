@@ -1,0 +1,37 @@
+"""Words that a model wrote, made fit for typed values: pure, and never raising a value by guess."""
+
+from enum import StrEnum
+from typing import TypeVar
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def named(kind: type[E], word: str) -> E | None:
+    """The member that a word names, whatever its case; null where there is none."""
+    folded = word.strip().casefold()
+    return next((member for member in kind if member.value == folded), None)
+
+
+def clamped(number: float, lowest: float, highest: float) -> float:
+    """The number, moved into the range."""
+    return min(highest, max(lowest, number))
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def bounded(text: str, limit: int) -> str:
+    """At most `limit` characters, cut between words and marked with an ellipsis."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    spaced = head.rfind(" ")
+    # A text without spaces (Chinese, a long identifier) is cut where the limit falls.
+    return (head[:spaced] if spaced > limit // 2 else head).rstrip() + "…"
+
+
+def encodable(text: str) -> str:
+    """The text without what UTF-8 cannot carry: JSON may bring lone surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,85 @@
+"""From the options of `run` and `start` to a request, with the folder behind `--corpus`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from client.cli.exit_codes import ExitCode
+from client.cli.failures import CommandError
+from client.cli.requests import build_request, merged, read_request_file, settings_of
+from client.cli.run_options import RunOptions
+from contracts.identity import short_hash
+from contracts.request import ResearchRequest
+from workers.settings import Settings
+
+NAME_CHARACTERS = 48
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A valid request, and the folder to register before it can be used."""
+
+    request: ResearchRequest
+    folder: Path | None = None
+
+
+def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) -> Asked:
+    """The request of the options over the file. Raises `CommandError` for anything that cannot be used."""
+    values: dict[str, Any] = {} if options.request_file is None else read_request_file(options.request_file)
+    values = merged(values, _flags(options))
+    values = merged(values, settings_of(options.assignments))
+    folder = None
+    if options.corpus is not None:
+        name, folder = find_corpus(options.corpus, registered)
+        if folder is not None and settings.uses_cluster:
+            raise CommandError("a cluster's workers do not see your folders: name a corpus of their configuration")
+        values["corpus"] = name
+    request = build_request(values)
+    if request.corpus is None and not settings.uses_cluster:
+        raise CommandError(
+            "nothing to search: give a folder of documents with --corpus ./folder", ExitCode.NOTHING_TO_WORK_WITH
+        )
+    if folder is None and not settings.uses_cluster and request.corpus not in registered:
+        raise CommandError(unknown_corpus(str(request.corpus), registered))
+    return Asked(request, folder)
+
+
+def find_corpus(given: str, registered: dict[str, Path]) -> tuple[str, Path | None]:
+    """Name, and the folder to register for it: none for a name that is known. Raises `CommandError`."""
+    path = Path(given).expanduser()
+    looks_like_path = "/" in given or given.startswith((".", "~"))
+    if not looks_like_path and given in registered:
+        return given, None
+    if path.is_dir():
+        return name_of_folder(path.resolve(), registered), path.resolve()
+    if path.exists():
+        raise CommandError(f"{given} is a file; --corpus takes a folder of documents or the name of a corpus")
+    raise CommandError(unknown_corpus(given, registered))
+
+
+def name_of_folder(folder: Path, registered: dict[str, Path]) -> str:
+    """A stable name for a folder: the one it has, else its own, with a hash when that means another folder."""
+    for name, path in registered.items():
+        if path == folder:
+            return name
+    allowed = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "-" for sign in folder.name)
+    plain = allowed.strip("._-")[:NAME_CHARACTERS] or "corpus"
+    return plain if plain not in registered else f"{plain}-{short_hash(str(folder))[:6]}"
+
+
+def unknown_corpus(given: str, registered: dict[str, Path]) -> str:
+    """What to say when neither a folder nor a corpus is called so."""
+    known = f"known corpora: {', '.join(sorted(registered))}" if registered else "no corpus is registered yet"
+    return f"there is no folder and no corpus {given!r}; {known}"
+
+
+def _flags(options: RunOptions) -> dict[str, Any]:
+    given = {
+        "query": options.question,
+        "strategy": options.strategy,
+        "depth": options.depth,
+        "engine": options.engine,
+        "web": True if options.web else None,
+        "models": None if options.model is None else dict.fromkeys(("simple", "analytical", "complex"), options.model),
+    }
+    return {name: value for name, value in given.items() if value is not None}

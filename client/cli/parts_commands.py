@@ -1,0 +1,99 @@
+"""`read`, `search`, `worker`, `serve`, `doctor`: the parts one at a time, the processes, and what is wrong."""
+
+# ruff: noqa: PLC0415 - what a command does is loaded when it is called, so that `--help` is instant
+
+from typing import Annotated
+
+import typer
+
+from client.cli.options import AsJson, finish
+
+ALL_POOLS = "workflows,models,search,reading,records"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("read", help=READ_HELP)(read)
+    app.command("search", help=SEARCH_HELP)(search)
+    app.command("worker", help=WORKER_HELP)(worker)
+    app.command("serve", help=SERVE_HELP)(serve)
+    app.command("doctor", help="What is configured, reachable, missing; and what to do about it. Exit code 0 or 1.")(
+        doctor
+    )
+
+
+READ_HELP = """Read documents exactly as a worker does, and show what comes out.
+
+\b
+  research read manual/vacuum.html
+  research read a.pdf b.docx --json      one JSON object a line
+"""
+
+
+def read(
+    inputs: Annotated[list[str], typer.Argument(metavar="FILE|URL …", help="what to read")],
+    as_json: AsJson = False,
+) -> None:
+    """Read documents."""
+    from client.cli.parts import read as work
+
+    finish(work(inputs, as_json=as_json))
+
+
+SEARCH_HELP = """Search exactly as a worker does, and show the hits.
+
+\b
+  research search "transaction id wraparound" --corpus manual
+"""
+
+
+def search(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="words to look for")],
+    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="who is asked")] = "corpus",
+    corpus: Annotated[str | None, typer.Option("--corpus", metavar="DIR|NAME", help="where")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="at most so many hits")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Search."""
+    from client.cli.parts import search as work
+
+    finish(work(query, provider=provider, corpus=corpus, limit=limit, as_json=as_json))
+
+
+WORKER_HELP = """Run worker pools until stopped, against TEMPORAL_ADDRESS or the engine that runs on this machine.
+
+\b
+  research worker
+  research worker --pool models,search
+"""
+
+
+def worker(
+    pool: Annotated[str, typer.Option("--pool", metavar="NAMES", help="pools, separated by commas")] = ALL_POOLS,
+) -> None:
+    """Run pools."""
+    from client.cli.serving import worker as work
+
+    finish(work(pool))
+
+
+SERVE_HELP = """Run the engine and all pools on this machine until stopped; prints the addresses.
+
+\b
+  research serve
+  research start "…" --corpus manual       (in another terminal)
+"""
+
+
+def serve() -> None:
+    """Run everything."""
+    from client.cli.serving import serve as work
+
+    finish(work())
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Check everything."""
+    from client.cli.doctor import doctor as work
+
+    finish(work(as_json=as_json))

@@ -1,0 +1,236 @@
+"""`status`, `list`, `report`, `open`, `source`, `sources`, `decisions`: read what there is."""
+
+import asyncio
+import webbrowser
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from client.cli import output, stored
+from client.cli.desk import Desk, open_desk
+from client.cli.exit_codes import ExitCode
+from client.cli.failures import CommandError
+from client.cli.report_files import FORMATS, write_all, write_atomically
+from client.cli.reports import report_documents
+from client.errors import ClientError
+from client.rendering import duration, money, plural, printable
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.report import ReportDraft
+from contracts.sources import Source
+from contracts.state import ResearchState
+from contracts.vocabulary import SourceStatus
+
+
+async def status(given: str, *, as_json: bool) -> int:
+    """Where a run stands: asked of the run if it goes on, else of the session store."""
+    async with open_desk() as desk:
+        research_id = await desk.resolve(given)
+        known, note = await _status(desk, research_id)
+    if as_json:
+        output.document(known.model_dump(mode="json") | ({"note": note} if note else {}))
+    else:
+        output.say(_status_table(known))
+        if note:
+            output.tell(note)
+    return ExitCode.COMPLETED
+
+
+async def list_runs(query: str, *, limit: int, as_json: bool) -> int:
+    """Newest run per id, of the session store and of the engine."""
+    async with open_desk() as desk:
+        rows = await _rows(desk)
+    wanted = [row for row in rows if query.casefold() in row["query"].casefold()][:limit]
+    if as_json:
+        output.document(wanted)
+    elif not wanted:
+        output.tell('no runs yet: research run "…" --corpus ./folder' if not rows else "no question contains this")
+    else:
+        grid = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("id", "status", "when"):
+            grid.add_column(name, no_wrap=True)
+        grid.add_column("question", overflow="ellipsis", no_wrap=True)
+        for row in wanted:
+            grid.add_row(row["research_id"], row["status"], row["when"][:16].replace("T", " "), printable(row["query"]))
+        Console(highlight=False).print(grid)
+    return ExitCode.COMPLETED
+
+
+async def report(given: str, *, form: str, out: Path | None) -> int:
+    """The report on standard output or in a file."""
+    if form not in FORMATS:
+        raise CommandError(f"--format knows {', '.join(FORMATS)}")
+    async with open_desk() as desk:
+        research_id = await desk.resolve(given)
+        data = (await _documents(desk, research_id)).get(form)
+        if data is None:
+            raise CommandError(f"the run {research_id} has no report as {form}", ExitCode.FAILED)
+    if out is None:
+        output.raw(data)
+        return ExitCode.COMPLETED
+    write_atomically(out, data)
+    output.tell(str(out))
+    return ExitCode.COMPLETED
+
+
+async def open_report(given: str) -> int:
+    """The report in the browser; its path is printed in any case."""
+    async with open_desk() as desk:
+        research_id = await desk.resolve(given)
+        documents = await _documents(desk, research_id)
+        paths = write_all(desk.settings.home / "opened" / research_id, documents)
+    path = paths.get("html") or paths["md"]
+    output.say(str(path))
+    if not await asyncio.to_thread(webbrowser.open, path.as_uri()):
+        output.tell("no browser can be opened here; open the file above yourself")
+    return ExitCode.COMPLETED
+
+
+async def sources(given: str, *, as_json: bool) -> int:
+    """All sources with what became of them."""
+    async with open_desk() as desk:
+        state = await desk.state(await desk.resolve(given))
+    numbers = {citation.source_id: citation.number for citation in state.citations}
+    ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
+    if as_json:
+        output.document([each.model_dump(mode="json") | {"citation": numbers.get(each.id)} for each in ordered])
+        return ExitCode.COMPLETED
+    for each in ordered:
+        output.say(_source_line(each, numbers.get(each.id)))
+    return ExitCode.COMPLETED
+
+
+async def source(given: str, source_id: str, *, raw: bool) -> int:
+    """The archived text (or bytes) of one source, by id or citation number."""
+    async with open_desk() as desk:
+        state = await desk.state(await desk.resolve(given))
+        wanted = _find_source(state, source_id)
+        reference = wanted.raw if raw else wanted.text
+        if reference is None:
+            why = wanted.status_reason or wanted.status.value.replace("_", " ")
+            raise CommandError(f"nothing of {wanted.id} is archived: {why}", ExitCode.FAILED)
+        output.raw(await desk.stores.content.get(reference))
+    return ExitCode.COMPLETED
+
+
+async def decisions(given: str, *, as_json: bool) -> int:
+    """The decision log."""
+    async with open_desk() as desk:
+        log = (await desk.state(await desk.resolve(given))).decisions
+    if as_json:
+        output.document([each.model_dump(mode="json") for each in log])
+        return ExitCode.COMPLETED
+    for each in log:
+        where = f"{each.phase.value} {each.iteration}" if each.phase else ""
+        head = f"{each.seq:>3}  {each.timestamp[11:19]}  {where:<14} {each.agent.value}: {each.action}"
+        output.say(Text(head).append(f"  {printable(each.rationale)}", "dim"))
+    return ExitCode.COMPLETED
+
+
+async def _status(desk: Desk, research_id: str) -> tuple[ResearchStatus, str]:
+    """The status, and a note when it is that of the last checkpoint of a run that should be going on."""
+    note = ""
+    client = await desk.client_if_running()
+    going_on = any(run.research_id == research_id and run.status == "running" for run in await desk.engine_runs())
+    if client is not None and going_on:
+        try:
+            return await client.handle(research_id).status(), ""
+        except ClientError as error:
+            note = f"as of the last checkpoint: {error}"
+    state = await desk.stored_state(research_id)
+    if state is not None:
+        if not note and state.result is None and not going_on:
+            note = f"the run was interrupted: research resume {research_id}"
+        return stored.status_at_checkpoint(state), note
+    if client is None:
+        raise CommandError(f"nothing is stored of the run {research_id} yet", ExitCode.FAILED)
+    return await client.handle(research_id).status(), ""
+
+
+async def _rows(desk: Desk) -> list[dict[str, str]]:
+    running = {run.research_id: run for run in await desk.engine_runs()}
+    rows = {}
+    for session in await desk.stores.sessions.list():
+        run = running.get(session.research_id)
+        status = session.status
+        if not session.closed:
+            status = "running" if run is not None and run.status == "running" else stored.INTERRUPTED
+        when = run.started_at if run is not None else session.saved_at
+        rows[session.research_id] = _row(session.research_id, status, when, session.query)
+    for run in running.values():
+        if run.research_id not in rows:
+            question = await desk.question(run.research_id)
+            rows[run.research_id] = _row(run.research_id, run.status, run.started_at, question)
+    return sorted(rows.values(), key=lambda row: datetime.fromisoformat(row["when"]), reverse=True)
+
+
+def _row(research_id: str, status: str, when: str, query: str) -> dict[str, str]:
+    return {"research_id": research_id, "status": status, "when": when, "query": query}
+
+
+async def _documents(desk: Desk, research_id: str) -> dict[str, bytes]:
+    """The forms of a report. Raises `CommandError` when there is none, with what to do."""
+    result: ResearchResult | None = await desk.stored_result(research_id)
+    client = await desk.client_if_running()
+    if result is None and client is not None and await desk.engine_knows(research_id):
+        handle = client.handle(research_id)
+        if await handle.is_running():
+            draft = await handle.report()
+            if isinstance(draft, ReportDraft):
+                output.tell("this is a draft: the run is going on")
+                return {"md": await desk.stores.content.get(draft.document)}
+            raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
+        result = await handle.result()
+    documents = {} if result is None else await report_documents(desk, client, result)
+    if not documents:
+        ended = f"ended as {result.outcome.value}" if result else "was interrupted"
+        raise CommandError(
+            f"the run {research_id} {ended} without a report: research resume {research_id}", ExitCode.FAILED
+        )
+    return documents
+
+
+def _find_source(state: ResearchState, given: str) -> Source:
+    number = given.strip("[]")
+    if number.isdigit():
+        given = next((each.source_id for each in state.citations if each.number == int(number)), given)
+    matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
+    if len(matches) != 1:
+        what = "no source" if not matches else "more than one source"
+        raise CommandError(f"{what} {given!r} in this run: research sources ID shows them")
+    return matches[0]
+
+
+def _source_line(source: Source, number: int | None) -> Text:
+    mark = f"[{number}]" if number is not None else ""
+    line = Text(f"{mark:>5} {source.id}  ")
+    line.append(printable(source.title), "bold" if number is not None else "")
+    why = source.status_reason or source.quality_reason
+    state = source.status.value if source.status is not SourceStatus.FULL else source.quality.value
+    line.append(f"  {printable(source.url)}  {state}" + (f": {printable(why)}" if why else ""), "dim")
+    return line
+
+
+def _status_table(status: ResearchStatus) -> Text:
+    counts = status.counts
+    found = [plural(counts.sources, "source"), plural(counts.findings, "finding"), plural(counts.gaps_open, "open gap")]
+    rows: Sequence[tuple[str, str]] = (
+        ("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
+        ("question", printable(status.query)),
+        (
+            "phase",
+            f"{status.phase.value if status.phase else '-'}, iteration {status.iteration} of {status.max_iterations}",
+        ),
+        ("with", " · ".join(part for part in (status.strategy, status.engine, status.corpus or "") if part)),
+        ("text", status.egress),
+        ("time", f"{duration(status.elapsed_seconds)} of {duration(status.deadline_seconds)}"),
+        ("cost", money(status)),
+        ("found", ", ".join(found)),
+        ("decided", printable(status.last_decision)),
+        ("failed", printable(status.last_failure)),
+        ("ended", f"{status.stop_reason.value.replace('_', ' ')}" if status.stop_reason else ""),
+    )
+    return Text("\n".join(f"{label:<9} {value}" for label, value in rows if value))

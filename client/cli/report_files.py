@@ -1,0 +1,66 @@
+"""Where a report is written, and how: whole files only, never half ones."""
+
+import os
+import re
+import tempfile
+import unicodedata
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+SLUG_CHARACTERS: Final = 48
+FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
+
+
+def slug(question: str) -> str:
+    """The question as the end of a folder name: ASCII letters, digits and hyphens, cut at a word."""
+    plain = unicodedata.normalize("NFKD", question).encode("ascii", "ignore").decode().lower()
+    whole = "-".join(re.findall(r"[a-z0-9]+", plain))
+    if len(whole) <= SLUG_CHARACTERS:
+        return whole or "report"
+    return whole[: SLUG_CHARACTERS + 1].rpartition("-")[0] or whole[:SLUG_CHARACTERS]
+
+
+def default_folder(question: str, research_id: str, today: datetime, base: Path) -> Path:
+    """`reports/DATE-SLUG`; with the id's end behind it when another run's report is there already."""
+    folder = base / "reports" / f"{today:%Y-%m-%d}-{slug(question)}"
+    if not folder.exists() or owner_of(folder) in (None, research_id):
+        return folder
+    return folder.with_name(f"{folder.name}-{research_id.rpartition('-')[2]}")
+
+
+def owner_of(folder: Path) -> str | None:
+    """The id of the run whose report lies in a folder; null when there is none."""
+    try:
+        text = (folder / FORMATS["json"]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    found = re.search(r'"research_id":\s*"([^"]+)"', text)
+    return found.group(1) if found else None
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a whole file or nothing. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_all(folder: Path, documents: Mapping[str, bytes]) -> dict[str, Path]:
+    """Write each form (`md`, `html`, `json`) of a report into a folder; the paths by form."""
+    paths = {form: folder / FORMATS[form] for form in documents}
+    for form, data in documents.items():
+        write_atomically(paths[form], data)
+    return paths

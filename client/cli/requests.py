@@ -1,0 +1,122 @@
+"""From options, a request file and `--set` to one valid `ResearchRequest`."""
+
+import difflib
+import json
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from client.cli.failures import CommandError
+from contracts.parse_request import InvalidRequest, error_lines, parse_request
+from contracts.request import ResearchRequest
+
+NOT_SETTABLE = ("continue_from",)
+
+
+def known_paths(model: type[BaseModel] = ResearchRequest, prefix: str = "") -> dict[str, Any]:
+    """Every path that `--set` knows, with its type: `limits.max_iterations`, `output.language`, …"""
+    paths: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        kind = _without_null(field.annotation)
+        if prefix == "" and name in NOT_SETTABLE:
+            continue
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            paths |= known_paths(kind, f"{prefix}{name}.")
+        else:
+            paths[prefix + name] = kind
+    return paths
+
+
+def settings_of(assignments: Sequence[str]) -> dict[str, Any]:
+    """`--set` assignments as nested values. Raises `CommandError` naming the known paths."""
+    paths = known_paths()
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        path = path.strip()
+        if not equals:
+            raise CommandError(f"--set {assignment!r}: write it as PATH=VALUE, like limits.max_iterations=2")
+        if path not in paths:
+            raise CommandError(_unknown_path(path, list(paths)))
+        values = merged(values, _nested(path.split("."), _parsed(path, text.strip(), paths[path])))
+    return values
+
+
+def read_request_file(path: Path) -> dict[str, Any]:
+    """A request as JSON. Raises `CommandError` when it cannot be read or is no JSON object."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not UTF-8 text"
+        raise CommandError(f"the request file {path} cannot be read: {reason.lower()}") from None
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CommandError(
+            f"the request file {path} is no valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+        ) from None
+    if not isinstance(value, dict):
+        raise CommandError(f'the request file {path} must hold one JSON object, like {{"query": "…"}}')
+    return value
+
+
+def build_request(values: Mapping[str, Any]) -> ResearchRequest:
+    """The valid request. Raises `CommandError` with one `path: message` line per problem, without the values."""
+    if not str(values.get("query") or "").strip():
+        raise CommandError('the question is empty: research run "How does …?"')
+    try:
+        request = ResearchRequest.model_validate(dict(values))
+        return parse_request(request.model_dump_json(exclude_unset=True))
+    except ValidationError as error:
+        lines = error_lines(error)
+    except InvalidRequest as error:
+        lines = error.lines
+    raise CommandError("the request cannot be used:\n" + "\n".join(lines))
+
+
+def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, the upper one winning key by key."""
+    result = dict(lower)
+    for key, value in upper.items():
+        below = result.get(key)
+        both = isinstance(value, Mapping) and isinstance(below, Mapping)
+        result[key] = merged(below, value) if both and isinstance(below, Mapping) else value
+    return result
+
+
+def _parsed(path: str, text: str, kind: Any) -> Any:
+    if text == "null":
+        return None
+    origin = get_origin(kind)
+    if origin is list and not text.startswith("["):
+        return [item.strip() for item in text.split(",") if item.strip()]
+    if origin in (list, dict):
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:
+            raise CommandError(f"--set {path}: write the value as JSON") from None
+    return text
+
+
+def _unknown_path(path: str, paths: list[str]) -> str:
+    close = difflib.get_close_matches(path, paths, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return f"--set knows no {path!r}{hint}\nknown: {', '.join(paths)}"
+
+
+def _nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
+    for part in reversed(parts):
+        value = {part: value}
+    return dict(value)
+
+
+def _without_null(annotation: Any) -> Any:
+    if get_origin(annotation) is Annotated:
+        return _without_null(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        given = [kind for kind in get_args(annotation) if kind is not type(None)]
+        return _without_null(given[0]) if len(given) == 1 else annotation
+    return annotation

@@ -1,0 +1,212 @@
+"""`run`, `start`, `resume`: the main job from the question to the files of the report."""
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from rich.text import Text
+
+from client.cli import announcing, output
+from client.cli.asking import Asked, ask
+from client.cli.beginning import Beginning, begin, request_again
+from client.cli.corpora import index, registered_folders
+from client.cli.desk import Desk, open_desk
+from client.cli.exit_codes import ExitCode, exit_code
+from client.cli.failures import CommandError
+from client.cli.here import workers_here
+from client.cli.report_files import default_folder, write_all
+from client.cli.reports import report_documents
+from client.cli.requests import build_request, merged, settings_of
+from client.cli.research_ids import checked, new_id
+from client.cli.run_options import RunOptions
+from client.cli.stored import last_outcome
+from client.cli.watching import sink_for, stay_with
+from client.handle import ResearchClient
+from client.rendering import Frame, ending
+from contracts.outcome import ResearchResult
+from contracts.request import ResearchRequest
+from contracts.vocabulary import EngineKind, Outcome
+from workers.settings import Flags
+
+HINT = 'Ctrl-C cancels, the state is kept · research stop {id} (report now) · research steer {id} "…"'
+HINT_CLUSTER = 'Ctrl-C leaves the run going · research stop {id} (report now) · research steer {id} "…"'
+
+
+async def run(options: RunOptions) -> int:
+    """Start or join a run, show it, write its report."""
+    async with open_desk(Flags(model=options.model, model_url=options.model_url)) as desk:
+        asked = await _asked(desk, options)
+        if options.dry_run:
+            return _dry_run(desk, asked)
+        research_id = _id_for(options)
+        _announce(desk, asked.request, options)
+        return await _begin_and_stay(desk, asked, research_id, options)
+
+
+async def start(options: RunOptions) -> int:
+    """Start a run on a running engine and print its id."""
+    async with open_desk(Flags(model=options.model)) as desk:
+        asked = await _asked(desk, options)
+        if options.dry_run:
+            return _dry_run(desk, asked)
+        client = await desk.running_client()
+        if asked.folder is not None:
+            await index(desk, str(asked.request.corpus), asked.folder, quiet=options.as_json)
+        research_id = _id_for(options)
+        beginning = await begin(desk, client, asked.request, research_id)
+        if options.as_json:
+            output.document({"research_id": research_id, "how": beginning.how})
+        else:
+            output.say(research_id)
+            output.tell(f"{beginning.how} · research watch {research_id}")
+        return ExitCode.COMPLETED
+
+
+async def resume(options: RunOptions, *, report_now: bool = False) -> int:
+    """Go on with a stored run, possibly with new limits."""
+    async with open_desk(Flags(model=options.model, model_url=options.model_url)) as desk:
+        research_id = await desk.resolve(options.research_id or "last")
+        state = await desk.stored_state(research_id)
+        if state is None or state.resolved is None:
+            raise CommandError(f"nothing is stored of the run {research_id}: it cannot go on, start it anew")
+        if state.result is not None and not _resumable(last_outcome(state)):
+            raise CommandError(f"the run {research_id} is {last_outcome(state).value}: research report {research_id}")
+        again = request_again(state.resolved).model_dump(mode="json", exclude_unset=True)
+        request = build_request(merged(again, settings_of(options.assignments)))
+        _announce(desk, request, options)
+        return await _begin_and_stay(desk, Asked(request), research_id, options, report_now=report_now)
+
+
+async def _begin_and_stay(
+    desk: Desk, asked: Asked, research_id: str, options: RunOptions, *, report_now: bool = False
+) -> int:
+    quiet = options.quiet
+    if asked.folder is not None:
+        await index(desk, str(asked.request.corpus), asked.folder, quiet=quiet)
+    client = await desk.ensured_client()
+    async with workers_here(desk, client):
+        beginning = await begin(desk, client, asked.request, research_id)
+        if not quiet:
+            output.tell(f"{research_id} {beginning.how}")
+        result = beginning.result
+        if result is None:
+            if report_now:
+                await beginning.handle.stop_and_report()
+            result = await _stay(desk, beginning, asked.request, options)
+    if result is None:
+        return _left(desk, research_id)
+    return await _deliver(desk, client, result, asked.request.query, options)
+
+
+async def _stay(
+    desk: Desk, beginning: Beginning, request: ResearchRequest, options: RunOptions
+) -> ResearchResult | None:
+    cluster = desk.settings.uses_cluster
+    research_id = beginning.handle.research_id
+    frame = Frame(
+        research_id,
+        request.query,
+        desk.web_address(research_id),
+        hint=(HINT_CLUSTER if cluster else HINT).format(id=research_id),
+    )
+    sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
+    return await stay_with(beginning.handle, sink, recover=None if cluster else desk.recover, detach=cluster)
+
+
+async def _deliver(
+    desk: Desk, client: ResearchClient, result: ResearchResult, question: str, options: RunOptions
+) -> int:
+    """Write the files, say where they are and what can be done next."""
+    documents = await report_documents(desk, client, result)
+    folder = options.out or default_folder(question, result.research_id, _now(), Path())
+    paths = write_all(folder, documents) if documents else {}
+    if options.as_json:
+        output.document(result.model_dump(mode="json") | {"paths": {form: str(path) for form, path in paths.items()}})
+    elif options.quiet:
+        for path in paths.values():
+            output.say(str(path))
+    else:
+        _tell(result, paths)
+    return exit_code(result.outcome, result.stop_reason)
+
+
+def _tell(result: ResearchResult, paths: dict[str, Path]) -> None:
+    output.say(ending(result))
+    for line in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
+        output.say(Text(f"  {line}", style="yellow"))
+    shown = paths.get("html") or next(iter(paths.values()), None)
+    if shown is not None:
+        others = ", ".join(form for form in paths if paths[form] != shown)
+        output.say(f"  {shown}" + (f"   ({others} beside it)" if others else ""))
+        output.say(f"  next: research open {result.research_id} · research audit {result.research_id}")
+    if _resumable(result.outcome):
+        output.say(
+            f"  go on: research resume {result.research_id}"
+            + (f" · report from what is there: research resume {result.research_id} --now" if not paths else "")
+        )
+
+
+def _left(desk: Desk, research_id: str) -> int:
+    if desk.settings.uses_cluster:
+        output.tell(f"detached; the run goes on: research watch {research_id} · research cancel {research_id}")
+        return ExitCode.COMPLETED
+    output.tell(
+        f"the run did not close in time; its state is kept: research resume {research_id} "
+        f"· report from what is there: research resume {research_id} --now"
+    )
+    return ExitCode.CANCELLED
+
+
+async def _asked(desk: Desk, options: RunOptions) -> Asked:
+    """The request; the question of a known run when only its id is given."""
+    if options.question is None and options.request_file is None and options.research_id is not None:
+        state = await desk.stored_state(options.research_id)
+        if state is not None and state.resolved is not None:
+            options = replace(options, question=state.resolved.query)
+            if options.corpus is None and state.resolved.corpus is not None:
+                options = replace(options, corpus=state.resolved.corpus.name)
+    return ask(options, desk.settings, await registered_folders(desk))
+
+
+def _announce(desk: Desk, request: ResearchRequest, options: RunOptions) -> None:
+    if options.quiet:
+        return
+    if desk.settings.uses_cluster:
+        output.tell("the cluster's workers decide where text goes: `research status` tells it")
+        return
+    engine = announcing.engine_of(request, desk.settings)
+    output.tell(announcing.egress(engine, desk.settings))
+    if engine is EngineKind.MODEL:
+        limits = announcing.limits_of(request, desk.settings)
+        output.tell(announcing.estimate(limits).line(limits.max_cost_usd))
+    for notice in desk.settings.notices():
+        output.tell(notice)
+
+
+def _dry_run(desk: Desk, asked: Asked) -> int:
+    """Show what would be started, as JSON."""
+    engine = announcing.engine_of(asked.request, desk.settings)
+    limits = announcing.limits_of(asked.request, desk.settings)
+    output.document(
+        {
+            "request": asked.request.model_dump(mode="json", exclude_unset=True),
+            "engine": engine.value,
+            "models": desk.settings.models.by_tier() if engine is EngineKind.MODEL else {},
+            "limits": limits.model_dump(mode="json"),
+            "corpus_folder": str(asked.folder) if asked.folder else None,
+            "egress": announcing.egress(engine, desk.settings),
+        }
+    )
+    return ExitCode.COMPLETED
+
+
+def _id_for(options: RunOptions) -> str:
+    return new_id(_now()) if options.research_id is None else checked(options.research_id)
+
+
+def _resumable(outcome: Outcome) -> bool:
+    return outcome not in (Outcome.COMPLETED, Outcome.REFUSED)
+
+
+def _now() -> datetime:
+    return datetime.now().astimezone()

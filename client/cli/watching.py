@@ -1,0 +1,93 @@
+"""Following a run from a terminal, with Ctrl-C meaning what the command wants it to mean."""
+
+import asyncio
+import subprocess
+from collections.abc import Awaitable, Callable
+
+from client.cli import output
+from client.cli.desk import open_desk
+from client.cli.exit_codes import ExitCode, exit_code
+from client.cli.interrupts import first_interrupt
+from client.console import PlainSink, QuietSink, Sink, TerminalSink, follow
+from client.handle import ResearchHandle
+from client.rendering import Frame, ending
+from contracts.outcome import ResearchResult
+
+CLOSING_SECONDS = 15.0
+KEEPS = 'Ctrl-C leaves the run going · research stop last (report now) · research steer last "…"'
+
+
+def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:
+    """The live view on a terminal, plain lines elsewhere, nothing when asked for."""
+    if quiet:
+        return QuietSink()
+    console = output.terminal()
+    if console.is_terminal and not as_json:
+        return TerminalSink(console, frame)
+    return PlainSink(write=output.tell)
+
+
+async def stay_with(
+    handle: ResearchHandle,
+    sink: Sink,
+    *,
+    recover: Callable[[], Awaitable[None]] | None,
+    detach: bool,
+) -> ResearchResult | None:
+    """Show a run until it is over; null when Ctrl-C detached or a cancelled run did not close in time.
+
+    Without `detach` the first Ctrl-C cancels the run and waits until it is closed.
+    """
+    async with first_interrupt() as asked:
+        with sink:
+            following = asyncio.create_task(follow(handle, sink, recover=recover))
+            waiting = asyncio.create_task(asked.wait())
+            try:
+                await asyncio.wait({following, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                if following.done():
+                    return following.result()
+                if detach:
+                    return None
+                sink.notice("cancelling: the state is being saved (Ctrl-C again leaves at once)")
+                await handle.cancel()
+                done, _ = await asyncio.wait({following}, timeout=CLOSING_SECONDS)
+                return following.result() if done else None
+            finally:
+                following.cancel()
+                waiting.cancel()
+                await asyncio.gather(following, waiting, return_exceptions=True)
+
+
+async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> int:
+    """Follow a run that goes on elsewhere; a run that is over only in the session store is told of at once."""
+    async with open_desk() as desk:
+        research_id = await desk.resolve(given)
+        client = await desk.client_if_running()
+        if client is None or not await desk.engine_knows(research_id):
+            result = await desk.stored_result(research_id)
+            return tell_ending(result, as_json=as_json) if result else _unfinished(research_id)
+        question = await desk.question(research_id)
+        frame = Frame(research_id, question, desk.web_address(research_id), hint=KEEPS)
+        sink = sink_for(frame, quiet=quiet, as_json=as_json)
+        result = await stay_with(client.handle(research_id), sink, recover=None, detach=True)
+    if result is None:
+        output.tell(f"detached; the run goes on: research watch {research_id}")
+        return ExitCode.COMPLETED
+    code = tell_ending(result, as_json=as_json)
+    if then:
+        await asyncio.to_thread(subprocess.run, then, shell=True, check=False)  # noqa: S604  the person's own command
+    return code
+
+
+def tell_ending(result: ResearchResult, *, as_json: bool) -> int:
+    """Say how a run ended; its exit code."""
+    if as_json:
+        output.document(result.model_dump(mode="json"))
+    else:
+        output.say(ending(result))
+    return exit_code(result.outcome, result.stop_reason)
+
+
+def _unfinished(research_id: str) -> int:
+    output.tell(f"the run {research_id} is not going on: research resume {research_id}")
+    return ExitCode.FAILED

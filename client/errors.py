@@ -1,0 +1,45 @@
+"""What can go wrong between a client and a run: each error says what to do next.
+
+ClientError
+├── EngineUnreachable    no engine answers at the address
+├── NoWorker             the engine answers, but nothing polls the workflow queue
+├── WorkerStuck          a worker polls, but its workflow task does not finish
+├── RunUnknown           the engine knows no run of this id
+├── RunClosed            the run is over: messages come too late
+├── RunFinished          a run of this id exists and is over: nothing was started
+└── MessageRefused       the run refused the message, with its reason
+"""
+
+# ruff: noqa: N818 - the names say what happened, as in `providers.errors`
+
+
+class ClientError(Exception):
+    """Root of the tree; the message is one line for a person."""
+
+
+class EngineUnreachable(ClientError):
+    """No engine answers."""
+
+
+class NoWorker(ClientError):
+    """Nothing polls the queue that the message needs."""
+
+
+class WorkerStuck(ClientError):
+    """Workers poll, yet the run does not answer."""
+
+
+class RunUnknown(ClientError):
+    """The engine knows no such run; its session may still be stored."""
+
+
+class RunClosed(ClientError):
+    """The run is over."""
+
+
+class RunFinished(ClientError):
+    """A run of this id exists and is over."""
+
+
+class MessageRefused(ClientError):
+    """The run refused a message."""

@@ -1,0 +1,297 @@
+"""The typed handle: start a run, ask it, talk to it, get its result."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Final
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import (
+    Client,
+    RPCError,
+    RPCStatusCode,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+)
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from client.endings import result_of_failure
+from client.errors import (
+    EngineUnreachable,
+    MessageRefused,
+    NoWorker,
+    RunClosed,
+    RunFinished,
+    RunUnknown,
+    WorkerStuck,
+)
+from contracts import names
+from contracts.decisions import AgentDecision
+from contracts.events import EventPage
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.report import ReportDraft
+from contracts.request import ResearchRequest
+from contracts.sources import Source
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome
+
+MESSAGE_PATIENCE_SECONDS: Final = 10.0
+SUMMARY_CHARACTERS: Final = 180
+SUMMARY_BYTES: Final = 200
+FAIRNESS_KEY_CHARACTERS: Final = 64
+
+StoredResult = Callable[[str], Awaitable[ResearchResult | None]]
+
+
+class Reuse(Enum):
+    """What a start may do with an id that was used before."""
+
+    NEW = WorkflowIDReusePolicy.REJECT_DUPLICATE
+    AFTER_FAILURE = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
+    AFTER_ANY = WorkflowIDReusePolicy.ALLOW_DUPLICATE
+
+
+class ResearchClient:
+    """Starts runs and hands out handles.
+
+    `stored_result` reads a result from the session store; it is asked when the engine has none (a cancelled run).
+    """
+
+    def __init__(self, client: Client, *, stored_result: StoredResult | None = None) -> None:
+        self.temporal = client
+        self._stored_result = stored_result
+
+    @classmethod
+    async def connect(
+        cls, address: str, namespace: str = "default", *, stored_result: StoredResult | None = None
+    ) -> "ResearchClient":
+        """Connect without any configuration but the address. Raises `EngineUnreachable`."""
+        try:
+            client = await Client.connect(address, namespace=namespace, data_converter=pydantic_data_converter)
+        except (RuntimeError, RPCError) as error:
+            raise EngineUnreachable(f"no engine answers at {address}: start one with `research serve`") from error
+        return cls(client, stored_result=stored_result)
+
+    def handle(self, research_id: str) -> "ResearchHandle":
+        """A handle on a run that was started before."""
+        return ResearchHandle(self.temporal, research_id, stored_result=self._stored_result)
+
+    async def start(
+        self, request: ResearchRequest | Mapping[str, Any], research_id: str, *, reuse: Reuse = Reuse.NEW
+    ) -> "ResearchHandle":
+        """Start a run; attaches (`handle.attached`) when a run of this id is going on.
+
+        Raises `RunFinished` when `reuse` forbids to use the id again, pydantic's ValidationError for a bad request,
+        `EngineUnreachable`.
+        """
+        valid = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
+        handle = self.handle(research_id)
+        try:
+            await self.temporal.start_workflow(
+                names.DEEP_RESEARCH,
+                valid.model_dump(mode="json", exclude_unset=True),
+                id=research_id,
+                task_queue=names.WORKFLOWS_QUEUE,
+                id_reuse_policy=reuse.value,
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                static_summary=static_summary(valid.query),
+                priority=Priority(priority_key=valid.priority, fairness_key=valid.tenant[:FAIRNESS_KEY_CHARACTERS]),
+            )
+        except WorkflowAlreadyStartedError as error:
+            if not await handle.is_running():
+                raise RunFinished(f"a run {research_id} exists and is over") from error
+            handle.attached = True
+        except RPCError as error:
+            raise _rpc_failure(error, research_id) from error
+        return handle
+
+    async def resume(self, request: ResearchRequest, research_id: str, *, after: Outcome) -> "ResearchHandle":
+        """Start again from the stored session of `research_id`; `after` is how its last run ended."""
+        went_well = after in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.EMPTY)
+        reuse = Reuse.AFTER_ANY if went_well else Reuse.AFTER_FAILURE
+        going_on = ResearchRequest.model_validate(
+            {**request.model_dump(mode="json", exclude_unset=True), "continue_from": research_id}
+        )
+        return await self.start(going_on, research_id, reuse=reuse)
+
+    async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
+        """Identities of the workers that poll a task queue now."""
+        kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY if activities else TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+        answer = await self.temporal.workflow_service.describe_task_queue(
+            DescribeTaskQueueRequest(
+                namespace=self.temporal.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
+            ),
+            timeout=timedelta(seconds=5),
+        )
+        return [poller.identity for poller in answer.pollers]
+
+
+class ResearchHandle:
+    """One run. Queries work on running and on closed runs as long as the engine keeps them."""
+
+    def __init__(self, client: Client, research_id: str, *, stored_result: StoredResult | None = None) -> None:
+        self.research_id = research_id
+        self.attached = False
+        """True when `start` found the run going on."""
+        self._client = client
+        self._stored_result = stored_result
+        self._run: WorkflowHandle[Any, Any] = client.get_workflow_handle(research_id)
+        self._last_status: ResearchStatus | None = None
+
+    async def status(self) -> ResearchStatus:
+        """Where the run stands."""
+        status: ResearchStatus = await self._ask(names.STATUS, ResearchStatus)
+        self._last_status = status
+        return status
+
+    async def events(self, after: int = 0) -> EventPage:
+        """At most 200 events behind the cursor `after`, and the next cursor."""
+        page: EventPage = await self._ask(names.EVENTS, EventPage, after)
+        return page
+
+    async def report(self) -> ResearchResult | ReportDraft | None:
+        """The result if there is one, else where the newest draft is; null before the first draft."""
+        written: ResearchResult | ReportDraft | None = await self._ask(
+            names.REPORT, ResearchResult | ReportDraft | None
+        )
+        return written
+
+    async def decisions(self) -> list[AgentDecision]:
+        """The decision log."""
+        log: list[AgentDecision] = await self._ask(names.DECISIONS, list[AgentDecision])
+        return log
+
+    async def sources(self) -> list[Source]:
+        """Every source that the run knows."""
+        known: list[Source] = await self._ask(names.SOURCES, list[Source])
+        return known
+
+    async def session(self) -> ResearchState:
+        """The whole state of the run."""
+        state: ResearchState = await self._ask(names.SESSION, ResearchState)
+        return state
+
+    async def steer(self, text: str) -> str:
+        """Give guidance to the next phase. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        return await self._tell(names.STEER, text)
+
+    async def stop_and_report(self) -> str:
+        """Ask for the report from what is there. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        return await self._tell(names.STOP_AND_REPORT)
+
+    async def cancel(self) -> None:
+        """Ask the run to stop; it saves its state. No error if it is over already."""
+        try:
+            await self._run.cancel(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+        except RPCError as error:
+            if "already completed" not in error.message:
+                raise _rpc_failure(error, self.research_id) from error
+
+    async def is_running(self) -> bool:
+        """Whether the engine has an open run of this id. Raises `RunUnknown`."""
+        return await self.engine_status() is WorkflowExecutionStatus.RUNNING
+
+    async def engine_status(self) -> WorkflowExecutionStatus | None:
+        """What the engine itself says of the newest run. Raises `RunUnknown`."""
+        try:
+            return (await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))).status
+        except RPCError as error:
+            raise _rpc_failure(error, self.research_id) from error
+
+    async def question(self) -> str | None:
+        """The start of the question as the engine keeps it, without asking a worker."""
+        description = await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+        return await description.static_summary()
+
+    async def result(self) -> ResearchResult:
+        """Wait for the end; always a `ResearchResult`, whatever the ending (see `endings`).
+
+        Raises `RunUnknown` and `EngineUnreachable` only.
+        """
+        try:
+            raw = await self._run.result()
+        except WorkflowFailureError as error:
+            return await self._result_without_return(error.cause)
+        except RPCError as error:
+            raise _rpc_failure(error, self.research_id) from error
+        return ResearchResult.model_validate(raw)
+
+    async def _result_without_return(self, cause: BaseException | None) -> ResearchResult:
+        result = result_of_failure(self.research_id, cause, self._last_status)
+        if result.report or self._stored_result is None:
+            return result
+        stored = await self._stored_result(self.research_id)
+        if stored is not None and stored.outcome is result.outcome:
+            return stored
+        return result
+
+    async def _ask(self, query: str, answer: Any, *arguments: object) -> Any:
+        try:
+            async with asyncio.timeout(MESSAGE_PATIENCE_SECONDS):
+                return await self._run.query(query, args=arguments, result_type=answer)
+        except TimeoutError as error:
+            raise await self._why_silent() from error
+        except WorkflowQueryFailedError as error:
+            raise MessageRefused(f"the run could not answer `{query}`: {error.message}") from error
+        except RPCError as error:
+            if _no_poller(error):
+                raise await self._why_silent() from error
+            raise _rpc_failure(error, self.research_id) from error
+
+    async def _tell(self, update: str, *arguments: object) -> str:
+        try:
+            async with asyncio.timeout(MESSAGE_PATIENCE_SECONDS):
+                answer = await self._run.execute_update(update, args=arguments)
+        except TimeoutError as error:
+            raise await self._why_silent() from error
+        except WorkflowUpdateFailedError as error:
+            raise MessageRefused(str(error.cause or error)) from error
+        except RPCError as error:
+            if "already completed" in error.message:
+                raise RunClosed(f"the run {self.research_id} is over: messages come too late") from error
+            if _no_poller(error):
+                raise await self._why_silent() from error
+            raise _rpc_failure(error, self.research_id) from error
+        return answer if isinstance(answer, str) else ""
+
+    async def _why_silent(self) -> NoWorker | WorkerStuck | EngineUnreachable:
+        try:
+            pollers = await ResearchClient(self._client).polled_by(names.WORKFLOWS_QUEUE)
+        except RPCError:
+            return EngineUnreachable("the engine does not answer any more: start it with `research serve`")
+        if pollers:
+            return WorkerStuck(
+                f"a worker is there, but the run {self.research_id} gave no answer for "
+                f"{MESSAGE_PATIENCE_SECONDS:.0f} s: see `research doctor`"
+            )
+        return NoWorker(
+            f"no worker is polling {names.WORKFLOWS_QUEUE}: start one with `research serve` (this machine) "
+            "or `research worker` (a cluster)"
+        )
+
+
+def static_summary(question: str) -> str:
+    """The question as one line of the engine's web UI: at most 180 characters and 200 bytes."""
+    line = " ".join(question.split())
+    short = line if len(line) <= SUMMARY_CHARACTERS else line[: SUMMARY_CHARACTERS - 1] + "…"
+    return short.encode()[: SUMMARY_BYTES - 2].decode(errors="ignore")
+
+
+def _no_poller(error: RPCError) -> bool:
+    return error.status in (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.FAILED_PRECONDITION, RPCStatusCode.CANCELLED)
+
+
+def _rpc_failure(error: RPCError, research_id: str) -> RunUnknown | EngineUnreachable:
+    if error.status is RPCStatusCode.NOT_FOUND:
+        return RunUnknown(f"the engine knows no run {research_id}")
+    return EngineUnreachable(
+        f"the engine does not answer properly ({error.status.name.lower()}): see `research doctor`"
+    )

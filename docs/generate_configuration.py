@@ -1,0 +1,190 @@
+"""Fill the generated parts of `configuration.md` from the models, so that the page cannot drift from the code.
+
+usage: python docs/generate_configuration.py      (a test compares the page with what this script would write)
+"""  # noqa: INP001 - a folder of pages is no package
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from contracts.parse_request import unavailable
+from contracts.presets import preset
+from contracts.request import (
+    Approve,
+    CitationStyle,
+    Clarify,
+    Constraints,
+    Depth,
+    Gates,
+    Mode,
+    Output,
+    ResearchRequest,
+    SearchOptions,
+    Strategy,
+    Verify,
+)
+from workers.settings import CLUSTER_VARIABLES, VARIABLES
+from workers.settings_sections import FileSettings
+
+PAGE = Path(__file__).with_name("configuration.md")
+
+MEANINGS = {
+    "RESEARCH_HOME": "folder of everything that is kept on this machine; default: the platform's user data folder",
+    "RESEARCH_CONTENT_URL": "where documents and reports are stored, as a URL; default: a folder in `RESEARCH_HOME`",
+    "RESEARCH_RETENTION_DAYS": "how long a run is kept, in days; default 90",
+    "REDIS_URL": "accepted, and reported as not used yet: the call store is a local file",
+    "ANTHROPIC_API_KEY": "key of the model endpoint; by itself it switches nothing on",
+    "ANTHROPIC_BASE_URL": "another endpoint that speaks the Messages API; a local one needs no key",
+    "RESEARCH_MODEL": "name of the model for every tier: naming one is the decision to use a model",
+    "RESEARCH_MODEL_SIMPLE": "model of the simple tier (the supervisor's reflections)",
+    "RESEARCH_MODEL_ANALYTICAL": "model of the analytical tier (planning, analysis, refinement)",
+    "RESEARCH_MODEL_COMPLEX": "model of the complex tier (writing the report)",
+    "TEMPORAL_ADDRESS": "`host:port` of a Temporal cluster; without it the embedded engine is used",
+    "TEMPORAL_PROFILE": "a profile of Temporal's own client configuration file",
+    "TEMPORAL_CONFIG_FILE": "another place of that file",
+}
+"""A variable without a meaning here fails the generation."""
+
+PRESET_ROWS = (
+    "max_iterations",
+    "max_sub_queries",
+    "max_sources",
+    "max_new_sources",
+    "max_sources_per_query",
+    "max_parallel",
+    "max_parallel_reads",
+    "deadline_seconds",
+    "reserve_seconds",
+    "max_cost_usd",
+    "severity_floor",
+)
+
+
+def request_defaults() -> str:
+    """The complete request with every default, as JSON."""
+    request = ResearchRequest(query="How are backups made?").model_dump(mode="json")
+    return f"```json\n{json.dumps(request, indent=2, ensure_ascii=False)}\n```"
+
+
+def request_fields() -> str:
+    """One row per field of the request."""
+    schema = ResearchRequest.model_json_schema()
+    rows = [f"| `{path}` | {values} | {default} |" for path, values, default in fields(schema, schema["$defs"])]
+    return "\n".join(["| field | values | default |", "|---|---|---|", *rows])
+
+
+def resting_fields() -> str:
+    """What the request knows by name and refuses, because it is not built yet."""
+    asking = ResearchRequest(
+        query="everything",
+        strategy=Strategy.RECURSIVE,
+        mode=Mode.QUICK,
+        search=SearchOptions(),
+        web=True,
+        constraints=Constraints(),
+        gates=Gates(clarify=Clarify.AUTO, approve=Approve.PLAN),
+        verify=Verify.FULL,
+        output=Output(language="de", sections=["Summary"], citation_style=CitationStyle.KEY),
+        follow_up_of="another",
+        protected_sources=[],
+    )
+    return " · ".join(f"`{line.split(':')[0]}`" for line in unavailable(asking))
+
+
+def presets() -> str:
+    """The limits that `null` stands for."""
+    depths = (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
+    limits = [preset(Strategy.SUPERVISOR, depth).model_dump(mode="json") for depth in depths]
+    rows = [f"| `{name}` | " + " | ".join(f"{each[name]}" for each in limits) + " |" for name in PRESET_ROWS]
+    return "\n".join(["| supervisor | light | medium (= auto) | extended |", "|---|---|---|---|", *rows])
+
+
+def variables() -> str:
+    """One row per environment variable."""
+    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in (*VARIABLES, *CLUSTER_VARIABLES)]
+    return "\n".join(["| variable | meaning |", "|---|---|", *rows])
+
+
+def file_keys() -> str:
+    """One row per key of `research.toml`."""
+    schema = FileSettings.model_json_schema()
+    rows = [f"| `{path}` | {values} | {default} |" for path, values, default in fields(schema, schema["$defs"])]
+    return "\n".join(["| key | values | default |", "|---|---|---|", *rows])
+
+
+def fields(schema: dict[str, Any], definitions: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Path, values and default of each leaf of a JSON schema."""
+    required = schema.get("required", [])
+    for name, field in schema["properties"].items():
+        path, inner = prefix + name, without_null(field, definitions)
+        while "additionalProperties" in inner and isinstance(inner["additionalProperties"], dict):
+            path, inner = f"{path}.NAME", without_null(inner["additionalProperties"], definitions)
+        if "properties" in inner:
+            yield from fields(inner, definitions, f"{path}.")
+        else:
+            default = "required" if name in required else f"`{json.dumps(field.get('default'), ensure_ascii=False)}`"
+            yield path, values_of(inner, definitions), default
+
+
+def without_null(field: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the value itself: references followed, `null` left out."""
+    if "$ref" in field:
+        return dict(definitions[field["$ref"].rsplit("/", 1)[1]])
+    options = [option for option in field.get("anyOf", []) if option.get("type") != "null"]
+    return without_null(options[0], definitions) if len(options) == 1 else field
+
+
+def values_of(field: dict[str, Any], definitions: dict[str, Any]) -> str:
+    """In words: which values a field takes."""
+    if "enum" in field:
+        return ", ".join(field["enum"])
+    if "const" in field:
+        return str(field["const"])
+    if field.get("type") == "array":
+        most = f", at most {field['maxItems']}" if "maxItems" in field else ""
+        return f"list of: {values_of(without_null(field['items'], definitions), definitions)}{most}"
+    if field.get("type") == "object":
+        keys = ", ".join(field.get("properties", {}))
+        return f"object with {keys}" if keys else "any JSON object"
+    return scalar(field)
+
+
+def scalar(field: dict[str, Any]) -> str:
+    """A number, truth value or text with its bounds."""
+    names = {"integer": "whole number", "number": "number", "boolean": "true, false", "string": "text"}
+    low, high = field.get("minimum", field.get("minLength")), field.get("maximum", field.get("maxLength"))
+    unit = " characters" if field.get("type") == "string" else ""
+    bounds = {(True, True): f", {low} to {high}{unit}", (True, False): f", at least {low}{unit}"}
+    bounds |= {(False, True): f", at most {high}{unit}"}
+    return names.get(field.get("type", ""), "any") + bounds.get((low is not None, high is not None), "")
+
+
+BLOCKS = {
+    "request-defaults": request_defaults,
+    "request-fields": request_fields,
+    "resting-fields": resting_fields,
+    "presets": presets,
+    "variables": variables,
+    "file-keys": file_keys,
+}
+
+
+def filled(page: str) -> str:
+    """The page with every generated block renewed. Raises KeyError for an unknown block, ValueError for a lost one."""
+    if lost := [name for name in BLOCKS if page.count(f"<!-- generated: {name} -->") != 1]:
+        raise ValueError(f"configuration.md wants exactly one block {lost[0]}")
+    pattern = re.compile(r"(<!-- generated: (\S+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+    return pattern.sub(lambda match: match[1] + BLOCKS[match[2]]() + match[3], page)
+
+
+def main() -> int:
+    """Rewrite the page."""
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""One exchange with a language model, in the terms of the Messages API and free of any client library."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+ANSWER_TOOL = "give_answer"
+"""Name of the only tool that a request ever offers: its input is the answer."""
+
+
+class ChatMode(StrEnum):
+    """How an answer of a schema is asked for, from the strongest guarantee to the weakest."""
+
+    NATIVE = "native"
+    TOOL = "tool"
+    TEXT = "text"
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """What is asked. `max_tokens` counts everything that the model generates, `timeout_seconds` the whole exchange."""
+
+    model: str
+    system: str
+    prompt: str
+    max_tokens: int
+    timeout_seconds: float
+    json_schema: Mapping[str, Any] | None = None
+    mode: ChatMode = ChatMode.TEXT
+
+
+@dataclass(frozen=True)
+class TokenCounts:
+    """Tokens as they are billed; the four kinds do not overlap. `known` is false for absent or absurd figures."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """What came back, whatever it is worth.
+
+    `tool_input` is set when the model called `ANSWER_TOOL`; `flaws` name what strict JSON forbids and the reply's
+    own envelope contained.
+    """
+
+    text: str
+    tool_input: object | None
+    stop_reason: str | None
+    tokens: TokenCounts
+    model: str
+    flaws: frozenset[str] = frozenset()
+    warnings: list[str] = field(default_factory=list)
+
+
+class Chat(Protocol):
+    """Makes one exchange."""
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Send one request, once. Raises `Retryable` or `Rejected`; any reply that came is returned."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...

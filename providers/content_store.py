@@ -1,0 +1,130 @@
+"""Content-addressed documents over obstore: a local folder by default, S3, Google or Azure by URL.
+
+A document lies at `ab/cdef…`, the digits of its SHA-256. Writing is atomic (the store writes aside and renames), and
+what is there already is not written again. The blocking calls run in threads: obstore's own asynchronous ones hand
+their results over from a foreign thread, which can abort an interpreter that is just ending.
+"""
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+from typing import Final
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import LocalStore, ObjectStore, from_url
+
+from contracts.documents import DocumentRef
+from providers.errors import ContentCorrupt, ContentMissing, StorageFull, Unavailable
+
+NO_SPACE: Final = (
+    "os error 28",
+    "StorageFull",
+    "os error 122",
+    "QuotaExceeded",
+    "EntityTooLarge",
+    "InsufficientStorage",
+)
+"""How full disks and quotas show in what obstore says of an error."""
+SCHEME: Final = "sha256:"
+
+
+def open_store(address: str | os.PathLike[str]) -> ObjectStore:
+    """The store behind a URL (`file:`, `s3:`, `gs:`, `az:`, `memory:`) or a path; a missing folder is made.
+
+    Raises `StorageFull`, or OSError if the folder cannot be made.
+    """
+    text = os.fspath(address)
+    if "://" in text and not text.startswith("file://"):
+        return from_url(text)
+    path = Path(text.removeprefix("file://")).absolute()
+    path.mkdir(parents=True, exist_ok=True)
+    return LocalStore(path, mkdir=True)
+
+
+def hash_of(data: bytes) -> str:
+    """SHA-256 as `sha256:<hex>`."""
+    return SCHEME + hashlib.sha256(data).hexdigest()
+
+
+def name_of(reference: DocumentRef) -> str:
+    """Where a document lies in the store."""
+    digits = reference.hash.removeprefix(SCHEME)
+    return f"{digits[:2]}/{digits[2:]}"
+
+
+class ObstoreContentStore:
+    """`ContentStore` over any object store."""
+
+    def __init__(self, address: str | os.PathLike[str]) -> None:
+        self._store = open_store(address)
+
+    async def put(self, data: bytes, media_type: str) -> DocumentRef:
+        """Store bytes (idempotent, atomic). Raises `StorageFull`, `Unavailable`."""
+        return await asyncio.to_thread(self._put, data, media_type, len(data))
+
+    async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
+        """Store a text as UTF-8; `size` is in characters. Raises `StorageFull`, `Unavailable`."""
+        return await asyncio.to_thread(self._put, text.encode("utf-8"), media_type, len(text))
+
+    async def get(self, reference: DocumentRef) -> bytes:
+        """The bytes, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`, `Unavailable`."""
+        return await asyncio.to_thread(self._get, reference)
+
+    async def get_text(self, reference: DocumentRef) -> str:
+        """The text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`, `Unavailable`."""
+        data = await self.get(reference)
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ContentCorrupt("a stored document is no text") from error
+
+    async def delete(self, reference: DocumentRef) -> None:
+        """Remove a document; no error if it is gone. Raises `Unavailable`."""
+        await asyncio.to_thread(self._delete, reference)
+
+    def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:
+        reference = DocumentRef(hash=hash_of(data), media_type=media_type, size=size)
+        name = name_of(reference)
+        try:
+            if self._size(name) == len(data):
+                return reference
+            obstore.put(self._store, name, data)
+        except AlreadyExistsError:
+            return reference
+        except (BaseError, OSError) as error:
+            raise _translated(error) from error
+        return reference
+
+    def _size(self, name: str) -> int | None:
+        try:
+            return obstore.head(self._store, name)["size"]
+        except FileNotFoundError:
+            return None
+
+    def _get(self, reference: DocumentRef) -> bytes:
+        try:
+            data = bytes(obstore.get(self._store, name_of(reference)).bytes())
+        except FileNotFoundError as error:
+            raise ContentMissing("a stored document is gone") from error
+        except (BaseError, OSError) as error:
+            raise _translated(error) from error
+        if hash_of(data) != reference.hash:
+            raise ContentCorrupt("a stored document is not what its hash says")
+        return data
+
+    def _delete(self, reference: DocumentRef) -> None:
+        try:
+            obstore.delete(self._store, name_of(reference))
+        except FileNotFoundError:
+            return
+        except (BaseError, OSError) as error:
+            raise _translated(error) from error
+
+
+def _translated(error: Exception) -> StorageFull | Unavailable:
+    """Storage errors as ours; the store's own message may hold paths and is not passed on."""
+    if any(sign in str(error) for sign in NO_SPACE):
+        return StorageFull("no room left where documents are kept")
+    return Unavailable("the content store does not answer")

@@ -1,0 +1,135 @@
+"""Which quotation stands where: the answer first, then one section a facet, the rest under "More passages"."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from providers.engines.extractive import wording
+from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
+from providers.engines.extractive.passages import containment
+from providers.engines.extractive.question import Question
+from providers.engines.extractive.quotations import Quotation
+from providers.engines.extractive.settings_table import Row, rows
+
+SHORT_ANSWER_PASSAGES = 3
+SHORT_ANSWER_WORDS = 260
+SECTION_PASSAGES = 4
+MAIN_PASSAGES = 6
+NUMBERED = frozenset(("mechanism", "steps", "items", "reason"))
+ORDER = (
+    "definition", "problem", "mechanism", "steps", "reason", "comparison", "items", "fact", "settings", "failure",
+    "limits", "check", "version", "guidance",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the brief."""
+
+    heading: str
+    quoted: list[Quotation]
+    numbered: bool = False
+    rows: list[Row] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The whole brief."""
+
+    short_answer: list[Quotation]
+    qualified_first: bool
+    sections: list[Section]
+    more: list[Quotation]
+
+
+def arrange(quoted: list[Quotation], question: Question, target_words: int) -> Arrangement:
+    """Spread the quotations (best first) over the brief; none stands twice."""
+    qualified = _premise_denied(quoted, question)
+    short = _short_answer(quoted, qualified)
+    rest = [one for one in quoted if one not in short]
+    budget = max(100, target_words - sum(one.words for one in short) - 120)
+    groups = _groups(rest, question)
+    placed: list[Quotation] = []
+    sections: list[Section] = []
+    allowed = _within(groups, question, budget)
+    for name, members in groups.items():
+        shown = [one for one in members if one in allowed]
+        found = rows([*quoted]) if name == "settings" else []
+        if shown or found:
+            placed += shown
+            sections.append(Section(_heading(name), _reading_order(shown), name in NUMBERED and len(shown) > 1, found))
+    more = [one for one in rest if one not in placed]
+    return Arrangement(short, qualified is not None, sections, _reading_order(more))
+
+
+def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | None:
+    """The passage that denies what the question takes for granted, if one stands near enough to its words."""
+    if not question.may_hold_a_premise:
+        return None
+    denying = [one for one in quoted if one.facet == QUALIFICATION and one.own_coverage >= 0.5]
+    return denying[0] if denying and denying[0].score >= 0.8 * quoted[0].score else None
+
+
+def _short_answer(quoted: list[Quotation], qualified: Quotation | None) -> list[Quotation]:
+    chosen = [qualified] if qualified else [quoted[0]]
+    count = sum(one.words for one in chosen)
+    held = frozenset[str]().union(*(one.keys for one in chosen))
+    for one in quoted:
+        if len(chosen) >= SHORT_ANSWER_PASSAGES:
+            break
+        if one in chosen or count + one.words > SHORT_ANSWER_WORDS or one.score < 0.7 * quoted[0].score:
+            continue
+        if containment(one.keys, held) >= 0.75:
+            continue
+        chosen.append(one)
+        held |= one.keys
+        count += one.words
+    return chosen
+
+
+def _groups(rest: Iterable[Quotation], question: Question) -> dict[str, list[Quotation]]:
+    found: dict[str, list[Quotation]] = {}
+    for one in rest:
+        found.setdefault(_section_of(one), []).append(one)
+    found.setdefault("settings", [])
+    entities = [name for name in found if name.startswith(ENTITY_PREFIX)]
+    order = [*ORDER[: ORDER.index("settings")], *sorted(entities), *ORDER[ORDER.index("settings") :]]
+    order.insert(order.index("check"), QUALIFICATION)
+    main = question.main_facet
+    if main not in ("mechanism", "definition"):
+        order.remove(main)
+        order.insert(0, main)
+    return {name: found[name] for name in order if name in found}
+
+
+def _section_of(one: Quotation) -> str:
+    if one.facet == "limits":
+        return QUALIFICATION
+    return one.facet
+
+
+def _within(groups: dict[str, list[Quotation]], question: Question, budget: int) -> list[Quotation]:
+    """Take turns among the sections, best first, until the words are used up."""
+    allowed: list[Quotation] = []
+    limits = {name: MAIN_PASSAGES if name == question.main_facet else SECTION_PASSAGES for name in groups}
+    for turn in range(MAIN_PASSAGES):
+        for name, members in groups.items():
+            if turn < min(len(members), limits[name]) and members[turn].words <= budget:
+                allowed.append(members[turn])
+                budget -= members[turn].words
+    return allowed
+
+
+def _heading(name: str) -> str:
+    if name == QUALIFICATION:
+        return wording.DISAGREE
+    if name.startswith(ENTITY_PREFIX):
+        return name.removeprefix(ENTITY_PREFIX)
+    return FACETS[name].heading
+
+
+def _reading_order(members: list[Quotation]) -> list[Quotation]:
+    """Passages of one page together, in the order of the page; pages by their best passage."""
+    first: dict[str, int] = {}
+    for position, one in enumerate(members):
+        first.setdefault(one.source.id, position)
+    return sorted(members, key=lambda one: (first[one.source.id], one.start))

@@ -1,0 +1,149 @@
+"""The parts of an answer: what each looks for, how it is asked, and under which heading the brief shows it."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """One part of an answer."""
+
+    name: str
+    ask: str
+    """Words added to the key words of the question to make a search of it; empty: the question itself."""
+    rationale: str
+    pattern: re.Pattern[str]
+    """What a sentence that serves this part tends to hold."""
+    heading: str
+
+
+def _facet(name: str, ask: str, rationale: str, heading: str, pattern: str) -> Facet:
+    return Facet(name, ask, rationale, re.compile(pattern, re.IGNORECASE), heading)
+
+
+_ALL = (
+    _facet(
+        "definition",
+        "definition and meaning",
+        "The words of the question have to be clear before anything else.",
+        "What it is",
+        r"\b(?:is|are)\s+(?:an?|the|called|known|defined)\b|\bmeans\b|\brefers?\s+to\b|\bprovides?\b|\bconsists?\s+of\b"
+        r"|\bstands\s+for\b|\bis\s+used\s+(?:to|for)\b|\ballows?\b|\bterm\b",
+    ),
+    _facet(
+        "mechanism",
+        "how it works",
+        "The answer rests on what is done, step by step.",
+        "How it works",
+        r"\bto\s+(?:prevent|avoid|ensure|guarantee|protect|make\s+sure|reclaim|allow|enable|solve)\b|\bensur\w+|\bprevent\w*"
+        r"|\bguarantee\w*|\bso\s+that\b|\bby\s+\w+ing\b|\bworks?\b|\bwhen(?:ever)?\b|\bautomatically\b|\bmust\b|\bfirst\b"
+        r"|\buses?\b|\bis\s+(?:written|stored|created|done|performed|marked|used)\b",
+    ),
+    _facet(
+        "reason",
+        "reason and background",
+        "The question asks for reasons, so passages that state one come first.",
+        "Reasons",
+        r"\bbecause\b|\bsince\b|\breasons?\b|\bdue\s+to\b|\bin\s+order\s+to\b|\bso\s+that\b|\btherefore\b|\bcaused?\b"
+        r"|\bresults?\s+(?:in|from)\b|\botherwise\b|\bfor\s+\w+\s+compatibility\b|\bhistorical\w*|\bdesign\w*",
+    ),
+    _facet(
+        "problem",
+        "problem and risk",
+        "What goes wrong without it shows why the answer matters.",
+        "What the problem is",
+        r"\bproblems?\b|\brisks?\b|\bdanger\w*|\bloss\b|\blost\b|\bcorrupt\w*|\bfail\w*|\bwould\s+\w+|\bcannot\b|\bsuffer\b|\bconflict\w*",
+    ),
+    _facet(
+        "settings",
+        "settings, parameters and default values",
+        "Settings and their values decide how it behaves in practice.",
+        "Settings and thresholds",
+        r"\bdefaults?\b|\bparameters?\b|\bsettings?\b|\boptions?\b|\bset\s+to\b|\bpragma\b|\bconfigur\w+|\bthresholds?\b"
+        r"|\bmaximum\b|\bminimum\b|\blimits?\b|\b\w+_\w+_?\w*\b|\b\d[\d,.]*\b|--\w+",
+    ),
+    _facet(
+        "failure",
+        "failure, errors and recovery",
+        "A reader needs to know what happens when it does not work.",
+        "If it fails",
+        r"\berrors?\b|\bfail\w*|\bwarnings?\b|\brefuse\w*|\babort\w*|\bshut\s*down\b|\brecover\w*|\brestor\w+|\bcrash\w*|\bcorrupt\w*"
+        r"|\brolled?\s*back\b|\bHINT\b|\bretry\b|\bSQLITE_\w+\b",
+    ),
+    _facet(
+        "check",
+        "monitor, check and verify",
+        "A reader wants to see for themselves how things stand.",
+        "What to check",
+        r"\bchecks?\b|\bmonitor\w*|\bverif\w+|\bexamin\w+|\binspect\w*|\bviews?\b|\bquer(?:y|ies)\b.{0,40}\b(?:show|see|find)|\breports?\b"
+        r"|\bshows?\b|\bdisplay\w*|\blog(?:s|ged)?\b|\bstatistics\b|\bdetermine\b|\bdiagnos\w+",
+    ),
+    _facet(
+        "limits",
+        "limitations and exceptions",
+        "Exceptions can turn an answer round, so they are looked for on purpose.",
+        "Limits and exceptions",
+        r"\bnot\b|\bonly\b|\bcannot\b|\bexcept\w*|\blimit\w*|\brestrict\w*|\bunless\b|\bdoes\s+not\b|\bmust\b|\bnever\b|\bhowever\b",
+    ),
+    _facet(
+        "version",
+        "version changes and releases",
+        "What holds may have changed between versions.",
+        "Version notes",
+        r"\b(?:version|release)s?\s+v?\d|\bsince\s+(?:version|release|v?\d)|\bas\s+of\s+(?:version|\w+\s+\d)|\b(?:prior\s+to|before)\s+(?:version|v?\d)"
+        r"|\bdeprecated\b|\bobsolete\b|\bno\s+longer\b|\b(?:beginning|starting)\s+with\b|\bintroduced\b|\badded\s+in\b|\bremoved\s+in\b"
+        r"|\b(?:older|earlier|previous|newer)\s+(?:versions?|releases?)\b",
+    ),
+    _facet(
+        "items",
+        "list of types and variants",
+        "The question asks for a list, so passages that enumerate come first.",
+        "The items",
+        r"\b(?:following|several|various|two|three|four|five|six|seven|eight|nine|ten)\b|:\s|,\s\w+,?\s(?:and|or)\s|\bone\s+of\b|\btypes?\b|\bkinds?\b"
+        r"|\bincludes?\b|\bsuch\s+as\b|^\|",
+    ),
+    _facet(
+        "comparison",
+        "differences",
+        "Passages that speak of both sides at once answer most directly.",
+        "Side by side",
+        r"\bdifferences?\b|\bdiffers?\b|\bunlike\b|\bwhereas\b|\bwhile\b|\bthan\b|\bcompared\b|\binstead\b|\bboth\b|\bcontrast\b|\bhowever\b|\bwithout\b"
+        r"|\bonly\b|\bbut\b|\badvantages?\b|\bdisadvantages?\b|\bsimilar\b",
+    ),
+    _facet(
+        "steps",
+        "steps and commands",
+        "The question asks how to do it, so instructions come first.",
+        "How to do it",
+        r"\bto\s+\w+\b.{0,60}\b(?:use|run|set|call|issue|execute|invoke|specify|create|add)\b|\buse(?:d|s)?\b|\brun(?:ning)?\b|\bcommands?\b|\bstatements?\b"
+        r"|\bcan\s+be\b|\bspecif(?:y|ied)\b|\bexecut\w+|\binvok\w+|\bcall(?:ed|ing)?\b|\bmust\b|\bshould\b|\bset(?:ting)?\b|\benable\w*",
+    ),
+    _facet(
+        "fact",
+        "",
+        "The question as it stands finds the passages that answer it directly.",
+        "What the documents say",
+        r"\bis\b|\bare\b|\bdefault\w*|\bmaximum\b|\bcan\b|\bmust\b|\b\d[\d,.]*\b",
+    ),
+    _facet(
+        "guidance",
+        "",
+        "Asked for by guidance given to this run.",
+        "Asked for by guidance",
+        r"\b\w",
+    ),
+)
+
+FACETS: Final[dict[str, Facet]] = {facet.name: facet for facet in _ALL}
+
+ENTITY_PREFIX: Final = "entity:"
+
+QUALIFICATION: Final = "qualification"
+
+
+def facet_named(name: str) -> Facet:
+    """The facet of a sub-query; a model's free text or an entity falls back to the plain one."""
+    if name.startswith(ENTITY_PREFIX):
+        return FACETS["definition"]
+    return FACETS.get(name, FACETS["fact"])

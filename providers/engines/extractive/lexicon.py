@@ -1,0 +1,118 @@
+"""Word lists: which words only frame a question, which stand for each other, which open a sentence that leans."""
+
+import re
+from collections.abc import Iterable
+
+from providers.text import stem
+
+FRAME_WORDS = frozenset(
+    """answer answers anything best better describe described detail details different differ differs difference
+    differences compare compared comparison comparing versus vs contrast distinguish documentation docs document
+    explain explains explanation example examples exactly give good happen happens happening happened kind kinds list
+    lists main manual mean means meaning means name names need needs overview page please possible purpose question
+    reason reasons say says show simple someone something sort summarise summarize tell thing things understand want
+    way ways work works working actually really able within available exist exists provide provides provided cause
+    causes caused certain many much often long recommended support supports supported there allow allows let lets""".split()
+)
+"""Words that say how to answer, not what about."""
+
+QUESTION_OPENERS = frozenset(
+    """what which who whom whose when where why how is are was were do does did can could should would will may might
+    has have had if in on at for from with without under between compare explain describe list name give tell show
+    summarise summarize please i the a an to does""".split()
+)
+
+_GROUPS = """
+prevent avoid protect guard
+delete remove drop erase purge discard
+maximum limit largest most upper
+minimum least smallest lower
+start begin launch startup initiate
+stop shutdown halt terminate end
+create make build construct generate
+change modify alter update edit
+enable activate activated on
+disable disabled deactivate off
+fail failure error crash broken
+corrupt corruption damage damaged
+fast faster speed performance quick
+slow slower delay latency
+store save keep stored
+recover restore recovery repair
+reclaim free recover release
+copy duplicate clone
+simultaneous concurrent parallel simultaneously
+allow permit
+forbid prohibit disallow refuse reject
+default defaults
+size bytes length
+compare difference unlike
+encrypt encryption encrypted
+compress compression compressed
+replicate replication replica standby
+connect connection
+lock locking locked
+backup dump
+verify check validate
+count number
+memory ram
+disk file storage
+setting parameter option configuration configure
+""".strip()
+
+
+def _related(groups: Iterable[str]) -> dict[str, frozenset[str]]:
+    table: dict[str, set[str]] = {}
+    for group in groups:
+        keys = {stem(word) for word in group.split()}
+        for key in keys:
+            table.setdefault(key, set()).update(keys - {key})
+    return {key: frozenset(others) for key, others in table.items()}
+
+
+RELATED = _related(_GROUPS.splitlines())
+"""English stem → stems that may stand for it, at reduced credit."""
+
+_LEANING = r"""
+    it(?!\s+(?:is|was|may\s+be|might\s+be|can\s+be)\s+(?:\w+\s+)?\w+\s+(?:to|that|for)\b)
+  | its | this(?!\s+(?:section|chapter|page|document|appendix|article)\b) | these | those | they | their | them | such
+  | that(?!\s+is\s+why) | he | she | his | her
+  | however | but | and | or | so | yet | nor
+  | therefore | thus | hence | consequently | accordingly | moreover | furthermore | additionally | besides
+  | in\s+addition | nevertheless | nonetheless | otherwise | instead | conversely | similarly | likewise | also
+  | as\s+a\s+(?:result|consequence) | for\s+(?:this|that|these|those|example|instance|more\s+information)
+  | in\s+(?:this|that|these|those|such|contrast|both|either|other|each|all\s+(?:of\s+)?(?:these|those)|the\s+(?:above|former|latter|first|second|same|latter))
+  | on\s+the\s+other\s+hand | on\s+the\s+contrary | to\s+(?:do|avoid|prevent|fix|solve|handle)\s+(?:this|that|so|it|these)
+  | because\s+of\s+(?:this|that|these) | due\s+to\s+(?:this|that|these) | by\s+(?:this|that|doing) | with\s+(?:this|that|these|such)
+  | after\s+(?:this|that|these|which) | before\s+(?:this|that|these|then) | at\s+(?:this|that)\s+point | once\s+(?:this|that|it|they)\b
+  | if\s+(?:so|not|it|they|this|that|these|those|one\s+of\s+(?:these|those|them))\b | when\s+(?:this|that|it|they|these|those)\b
+  | while\s+(?:this|that|it|they)\b | since\s+(?:this|that|it|they)\b | as\s+(?:this|that|it|they|such)\b | unlike\s+(?:this|that|these)\b
+  | then | there(?:by|fore|fter|after) | here | again | still | likewise | conversely | meanwhile | afterwards?
+  | the\s+(?:former|latter|above|following|same|other|others|second|third|next|previous|rest|result|latter's|first\s+of)\b
+  | both(?!\s+\w+\s+and\b) | neither | either | another | one\s+(?:such|of\s+(?:these|those|them)|is|way|reason|exception)\b
+  | some\s+of\s+(?:these|those|them) | (?:all|each|most|many|any|none|several)\s+of\s+(?:these|those|them|which)\b | others?\b
+  | second(?:ly)? | third(?:ly)? | finally | next | lastly | first(?:ly)?,
+  | (?:see|refer\s+to)\b | yes | no, | note\s+that\s+(?:it|this|these|they|that)\b | (?:as\s+)?(?:shown|described|mentioned|noted|explained|discussed)\s+(?:above|below|earlier|previously)
+  | which | who | whose | because\b | (?:above|below)\b | even\s+(?:so|then|though\s+(?:this|it|they)) | even\s+if\s+(?:this|it|they|that)
+"""
+LEANING = re.compile(rf"^[\s(“\"'*_]*(?:{_LEANING})\b", re.IGNORECASE | re.VERBOSE)
+"""A sentence with such an opening means nothing without the one before it."""
+
+CORRECTING = re.compile(
+    r"""^[\s(“"'*_]*(?:however|but|contrary\s+to|nevertheless|nonetheless|unfortunately|conversely|on\s+the\s+(?:other\s+hand|contrary)
+    |except|the\s+(?:only\s+)?exceptions?|one\s+exception|this\s+is\s+not|this\s+does\s+not|that\s+is\s+not|these\s+are\s+not|it\s+is\s+not
+    |(?:this|these|that)\s+(?:is|are|does|do|has|have)\s+no|prior\s+to|before\s+version|in\s+(?:older|earlier|previous)\s+(?:versions?|releases?)|yet\s
+    |(?:beginning|starting)\s+with\s+version|actually|in\s+fact|unless|only\s+if|still,|note\s+(?:that|however)|
+    (?:this|these)\s+(?:restriction|limitation|rule|guarantee)s?\s+(?:does|do|is|are)\s+not)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A sentence that corrects the one before it: neither may be quoted alone."""
+
+QUALIFYING = re.compile(
+    r"""\b(?:not|never|cannot|can't|doesn't|don't|isn't|aren't|won't|wasn't|nor|neither|no\s+longer|only|except|unless|without
+    |unsupported|disabled\s+by\s+default|off\s+by\s+default|is\s+treated\s+as|are\s+treated\s+as|despite|contrary\s+to|rather\s+than
+    |instead\s+of|none|no\s+(?:\w+\s+){0,2}(?:is|are|can|will|guarantee|support|limit|way)|deprecated|obsolete|removed|fails?\s+to|ignored|unlike|misnomer
+    |legacy|bug|quirk|historical)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words with which a text limits or denies something."""

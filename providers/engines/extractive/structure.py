@@ -1,0 +1,210 @@
+"""The blocks and sentences of a stored text, with offsets: what may be quoted, and under which headings it stands."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property, lru_cache
+
+from nupunkt import sent_spans
+
+from providers.engines.extractive.terms import text_keys, text_pairs
+from providers.text import STOP_WORDS, words
+
+HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$")
+FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
+RULE_ROW = re.compile(r"^\s*\|?[\s:|+-]+\|?\s*$")
+TERMINAL = re.compile(r"[.!?…:;][\"'”’)\]*_`^\d]*$")
+LABEL_LENGTH = 120
+URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://|\bwww\.", re.IGNORECASE)
+MARKER_LIKE = re.compile(r"\[\s*(?:ev|src|sq)-|【|［", re.IGNORECASE)
+
+
+class BlockKind(StrEnum):
+    PROSE = "prose"
+    ITEM = "item"
+    ROW = "row"
+    CODE = "code"
+    LABEL = "label"
+    """A line of its own that is no sentence: the term of a definition, a caption, a crumb of navigation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    kind: BlockKind
+    start: int
+    end: int
+    path: tuple[str, ...]
+    """Headings above it, outermost first."""
+    section: int
+    """Offset where its section begins."""
+    label: int | None = None
+    """Offset of the term line that this block explains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    start: int
+    end: int
+    block: int
+
+
+@dataclass
+class Structure:
+    """A text cut into blocks and sentences."""
+
+    text: str
+    language: str
+    blocks: list[Block] = field(default_factory=list)
+    sentences: list[Sentence] = field(default_factory=list)
+
+    @cached_property
+    def keys(self) -> list[frozenset[str]]:
+        """Stems of each sentence."""
+        return [text_keys(self.text[one.start : one.end], self.language) for one in self.sentences]
+
+    @cached_property
+    def pairs(self) -> list[frozenset[tuple[str, str]]]:
+        """Neighbouring stems of each sentence."""
+        return [text_pairs(self.text[one.start : one.end], self.language) for one in self.sentences]
+
+    @cached_property
+    def all_keys(self) -> frozenset[str]:
+        """Stems of the whole text."""
+        return text_keys(self.text, self.language)
+
+    @cached_property
+    def context_keys(self) -> dict[tuple[str, ...], frozenset[str]]:
+        """Stems of each heading path."""
+        return {path: text_keys(" ".join(path), self.language) for path in {block.path for block in self.blocks}}
+
+    def of(self, sentence: Sentence) -> str:
+        """The words of a sentence."""
+        return self.text[sentence.start : sentence.end]
+
+    def block_of(self, index: int) -> Block:
+        """The block of the sentence with this index."""
+        return self.blocks[self.sentences[index].block]
+
+
+@lru_cache(maxsize=96)
+def structure_of(text: str, language: str) -> Structure:
+    """Cut a text of light Markdown into blocks and sentences."""
+    found = Structure(text, language)
+    _cut_blocks(found)
+    for number, block in enumerate(found.blocks):
+        if block.kind in (BlockKind.PROSE, BlockKind.ITEM):
+            for start, end in sent_spans(text[block.start : block.end]):
+                _add(found, block.start + start, block.start + end, number)
+        elif block.kind is BlockKind.ROW:
+            _add(found, block.start, block.end, number)
+    return found
+
+
+def _add(found: Structure, start: int, end: int, block: int) -> None:
+    piece = found.text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    end -= len(piece) - len(piece.rstrip())
+    if end > start:
+        found.sentences.append(Sentence(start, end, block))
+
+
+def _cut_blocks(found: Structure) -> None:
+    path: list[tuple[int, str]] = []
+    section, fence, start, offset = 0, "", 0, 0
+    lines: list[tuple[int, str]] = []
+
+    def close() -> None:
+        if lines:
+            _add_blocks(found, lines, tuple(title for _, title in path), section)
+            lines.clear()
+
+    for raw in found.text.splitlines(keepends=True):
+        line, here = raw.rstrip("\r\n"), offset
+        offset += len(raw)
+        mark = FENCE.match(line)
+        if fence:
+            if mark and line.strip().startswith(fence):
+                found.blocks.append(Block(BlockKind.CODE, start, offset, tuple(t for _, t in path), section))
+                fence = ""
+        elif mark:
+            close()
+            fence, start = mark.group(1), here
+        elif heading := HEADING.match(line):
+            close()
+            level = len(heading.group(1))
+            path = [*(entry for entry in path if entry[0] < level), (level, heading.group(2))]
+            section = here
+        elif line.strip():
+            lines.append((here, line))
+        else:
+            close()
+    close()
+    if fence:
+        found.blocks.append(Block(BlockKind.CODE, start, offset, tuple(t for _, t in path), section))
+
+
+def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str, ...], section: int) -> None:
+    """One run of lines without a blank between them: rows, list items, a term with its text, or prose."""
+    label: int | None = None
+    pending: list[tuple[int, str]] = []
+
+    def flush() -> None:
+        nonlocal label
+        if not pending:
+            return
+        first, last = pending[0], pending[-1]
+        mark = ITEM.match(first[1])
+        start, end = first[0] + (mark.end() if mark else 0), last[0] + len(last[1])
+        kind = BlockKind.ITEM if mark else BlockKind.PROSE
+        if not mark and _is_label(found.text[start:end]):
+            kind = BlockKind.LABEL
+        previous = found.blocks[-1] if found.blocks else None
+        inherited = label
+        if inherited is None and previous and previous.kind is BlockKind.LABEL and previous.section == section:
+            inherited = previous.start
+        found.blocks.append(Block(kind, start, end, path, section, None if kind is BlockKind.LABEL else inherited))
+        pending.clear()
+        label = None
+
+    for position, (offset, line) in enumerate(lines):
+        if line.lstrip().startswith("|"):
+            flush()
+            if not RULE_ROW.match(line) and len([cell for cell in line.split("|") if cell.strip()]) > 1:
+                found.blocks.append(Block(BlockKind.ROW, offset, offset + len(line), path, section))
+            continue
+        if ITEM.match(line):
+            flush()
+        elif position == 0 and len(lines) > 1 and _is_label(line):
+            found.blocks.append(Block(BlockKind.LABEL, offset, offset + len(line), path, section))
+            label = offset
+            continue
+        pending.append((offset, line))
+    flush()
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= LABEL_LENGTH and not TERMINAL.search(text.strip())
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a piece of text holds what no quote may hold: addresses, what looks like our markers, code."""
+    return bool(URL.search(text) or MARKER_LIKE.search(text)) or "```" in text or _like_code(text)
+
+
+def is_statement(text: str) -> bool:
+    """Whether a piece of text reads as a sentence that can be quoted: words in a row, an end, no code, no link list."""
+    stripped = text.strip()
+    if is_foreign(stripped) or not TERMINAL.search(stripped):
+        return False
+    found = words(stripped)
+    if not 5 <= len(found) <= 110:
+        return False
+    plain = sum(word.casefold() in STOP_WORDS for word in found)
+    letters = sum(character.isalpha() or character.isspace() for character in stripped)
+    return plain >= max(1, len(found) // 12) and letters >= 0.72 * len(stripped)
+
+
+def _like_code(text: str) -> bool:
+    signs = len(re.findall(r"[{};=<>$\\|@]|\(\)|->|::", text))
+    return text.endswith(";") and signs > 1 or signs > 6 + len(text) // 80

@@ -1,0 +1,53 @@
+"""Every connecting word of a brief: fixed, and without a claim of fact about the subject."""
+
+from typing import Final
+
+ADMISSION: Final = (
+    "Evidence brief, written without a language model: every indented passage is quoted word for word."
+)
+EMPTY_ADMISSION: Final = "Evidence brief, written without a language model: nothing is quoted, because nothing was found."
+SHORT_ANSWER: Final = "Short answer"
+QUALIFIED: Final = "The documents qualify the question:"
+DISAGREE: Final = "Where the documents disagree or qualify"
+SETTINGS: Final = "Settings and thresholds"
+NOT_COVERED: Final = "Not covered, and limits"
+MORE: Final = "More passages"
+TABLE_HEAD: Final = "| Name | Value in the text | Said of it (quoted) | Source |\n| --- | --- | --- | --- |"
+NO_ANSWER: Final = "The documents that were searched do not answer this question, so nothing is claimed here."
+WHAT_TO_TRY: Final = "What to try"
+WHAT_WAS_SEARCHED: Final = "What was searched"
+TRY: Final = (
+    "- Ask with the words that the documents themselves use.",
+    "- Ask for one thing at a time.",
+    "- Add documents that cover the subject, or allow a search of the web.",
+)
+ONE_VOICE: Final = "Agreement among pages of one publisher is not independent."
+NO_GAPS: Final = "- No gap was recorded; that does not mean that the documents say everything."
+RANKED: Final = "- Passages were chosen by the words they share with the question; a passage in other words can be missed."
+UNSTEMMED: Final = (
+    "- No word stems are known for the language '{language}': only words in the very same form were matched."
+)
+RULES_ARE_ENGLISH: Final = (
+    "- The rules that tell kinds of sentences apart are made for English; for the language '{language}' they help less."
+)
+
+CUT: Final[dict[str, str]] = {
+    "budget_time": "the time limit was reached",
+    "budget_tokens": "the token limit was reached",
+    "budget_calls": "the limit of calls was reached",
+    "budget_cost": "the cost limit was reached",
+    "user_stopped": "it was asked to report early",
+    "user_cancelled": "it was cancelled",
+    "provider_outage": "a provider did not answer",
+    "max_iterations": "the limit of iterations was reached",
+}
+
+
+def cut_short(reason: str) -> str:
+    """The sentence that says that the run could not do all it planned."""
+    return f"**Cut short:** {CUT.get(reason, reason.replace('_', ' '))}; not everything that was planned was done."
+
+
+def plural(number: int, one: str, many: str) -> str:
+    """A count with its noun."""
+    return f"{number:,} {one if number == 1 else many}"

@@ -1,0 +1,93 @@
+"""The synthesizer: an evidence brief out of quotations and fixed connecting words."""
+
+from collections.abc import Mapping
+
+from contracts.roles import ReportTextDraft, WriteInput
+from providers.engines.extractive import wording
+from providers.engines.extractive.arrangement import Arrangement, Section, arrange
+from providers.engines.extractive.limits_section import empty_lines, limit_lines
+from providers.engines.extractive.question import read_question
+from providers.engines.extractive.quotations import Quotation, quotations
+from providers.engines.extractive.quoting import blockquote, one_line
+from providers.engines.extractive.settings_table import table_line
+from providers.engines.extractive.structure import structure_of
+from providers.engines.extractive.terms import frequencies, key_words, question_terms, word_keys
+
+BRIEF_WORDS = 900
+"""Length of the brief proper; the rest goes under "More passages"."""
+
+
+def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
+    """Write the brief; without findings, an honest admission that cites nothing (S0-070 to S0-074)."""
+    question = read_question(task.query)
+    texts = [
+        structure_of(documents[source.text.hash], task.language).all_keys
+        for source in sorted(task.sources, key=lambda source: source.id)
+        if source.text is not None and source.text.hash in documents
+    ]
+    wanted = [word_keys(word, task.language)[0] for word in key_words(task.query)]
+    known = frequencies(task.documents_searched, task.term_documents, texts, wanted)
+    terms = question_terms(task.query, task.language, known)
+    quoted = quotations(task, documents, question, terms)
+    if not quoted:
+        return ReportTextDraft(markdown=_empty(task))
+    plan = arrange(quoted, question, task.target_words or BRIEF_WORDS)
+    return ReportTextDraft(markdown=_brief(task, plan, quoted))
+
+
+def _brief(task: WriteInput, plan: Arrangement, quoted: list[Quotation]) -> str:
+    lines = [f"# {one_line(task.query)}", "", f"> {wording.ADMISSION}", ">", f"> {_counts(task, quoted)}", ""]
+    if task.cut_short:
+        lines += [wording.cut_short(task.cut_short), ""]
+    lines += [f"## {wording.SHORT_ANSWER}", ""]
+    if plan.qualified_first:
+        lines += [wording.QUALIFIED, ""]
+    for one in plan.short_answer:
+        lines += [blockquote(one.text, one.marker), ""]
+    for section in plan.sections:
+        lines += _section(section)
+    lines += [f"## {wording.NOT_COVERED}", "", *limit_lines(task, quoted), ""]
+    if plan.more:
+        lines += _section(Section(wording.MORE, plan.more))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(section: Section) -> list[str]:
+    lines = [f"## {one_line(section.heading)}", ""]
+    if section.rows:
+        lines += [wording.TABLE_HEAD, *(table_line(row) for row in section.rows), ""]
+    place = ""
+    for number, one in enumerate(section.quoted, start=1):
+        here = _place(one)
+        if section.numbered:
+            lines += [f"{number}. {here}", "", blockquote(one.text, one.marker, indent="   "), ""]
+            continue
+        if here != place:
+            lines += [here, ""]
+            place = here
+        lines += [blockquote(one.text, one.marker), ""]
+    return lines
+
+
+def _place(one: Quotation) -> str:
+    title, heading = one_line(one.source.title), one_line(one.heading)
+    return f"*{title}*" if not heading or heading == title else f"*{title}: {heading}*"
+
+
+def _counts(task: WriteInput, quoted: list[Quotation]) -> str:
+    cited = {one.source.id for one in quoted}
+    read = sum(source.text is not None for source in task.sources)
+    parts = []
+    if task.documents_searched:
+        parts.append(f"{wording.plural(task.documents_searched, 'document', 'documents')} searched")
+    parts.append(f"{max(read, len(cited)):,} read")
+    parts.append(f"{len(cited):,} cited")
+    parts.append(f"{wording.plural(len(quoted), 'passage', 'passages')} quoted")
+    return " · ".join(parts)
+
+
+def _empty(task: WriteInput) -> str:
+    lines = [f"# {one_line(task.query)}", "", f"> {wording.EMPTY_ADMISSION}", ""]
+    if task.cut_short:
+        lines += [wording.cut_short(task.cut_short), ""]
+    return "\n".join([*lines, *empty_lines(task)]).rstrip() + "\n"

@@ -1,0 +1,79 @@
+"""The body of a Messages API response, read without trust: endpoints differ, gateways answer in their own words."""
+
+from typing import Any, Final
+
+from providers.chat import ANSWER_TOOL, ChatReply, TokenCounts
+from providers.errors import Unavailable
+from providers.strict_json import MAX_DEPTH, TOO_DEEP, JsonError, NestingError, ParsedJson, clean_text, parse_json
+
+ENVELOPE_DEPTH: Final = MAX_DEPTH + 8
+"""A tool's input lies a few levels inside the envelope."""
+
+FOREIGN_TOOL: Final = "the answer called a tool that was not offered"
+
+TOKEN_FIELDS: Final = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+
+
+def read_reply(body: bytes, asked_model: str) -> ChatReply:
+    """Read a response of status 200.
+
+    Raises `Unavailable` when the body is no message at all (an HTML page, an error object, nothing): then no answer
+    was given, and trying again may help. A message nested too deep was given and paid: a reply with that flaw.
+    """
+    try:
+        envelope = _envelope(body)
+    except NestingError:
+        return ChatReply("", None, None, TokenCounts(known=False), asked_model, frozenset({TOO_DEEP}))
+    message = envelope.value
+    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+        raise Unavailable("the model endpoint answered with status 200 but with no message")
+    blocks = [block for block in message["content"] if isinstance(block, dict)]
+    tokens, warnings = _tokens(message.get("usage"))
+    called = [block for block in blocks if block.get("type") == "tool_use"]
+    ours = [block.get("input") for block in called if block.get("name") == ANSWER_TOOL]
+    if len(called) > len(ours):
+        warnings.append(FOREIGN_TOOL)
+    if envelope.cleaned:
+        warnings.append("lone surrogates were replaced in the answer")
+    stop_reason = message.get("stop_reason")
+    model = message.get("model")
+    return ChatReply(
+        text="\n".join(
+            block["text"] for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str)
+        ),
+        tool_input=ours[0] if ours else None,
+        stop_reason=stop_reason if isinstance(stop_reason, str) else None,
+        tokens=tokens,
+        model=model if isinstance(model, str) and model else asked_model,
+        flaws=envelope.flaws,
+        warnings=warnings,
+    )
+
+
+def _envelope(body: bytes) -> ParsedJson:
+    try:
+        return parse_json(clean_text(body.decode("utf-8", "replace")), ENVELOPE_DEPTH)
+    except NestingError:
+        raise
+    except JsonError:
+        raise Unavailable("the model endpoint answered with status 200 but not with readable JSON") from None
+
+
+def _tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
+    if not isinstance(usage, dict):
+        return TokenCounts(known=False), ["the endpoint did not say how many tokens it counted"]
+    counts = dict.fromkeys(TOKEN_FIELDS, 0)
+    wrong = []
+    for field, name in TOKEN_FIELDS.items():
+        count = usage.get(name)
+        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+            counts[field] = count
+        elif count is not None or field in {"input", "output"}:
+            wrong.append(name)
+    warnings = [f"the endpoint gave no usable number for {', '.join(wrong)}"] if wrong else []
+    return TokenCounts(**counts, known=not wrong), warnings

@@ -1,0 +1,122 @@
+"""The canonical text and its builder: blocks with exact offsets."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+TEXT_LIMIT: Final = 2_000_000
+"""Characters of text that are kept of one document; whole blocks beyond it are left out."""
+
+
+class BlockKind(StrEnum):
+    """What a block of a document is."""
+
+    HEADING = "heading"
+    PARAGRAPH = "paragraph"
+    ITEM = "item"
+    TERM = "term"
+    ROW = "row"
+    CODE = "code"
+
+
+TIGHT: Final = {BlockKind.ITEM, BlockKind.ROW}
+"""Kinds that stand on consecutive lines with their like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of the text: `text[start:end]` is its words, without the marks around them."""
+
+    kind: BlockKind
+    start: int
+    end: int
+    level: int = 0
+    """1 to 6 for headings, else 0."""
+    link_share: float = 0.0
+    """Share of its characters that are link text."""
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What a document says, and what it says about itself."""
+
+    title: str
+    text: str
+    media_type: str
+    blocks: list[Block] = field(default_factory=list)
+    language: str | None = None
+    authors: list[str] = field(default_factory=list)
+    publisher: str | None = None
+    published_at: str | None = None
+    pages: list[int] = field(default_factory=list)
+    """Offset at which each page begins; empty where a document has no pages."""
+    cut: bool = False
+    """Whether text was left out because there was too much."""
+
+
+class TextBuilder:
+    """Puts blocks one after another and keeps their offsets."""
+
+    def __init__(self, limit: int = TEXT_LIMIT) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._limit = limit
+        self.blocks: list[Block] = []
+        self.cut = False
+
+    @property
+    def length(self) -> int:
+        """Characters so far."""
+        return self._length
+
+    def add(
+        self,
+        kind: BlockKind,
+        words: str,
+        *,
+        before: str = "",
+        after: str = "",
+        level: int = 0,
+        link_share: float = 0.0,
+        close: bool = False,
+    ) -> None:
+        """Append a block with marks around its words; `close` puts it on the very next line."""
+        if self._length + len(words) > self._limit:
+            self.cut = True
+            return
+        last = self.blocks[-1].kind if self.blocks else None
+        if last is not None:
+            self._append("\n" if close or (kind in TIGHT and kind is last) else "\n\n")
+        self._append(before)
+        self.blocks.append(Block(kind, self._length, self._length + len(words), level, link_share))
+        self._append(words)
+        self._append(after)
+
+    def mark(self, line: str) -> None:
+        """Append a line that belongs to no block, such as the rule below a table's header."""
+        self._append("\n" + line)
+
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._parts)
+
+    def _append(self, part: str) -> None:
+        if part:
+            self._parts.append(part)
+            self._length += len(part)
+
+
+def fence_for(code: str) -> str:
+    """A fence that the code does not contain."""
+    fence = "```"
+    while fence in code:
+        fence += "`"
+    return fence
+
+
+def add_code(builder: TextBuilder, code: str) -> None:
+    """Append a fenced block; its indentation is kept."""
+    kept = code.strip("\n").rstrip()
+    if kept.strip():
+        fence = fence_for(kept)
+        builder.add(BlockKind.CODE, kept, before=fence + "\n", after="\n" + fence)

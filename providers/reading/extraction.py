@@ -1,0 +1,79 @@
+"""From bytes to canonical text, whatever the kind: the one entry, run in a child process."""
+
+import dataclasses
+import zlib
+from pathlib import PurePosixPath
+from typing import Final
+
+from providers.errors import SourceUnreadable
+from providers.reading.canonical import Extraction
+from providers.reading.charsets import decode
+from providers.reading.sniffing import DocumentKind, sniff
+
+SIZE_LIMITS: Final = {
+    DocumentKind.HTML: 3_000_000,
+    DocumentKind.MARKDOWN: 3_000_000,
+    DocumentKind.TEXT: 20_000_000,
+    DocumentKind.PDF: 20_000_000,
+    DocumentKind.DOCX: 20_000_000,
+    DocumentKind.GZIP: 20_000_000,
+}
+"""Bytes (reliability-and-security 2.2); a file is not even opened above the largest of them."""
+LARGEST_FILE: Final = max(SIZE_LIMITS.values())
+GZIP_WINDOW: Final = 31
+"""zlib's way to say: gzip header, largest window."""
+
+
+def extract(raw: bytes, name: str) -> Extraction:
+    """The canonical text of a document; `name` decides between kinds of text where the bytes do not.
+
+    Raises `SourceUnreadable` with one of its kinds.
+    """
+    kind = sniff(raw, name)
+    if kind is DocumentKind.GZIP:
+        raw, name = unpack(raw), PurePosixPath(name).stem
+        kind = sniff(raw, name)
+        if kind not in {DocumentKind.HTML, DocumentKind.MARKDOWN, DocumentKind.TEXT}:
+            raise SourceUnreadable("wrong_type", "a compressed file that holds no text")
+    if len(raw) > SIZE_LIMITS[kind]:
+        raise SourceUnreadable("too_large", f"larger than {SIZE_LIMITS[kind]} bytes")
+    found = _extract_kind(raw, kind)
+    return found if found.title else dataclasses.replace(found, title=PurePosixPath(name).stem)
+
+
+def unpack(raw: bytes) -> bytes:
+    """The content of a gzip file, up to the limit. Raises `SourceUnreadable` too_large, malformed."""
+    limit = SIZE_LIMITS[DocumentKind.GZIP]
+    unpacker = zlib.decompressobj(GZIP_WINDOW)
+    try:
+        content = unpacker.decompress(raw, limit + 1)
+    except zlib.error as error:
+        raise SourceUnreadable("malformed", "a damaged compressed file") from error
+    if len(content) > limit:
+        raise SourceUnreadable("too_large", f"unpacks to more than {limit} bytes")
+    if not unpacker.eof:
+        raise SourceUnreadable("malformed", "a compressed file that breaks off")
+    return content
+
+
+def _extract_kind(raw: bytes, kind: DocumentKind) -> Extraction:
+    # Imported where they are needed: a child that only meets HTML need not load PDFium.
+    if kind is DocumentKind.PDF:
+        from providers.reading.pdf_document import extract_pdf  # noqa: PLC0415
+
+        return extract_pdf(raw)
+    if kind is DocumentKind.DOCX:
+        from providers.reading.docx_document import extract_docx  # noqa: PLC0415
+
+        return extract_docx(raw)
+    if kind is DocumentKind.HTML:
+        from providers.reading.html_document import extract_html  # noqa: PLC0415
+
+        return extract_html(decode(raw, markup=True))
+    if kind is DocumentKind.MARKDOWN:
+        from providers.reading.markdown_document import extract_markdown  # noqa: PLC0415
+
+        return extract_markdown(decode(raw))
+    from providers.reading.plain_text import extract_plain_text  # noqa: PLC0415
+
+    return extract_plain_text(decode(raw))

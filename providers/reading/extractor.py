@@ -1,0 +1,34 @@
+"""Extraction in a child process: what kills the child becomes a typed reason."""
+
+from providers.errors import ProviderError, SourceUnreadable
+from providers.reading.canonical import Extraction
+from providers.subprocess_pool import SubprocessPool, TaskFailed, TaskKilled
+
+KILLED = {
+    "timeout": SourceUnreadable("timeout", "reading took too long"),
+    "memory": SourceUnreadable("memory", "reading needed too much memory"),
+    "crash": SourceUnreadable("malformed", "the document made its reader crash"),
+}
+
+
+def as_unreadable(error: ProviderError) -> SourceUnreadable:
+    """The reason why a document cannot be used. Raises anything that is no fault of the document."""
+    match error:
+        case SourceUnreadable():
+            return error
+        case TaskKilled(kind=kind):
+            return SourceUnreadable(KILLED[kind].kind, str(KILLED[kind]))
+        case TaskFailed(type_name=type_name):
+            return SourceUnreadable("malformed", f"the document made its reader fail ({type_name})")
+        case _:
+            raise error
+
+
+async def extract_document(pool: SubprocessPool, raw: bytes, name: str) -> Extraction:
+    """Extract in a child. Raises `SourceUnreadable`."""
+    try:
+        found = await pool.call("providers.reading.extraction:extract", raw, name)
+    except (TaskKilled, TaskFailed) as error:
+        raise as_unreadable(error) from error
+    assert isinstance(found, Extraction)
+    return found

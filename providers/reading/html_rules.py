@@ -1,0 +1,106 @@
+"""Which elements of a page are its content: pure rules on names, classes and styles."""
+
+import re
+from typing import Any, Final, TypeAlias
+
+Element: TypeAlias = Any
+"""An element of lxml, which has no type stubs."""
+
+DROPPED: Final = frozenset(
+    """script style noscript template svg iframe object embed applet canvas audio video map nav footer button input
+    select textarea datalist dialog menu head title meta link base""".split()
+)
+BLOCKS: Final = frozenset(
+    """address article aside blockquote body center dd details dir div dl dt fieldset figcaption figure footer form
+    frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol p pre section summary table tbody td tfoot
+    th thead tr ul caption search xmp listing plaintext""".split()
+)
+HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
+DROPPED_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())
+NAVIGATION: Final = re.compile(
+    r"(?:^|\s)(?:navheader|navfooter|navbar|navigation|breadcrumbs?|fancy_toc|toc|table-of-contents|skip-?links?"
+    r"|headerlink|anchorjs-link|mw-editsection|mw-jump-link|printfooter|catlinks|navbox|cookie-?(?:banner|notice)"
+    r"|sphinxsidebar|toctree-wrapper|edit-this-page|pagination)(?=\s|$)",
+    re.IGNORECASE,
+)
+"""Class names and ids that mean navigation wherever they are used."""
+PERHAPS_NAVIGATION: Final = re.compile(
+    r"(?:^|[\s_-])(?:nav|menu|sidebar|sidenav|footer|header|related|pager|share|social|masthead|nosearch)(?=$|[\s_-])",
+    re.IGNORECASE,
+)
+"""Names that mean navigation if what they name is mostly links."""
+NAVIGATION_LINK_SHARE: Final = 0.5
+HIDDEN_CLASS: Final = re.compile(
+    r"(?:^|\s)(?:sr-only|visually-?hidden|screen-reader-text|visuallyhidden|hidden)(?=\s|$)", re.IGNORECASE
+)
+HIDDEN_STYLE: Final = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size\s*:\s*0(?![.\d]*[1-9])|opacity\s*:\s*0(?![.\d]*[1-9])"
+    r"|(?:text-indent|left|top)\s*:\s*-\d{3,}|color\s*:\s*transparent|clip\s*:\s*rect\(0",
+    re.IGNORECASE,
+)
+ADMONITION: Final = re.compile(
+    r"(?:^|\s)(?:note|tip|warning|caution|important|danger|hint|attention|admonition|example|figure|sidebar|footnotes?"
+    r"|informalexample|equation|alert)(?=\s|$)",
+    re.IGNORECASE,
+)
+"""Boxes inside a section: a heading in one is its label, it does not begin a section."""
+TITLE_CLASS: Final = re.compile(r"(?:^|\s)(?:fancy_title|page-?title|doc-?title)(?=\s|$)", re.IGNORECASE)
+FOOTNOTE_MARK: Final = re.compile(r"^[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?$")
+ORDINAL: Final = re.compile(r"^(?:st|nd|rd|th|tm|sm|®|™|er|re|e|o|a|ª|º)$", re.IGNORECASE)
+
+
+def names_of(element: Element) -> str:
+    """Class names and id, separated by spaces."""
+    return f"{element.get('class', '')} {element.get('id', '')}".strip()
+
+
+def is_hidden(element: Element) -> bool:
+    """Whether a reader of the page would not see the element."""
+    attributes = element.attrib
+    if not attributes:
+        return False
+    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
+        return True
+    style = attributes.get("style")
+    if style and HIDDEN_STYLE.search(style):
+        return True
+    names = attributes.get("class")
+    return bool(names and HIDDEN_CLASS.search(names))
+
+
+def link_share(element: Element) -> float:
+    """Share of an element's characters that are link text."""
+    total = len("".join(element.itertext()).split())
+    linked = sum(len("".join(link.itertext()).split()) for link in element.iter("a"))
+    return linked / total if total else 0.0
+
+
+def is_navigation(element: Element, tag: str) -> bool:
+    """Whether the element helps to get around rather than says something."""
+    if tag in {"html", "body", "main", "article"}:
+        return False
+    if element.get("role") in DROPPED_ROLES:
+        return True
+    if tag == "header" and element.find(".//h1") is None:
+        return True
+    names = names_of(element)
+    if not names or tag in HEADINGS:
+        return False
+    if NAVIGATION.search(names):
+        return True
+    return bool(PERHAPS_NAVIGATION.search(names)) and link_share(element) >= NAVIGATION_LINK_SHARE
+
+
+def is_dropped(element: Element, tag: str) -> bool:
+    """Whether the element is left out of the text."""
+    return tag in DROPPED or is_hidden(element) or is_navigation(element, tag)
+
+
+def script_mark(tag: str, words: str, *, linked: bool) -> str:
+    """A superscript or subscript as text: `^32`, `_i`; a footnote mark goes, an ordinal stays as it is."""
+    stripped = words.strip()
+    if not stripped or (linked and FOOTNOTE_MARK.match(stripped)):
+        return ""
+    if tag == "sub":
+        return "_" + stripped
+    return stripped if ORDINAL.match(stripped) else "^" + stripped

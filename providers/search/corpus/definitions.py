@@ -1,0 +1,120 @@
+"""Which corpora there are: those of the configuration, and those that a local command registered."""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pydantic import Field, ValidationError
+
+from contracts.base import StrictContract
+from providers.errors import CorpusUnknown, InvalidCall
+
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+class CorpusDefinition(StrictContract):
+    """A named folder of documents."""
+
+    name: str = Field(pattern=NAME)
+    path: Path
+    include: tuple[str, ...] = ()
+    """Patterns of relative paths or file names (`*` matches any characters); empty: all files."""
+    exclude: tuple[str, ...] = ()
+    authority: str = Field(default="high", pattern="^(high|medium|low|unknown)$")
+    """What its documents are worth: chosen by the operator."""
+    title: str = ""
+    language: str = "en"
+
+    def selects(self, path: str) -> bool:
+        """Whether a relative path belongs to the corpus; names that begin with a dot never do."""
+        parts = PurePosixPath(path).parts
+        if any(part.startswith(".") for part in parts):
+            return False
+        if self.include and not _matches(path, self.include):
+            return False
+        return not _matches(path, self.exclude)
+
+
+def _matches(path: str, patterns: Iterable[str]) -> bool:
+    name = PurePosixPath(path).name
+    return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def corpus_name(path: Path) -> str:
+    """A name for a folder, from its own name."""
+    words = re.sub(r"[^A-Za-z0-9._-]+", "-", path.name).strip("-._")
+    return words[:64] or "corpus"
+
+
+class CorpusRegistry:
+    """The definitions, read anew when `corpora.json` changes, so that workers see what a command registered."""
+
+    def __init__(self, home: Path, configured: Iterable[CorpusDefinition] = ()) -> None:
+        self._home = home
+        self._file = home / "corpora.json"
+        self._configured = {definition.name: definition for definition in configured}
+        self._registered: dict[str, CorpusDefinition] = {}
+        self._stamp: tuple[int, int, int] | None = None
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._all())
+
+    def get(self, name: str) -> CorpusDefinition:
+        """A definition by name. Raises `CorpusUnknown`."""
+        definition = self._all().get(name)
+        if definition is None:
+            raise CorpusUnknown("no corpus of that name is known here")
+        return definition
+
+    def add(self, definition: CorpusDefinition) -> None:
+        """Register a folder, or register it anew. Raises `InvalidCall` if the configuration has that name."""
+        configured = self._configured.get(definition.name)
+        if configured is not None and configured != definition:
+            raise InvalidCall("the configuration already defines a corpus of that name")
+        with self._changing() as definitions:
+            definitions[definition.name] = definition
+
+    def remove(self, name: str) -> None:
+        """Forget a registered folder. Raises `CorpusUnknown`, or `InvalidCall` if it is a configured one."""
+        if name in self._configured:
+            raise InvalidCall("the corpus is defined in the configuration")
+        with self._changing() as definitions:
+            if definitions.pop(name, None) is None:
+                raise CorpusUnknown("no corpus of that name is known here")
+
+    def _all(self) -> dict[str, CorpusDefinition]:
+        return {**self._read(), **self._configured}
+
+    def _read(self) -> dict[str, CorpusDefinition]:
+        try:
+            state = self._file.stat()
+        except FileNotFoundError:
+            return {}
+        stamp = (state.st_mtime_ns, state.st_size, state.st_ino)
+        if stamp != self._stamp:
+            try:
+                entries = json.loads(self._file.read_text("utf-8"))
+                self._registered = {entry["name"]: CorpusDefinition.model_validate(entry) for entry in entries}
+            except (ValueError, ValidationError, TypeError, KeyError) as error:
+                raise InvalidCall("corpora.json in the data folder is damaged") from error
+            self._stamp = stamp
+        return dict(self._registered)
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, CorpusDefinition]]:
+        self._home.mkdir(parents=True, exist_ok=True)
+        with (self._home / "corpora.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            definitions = self._read()
+            yield definitions
+            entries = [definitions[name].model_dump(mode="json") for name in sorted(definitions)]
+            aside = self._file.with_suffix(f".{os.getpid()}.tmp")
+            aside.write_text(json.dumps(entries, indent=2) + "\n", "utf-8")
+            aside.replace(self._file)

@@ -1,0 +1,83 @@
+"""Reading one file for the index: runs in a child process and hands back what the writer only has to insert."""
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from providers.reading.extraction import extract
+from providers.reading.files import read_regular_file
+from providers.search.corpus.passages import index_text, passages_of, sections_of
+
+TASK: Final = "providers.search.corpus.indexing_task:read_for_index"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedPassage:
+    """A passage and its stems."""
+
+    section: int
+    start: int
+    end: int
+    body: str
+    heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """Everything the index keeps of a file."""
+
+    raw_hash: str
+    text_hash: str
+    packed_text: bytes
+    characters: int
+    media_type: str
+    title: str
+    title_stems: str
+    language: str | None
+    authors: list[str]
+    publisher: str | None
+    published_at: str | None
+    sections: list[tuple[int, int, str]]
+    passages: list[IndexedPassage]
+    stems: str
+    """Each stem of the whole text and title once: what document counts are made of."""
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 as `sha256:<hex>`."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFile:
+    """Read, extract and cut a file below a root. Raises `SourceUnreadable`."""
+    raw = read_regular_file(Path(root) / path, Path(root))
+    document = extract(raw, name)
+    text = document.text.encode("utf-8")
+    sections = sections_of(document)
+    heading_stems: dict[str, str] = {}
+    passages = []
+    for passage in passages_of(document, sections):
+        if passage.heading not in heading_stems:
+            heading_stems[passage.heading] = index_text(passage.heading, language)
+        body = index_text(document.text[passage.start : passage.end], language)
+        heading = heading_stems[passage.heading]
+        passages.append(IndexedPassage(passage.section, passage.start, passage.end, body, heading))
+    stems = set(index_text(f"{document.text}\n{document.title}", language).split(" "))
+    return IndexedFile(
+        raw_hash=sha256(raw),
+        text_hash=sha256(text),
+        packed_text=zlib.compress(text, 6),
+        characters=len(document.text),
+        media_type=document.media_type,
+        title=document.title,
+        title_stems=index_text(document.title, language),
+        language=document.language,
+        authors=document.authors,
+        publisher=document.publisher,
+        published_at=document.published_at,
+        sections=[(section.start, section.end, section.heading) for section in sections],
+        passages=passages,
+        stems=" ".join(sorted(stems)),
+    )

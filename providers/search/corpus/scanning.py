@@ -1,0 +1,103 @@
+"""The files of a folder, by looking only: nothing is opened here."""
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from providers.errors import SourceUnreadable
+from providers.interfaces import SkippedFile
+from providers.reading.extraction import LARGEST_FILE
+from providers.reading.files import unreadable
+from providers.search.corpus.addresses import path_address
+
+DEEPEST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that may be read."""
+
+    path: str
+    """Relative to the folder, as the file system has it."""
+    address: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass
+class Scan:
+    """What a folder holds."""
+
+    files: list[FoundFile] = field(default_factory=list)
+    skipped: list[SkippedFile] = field(default_factory=list)
+
+
+def scan_folder(root: Path, selects: Callable[[str], bool]) -> Scan:
+    """All files of a folder in the order of their paths; what cannot be a document is skipped with its reason."""
+    scan = Scan()
+    _Walk(root.resolve(), selects, scan).folder("", 0)
+    scan.files.sort(key=lambda file: file.address)
+    scan.skipped.sort(key=lambda skipped: skipped.path)
+    return scan
+
+
+class _Walk:
+    def __init__(self, root: Path, selects: Callable[[str], bool], scan: Scan) -> None:
+        self.root = root
+        self.selects = selects
+        self.scan = scan
+
+    def folder(self, relative: str, depth: int) -> None:
+        try:
+            with os.scandir(self.root / relative) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            self._skip(relative or ".", unreadable(error))
+            return
+        for entry in entries:
+            path = f"{relative}/{entry.name}" if relative else entry.name
+            if not entry.name.startswith("."):
+                self._entry(entry, path, depth)
+
+    def _entry(self, entry: "os.DirEntry[str]", path: str, depth: int) -> None:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                if depth >= DEEPEST:
+                    raise SourceUnreadable("too_large", "folders are nested too deep")
+                self.folder(path, depth + 1)
+            elif self.selects(path):
+                self._file(entry, path)
+        except OSError as error:
+            self._skip(path, unreadable(error))
+        except SourceUnreadable as error:
+            self._skip(path, error)
+
+    def _file(self, entry: "os.DirEntry[str]", path: str) -> None:
+        if entry.is_symlink():
+            self._check_link(self.root / path)
+        state = entry.stat()
+        if not stat.S_ISREG(state.st_mode):
+            raise SourceUnreadable("not_a_file", "not a regular file")
+        if state.st_size == 0:
+            raise SourceUnreadable("empty", "the file is empty")
+        if state.st_size > LARGEST_FILE:
+            raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE} bytes")
+        self.scan.files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
+
+    def _check_link(self, link: Path) -> None:
+        try:
+            target = link.resolve(strict=True)
+        except RuntimeError as error:  # what pathlib raises for a loop before Python 3.13
+            raise SourceUnreadable("symlink_loop", "a link that leads to itself") from error
+        if not target.is_relative_to(self.root):
+            raise SourceUnreadable("outside", "a link that leads out of the folder")
+        if target.is_dir():
+            loop = link.is_relative_to(target)
+            kind = "symlink_loop" if loop else "not_a_file"
+            raise SourceUnreadable(kind, "a link to a folder of this corpus, whose files stand in their own place")
+
+    def _skip(self, path: str, error: SourceUnreadable) -> None:
+        self.scan.skipped.append(SkippedFile(path_address(path), error.kind, str(error)))

@@ -1,0 +1,49 @@
+"""The repository as its tests see it: the files that belong to it, and their text."""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("contracts", "workflows", "activities", "providers", "workers", "client")
+LEFT_OUT = {".git", ".venv", ".demo", "__pycache__", "reports", "build", "dist"}
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """Every file that belongs to the repository, also one that is about to be committed; without git, every file."""
+    if (ROOT / ".git").exists():
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        paths = [ROOT / line for line in listing.splitlines()]
+    else:
+        paths = [path for path in ROOT.rglob("*") if not LEFT_OUT.intersection(path.relative_to(ROOT).parts)]
+    return tuple(sorted(path for path in paths if path.is_file()))
+
+
+def python_files(*folders: str) -> list[Path]:
+    """The Python files of some top-level folders; of all without any."""
+    python = [path for path in tracked_files() if path.suffix == ".py"]
+    return [path for path in python if not folders or path.relative_to(ROOT).parts[0] in folders]
+
+
+def relative(path: Path) -> str:
+    """The path as people write it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def syntax(path: Path) -> ast.Module:
+    """The parsed file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Full names of everything that a file imports, wherever the import stands; `from a import b` is `a.b`."""
+    for node in ast.walk(syntax(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)

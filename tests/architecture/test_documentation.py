@@ -1,0 +1,170 @@
+"""What the pages say is so."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+
+from client.cli.app import app
+from contracts import names
+from contracts.parse_request import parse_request
+from tests.architecture.repository import ROOT, relative, tracked_files
+from workers.settings_sections import FileSettings
+
+PAGES = [path for path in tracked_files() if path.suffix == ".md" and path.relative_to(ROOT).parts[0] != "activities"]
+BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+
+
+@cache
+def commands() -> dict[str, set[str]]:
+    """Every command of `research` with its options; `corpus add` for a command of a group."""
+    return dict(_commands(typer.main.get_command(app), ""))
+
+
+def _commands(command: object, name: str) -> Iterator[tuple[str, set[str]]]:
+    for key, child in getattr(command, "commands", {}).items():
+        yield from _commands(child, f"{name} {key}".strip())
+    options = {option for parameter in getattr(command, "params", []) for option in parameter.opts}
+    yield name, options | {"--help"}
+
+
+def code_of(path: Path) -> list[str]:
+    """The pieces of a page that are set as code, lines that are continued joined."""
+    text = path.read_text(encoding="utf-8")
+    shell = [block.replace("\\\n", " ") for language, block in BLOCK.findall(text) if language in ("", "sh", "text")]
+    return [line for block in shell for line in block.splitlines()] + re.findall(
+        r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    )
+
+
+def named_commands(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Command and options of each call of `research` that a page shows."""
+    for code in code_of(path):
+        found = re.match(r"(?:\$ )?(?:\.venv/bin/)?research ((?:corpus )?[a-z]+)\b(.*)", code.strip())
+        if found:
+            yield found[1], re.findall(r"(?<![\w-])--[a-z][a-z-]*", found[2].split(" # ")[0])
+
+
+def generator() -> ModuleType:
+    """The script that fills docs/configuration.md."""
+    path = ROOT / "docs" / "generate_configuration.py"
+    spec = importlib.util.spec_from_file_location("generate_configuration", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", PAGES, ids=relative)
+def test_documented_commands_exist(path: Path) -> None:
+    """Each `research …` that a page shows is a command of the program, with options that it has."""
+    for command, options in named_commands(path):
+        assert command in commands(), f"{relative(path)} names `research {command}`"
+        unknown = set(options) - commands()[command]
+        assert not unknown, f"{relative(path)} gives `research {command}` {unknown}"
+
+
+def test_the_readme_names_commands() -> None:
+    """The check above finds commands at all: the first page shows the most important ones."""
+    shown = {command for command, _ in named_commands(ROOT / "README.md")}
+    assert {"run", "watch", "stop", "resume", "steer", "cancel", "audit"} <= shown
+
+
+def test_every_command_is_documented() -> None:
+    """A command that no page names cannot be found by a reader."""
+    shown = {command for path in PAGES for command, _ in named_commands(path)}
+    missing = {name for name in commands() if name and name != "corpus"} - shown
+    assert not missing
+
+
+@pytest.mark.parametrize("path", PAGES, ids=relative)
+def test_documented_make_targets_exist(path: Path) -> None:
+    """Each `make …` that a page shows is a target of the Makefile."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for code in code_of(path):
+        for target in re.findall(r"^(?:\$ )?make ([a-z]+)", code.strip()):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{relative(path)} names `make {target}`"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=relative)
+def test_links_lead_somewhere(path: Path) -> None:
+    """Each relative link of a page leads to a file of the repository, and to a heading of it if it names one."""
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        place, _, heading = link.partition("#")
+        target = (path.parent / place).resolve() if place else path
+        assert target.exists(), f"{relative(path)} links to {link}"
+        if heading:
+            assert heading in headings(target), f"{relative(path)} links to {link}"
+
+
+def headings(path: Path) -> set[str]:
+    """The anchors of a page, made as forges make them."""
+    lines = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in lines}
+
+
+def test_the_configuration_page_is_generated_from_the_code() -> None:
+    """docs/configuration.md says what the models say: run `make configuration` after a change (X-23, X-24)."""
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert generator().filled(page) == page
+
+
+def test_the_mapping_of_other_systems_leads_to_real_options() -> None:
+    """Each of our names in the tables for newcomers from other systems is a field or a key that exists (X-23)."""
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    known = set(re.findall(r"^\| `([a-zA-Z_.]+)`", page.split("## Coming from")[0], re.MULTILINE))
+    rows = re.findall(r"^\| `.*\|(.*)\|$", page.split("## Coming from")[1], re.MULTILINE)
+    assert len(rows) > 20
+    for row in rows:
+        ours = re.findall(r"`([a-z_.]+)`", row) if "planned" not in row else []
+        assert not [name for name in ours if name not in known], row
+
+
+def test_the_example_configuration_is_accepted() -> None:
+    """research.example.toml is valid as it stands, and with every suggestion in it switched on."""
+    text = (ROOT / "research.example.toml").read_text(encoding="utf-8")
+    FileSettings.model_validate(tomllib.loads(text))
+    everything = re.sub(r"^# (?=\[|[a-z_\"]+ = )", "", text, flags=re.MULTILINE)
+    settings = FileSettings.model_validate(tomllib.loads(everything))
+    assert settings.corpus
+    assert settings.models.by_tier()
+    assert settings.strategy
+
+
+@pytest.mark.parametrize("path", PAGES, ids=relative)
+def test_documented_starts_are_accepted(path: Path) -> None:
+    """Each `temporal workflow start` that a page shows names our workflow, its queue and a valid request."""
+    for code in code_of(path):
+        if "temporal workflow start" in code:
+            assert f"--type {names.DEEP_RESEARCH}" in code
+            assert f"--task-queue {names.WORKFLOWS_QUEUE}" in code
+            given = re.search(r"--input '([^']+)'", code)
+            assert given is not None
+            assert parse_request(given[1]).query
+
+
+def test_documented_json_is_json() -> None:
+    """Each block marked as JSON parses."""
+    for path in PAGES:
+        for block in re.findall(r"```json\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
+            assert json.loads(block)
+
+
+def test_the_command_itself_answers() -> None:
+    """The installed `research` prints its help: what README tells to type works."""
+    command = [str(Path(sys.executable).with_name("research")), "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "run" in result.stdout

@@ -1,0 +1,90 @@
+"""The example that the demo rests on, and the scripts around it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.repository import ROOT
+
+SCRIPT = ROOT / "examples" / "export_python_docs.py"
+
+
+def export(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Run the script as a user does."""
+    command = [sys.executable, *flags, str(SCRIPT), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Bytes and time of each page."""
+    pages = folder.rglob("*.md")
+    return {page.relative_to(folder).as_posix(): (page.read_bytes(), page.stat().st_mtime_ns) for page in pages}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh export."""
+    folder = tmp_path_factory.mktemp("export") / "docs"
+    result = export(folder, "-W", "error")
+    assert result.returncode == 0, result.stderr
+    assert f"{len(contents(folder))} documents" in result.stdout
+    return folder
+
+
+def test_the_export_holds_the_language_and_the_library(exported: Path) -> None:
+    """Both kinds of pages are there, with headings and with text that a question can be answered from."""
+    pages = contents(exported)
+    assert len(pages) > 200
+    with_statement = pages["language/with.md"][0].decode()
+    assert with_statement.startswith('# The "with" statement\n')
+    assert "__exit__" in with_statement
+    assert "## class " in pages["library/threading.md"][0].decode()
+
+
+def test_a_second_export_changes_nothing(exported: Path) -> None:
+    """The same interpreter gives the same pages, and leaves the files alone, so that an index stays valid."""
+    before = contents(exported)
+    assert export(exported).returncode == 0
+    assert contents(exported) == before
+
+
+def test_a_page_that_no_longer_belongs_is_removed(exported: Path) -> None:
+    """What an earlier Python explained and this one does not is no longer found."""
+    stale = exported / "library" / "gone.md"
+    stale.write_text("# Module gone\n")
+    assert export(exported).returncode == 0
+    assert not stale.exists()
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """A folder with other files is refused: nothing in it is removed or overwritten."""
+    own = tmp_path / "notes.md"
+    own.write_text("mine")
+    result = export(tmp_path)
+    assert result.returncode == 2
+    assert "not made by this script" in result.stderr
+    assert list(tmp_path.iterdir()) == [own]
+
+
+def test_the_gate_runs_what_a_contributor_runs() -> None:
+    """`.ci/run` is `make test` and nothing that a contributor would not have."""
+    script = ROOT / ".ci" / "run"
+    lines = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
+    assert lines == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "exec make test"]
+    assert script.stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("script", ["examples/demo.sh", ".ci/run"])
+def test_scripts_parse(script: str) -> None:
+    """Each shell script is free of syntax errors."""
+    assert subprocess.run(["bash", "-n", str(ROOT / script)], check=False).returncode == 0
+
+
+def test_make_help_teaches_every_target() -> None:
+    """`make` alone shows what there is; no target is hidden."""
+    shown = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    makefile = (ROOT / "Makefile").read_text()
+    phony = next(line for line in makefile.splitlines() if line.startswith(".PHONY: help"))
+    assert all(f"make {target}" in shown for target in phony.split()[2:])

@@ -1,0 +1,105 @@
+"""A corpus in memory: real passages, simple ranking, the same Protocol as the indexed one."""
+
+from collections.abc import Callable, Mapping
+
+from contracts.activities import SearchRequest, SearchResponse
+from contracts.documents import SectionHint
+from contracts.identity import digest
+from contracts.resolved import CorpusSnapshot
+from contracts.sources import SearchHit
+from providers.errors import CorpusUnknown, SourceUnreadable
+from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
+from providers.text import question_stems, stems
+
+MANUAL = {
+    "vacuum.md": """# Routine Vacuuming
+
+## Preventing Transaction ID Wraparound Failures
+
+The engine compares transaction IDs in circular order, so an ID that is too old would seem to lie in the future.
+To prevent transaction ID wraparound, it is necessary to vacuum every table in every database at least once every two
+billion transactions. Vacuuming marks old rows as frozen, which means that they count as older than every transaction.
+
+The setting `freeze_max_age` controls the maximum age of a table before a vacuum is forced to prevent wraparound. By
+default it is 200 million transactions. Raising it lets tables wait longer but makes each forced vacuum larger.
+
+If vacuuming is neglected, the engine refuses to start new transactions once fewer than three million remain. This
+wraparound protection does not delete any row; it only stops new writes until a vacuum has run.
+""",
+    "autovacuum.md": """# The Autovacuum Daemon
+
+The autovacuum daemon vacuums tables automatically. It is started even when it is disabled if that is necessary to
+prevent transaction ID wraparound. The number of workers is limited by `autovacuum_max_workers`, whose default is 3.
+
+To check how close a database is to wraparound, query the age of the oldest transaction ID in each database and
+compare it with the setting `freeze_max_age`.
+""",
+    "locks.md": """# Explicit Locking
+
+A table lock is held until the end of the transaction. Locks do not prevent transaction ID wraparound; only vacuuming
+does. A deadlock is detected after `deadlock_timeout`, which is one second by default.
+""",
+    "backup.md": """# Backup
+
+A base backup copies all files of the cluster while it is running. Continuous archiving keeps the write-ahead log.
+""",
+}
+
+
+class MemoryCorpus:
+    """One corpus, `manual`."""
+
+    name = "corpus"
+
+    def __init__(self, documents: Mapping[str, str] = MANUAL) -> None:
+        self._documents = dict(documents)
+        self.searches: list[str] = []
+        self.reads: list[str] = []
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        self.searches.append(request.text)
+        terms = question_stems(request.text)
+        scored = []
+        for path, text in self._documents.items():
+            held = stems(text)
+            score = sum(min(held.count(term), 5) for term in terms)
+            if score and len(set(terms) & set(held)) >= max(1, len(terms) // 3):
+                scored.append((-score, path))
+        hits = [self._hit(path, rank) for rank, (_, path) in enumerate(sorted(scored), start=1)]
+        counts = {term: sum(term in set(stems(text)) for text in self._documents.values()) for term in terms}
+        kept = hits[request.offset : request.offset + request.max_results]
+        return SearchResponse(
+            provider=self.name, hits=kept, documents_searched=len(self._documents), term_documents=counts
+        )
+
+    def _hit(self, path: str, rank: int) -> SearchHit:
+        text = self._documents[path]
+        return SearchHit(
+            url=f"corpus:manual/{path}",
+            title=text.splitlines()[0].lstrip("# "),
+            rank=rank,
+            provider=self.name,
+            source_type="file",
+            sections=[SectionHint(start=0, end=len(text))],
+            content_hash=digest(text),
+        )
+
+    async def read(self, url: str) -> ExtractedDocument:
+        self.reads.append(url)
+        path = url.removeprefix("corpus:manual/")
+        if path not in self._documents:
+            raise SourceUnreadable("not_found", "no such file")
+        text = self._documents[path]
+        title = text.splitlines()[0].lstrip("# ")
+        return ExtractedDocument(url=url, title=title, text=text, raw=text.encode(), media_type="text/markdown")
+
+    async def describe(self, name: str) -> CorpusSnapshot:
+        if name != "manual":
+            raise CorpusUnknown("no such corpus")
+        return CorpusSnapshot(name=name, title="The manual", digest="d1", files=len(self._documents))
+
+    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
+        return await self.describe(name)
+
+    async def skipped(self, name: str) -> list[SkippedFile]:
+        return []

@@ -1,0 +1,270 @@
+"""A loopback server that speaks POST /v1/messages, in a test's own process or as one of its own.
+
+`python -m tests.fakes.messages_api --port 0 --latency 2 --journal FILE --scenario good` prints `{"port": …}` as its
+first line. Each call leaves two lines in the journal, `received` and `ended`, so that calls paid twice can be counted
+after clients were killed.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import signal
+import socket
+import struct
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from tests.fakes.model_request import ModelRequest, read_request
+from tests.fakes.model_scenarios import Reply, check, error, reply_to
+
+TRICKLE_SECONDS = 0.05
+
+
+@dataclass
+class Call:
+    """One request that arrived; `delivered` is false until the whole reply was handed to the connection."""
+
+    number: int
+    request_hash: str
+    role: str
+    model: str
+    mode: str
+    scenario: str
+    started: float
+    ended: float | None = None
+    status: int | None = None
+    delivered: bool = False
+
+
+@dataclass
+class Plan:
+    """Which scenario a call gets: the n-th of `sequence`, then by chance from `mix`, then `otherwise`."""
+
+    otherwise: str = "good"
+    sequence: Sequence[str] = ()
+    mix: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    by_role: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in (self.otherwise, *self.sequence, *self.mix, *self.by_role.values()):
+            check(name)
+
+    def scenario(self, number: int, role: str) -> str:
+        """The scenario of the call with this number, from 0."""
+        if number < len(self.sequence):
+            return self.sequence[number]
+        if role in self.by_role:
+            return self.by_role[role]
+        chance = random.Random(f"{self.seed}/{number}").random()
+        for name, share in self.mix.items():
+            if chance < share:
+                return name
+            chance -= share
+        return self.otherwise
+
+
+class MessagesApi:
+    """The server as an asynchronous context manager: `base_url`, `calls`, `requests`, `counts()`."""
+
+    def __init__(
+        self,
+        scenario: str = "good",
+        *,
+        plan: Sequence[str] = (),
+        mix: Mapping[str, float] | None = None,
+        by_role: Mapping[str, str] | None = None,
+        seed: int = 0,
+        latency: float = 0.0,
+        journal: Path | None = None,
+        port: int = 0,
+    ) -> None:
+        self.plan = Plan(scenario, plan, mix or {}, seed, by_role or {})
+        self.latency = latency
+        self.calls: list[Call] = []
+        self.requests: list[ModelRequest] = []
+        self.headers: list[dict[str, str]] = []
+        self.waiting = asyncio.Event()
+        """Set once a call waits for a reply that never comes."""
+        self._journal = journal
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def base_url(self) -> str:
+        """What a client is given as its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def counts(self) -> Counter[str]:
+        """Number of calls by role."""
+        return Counter(call.role for call in self.calls)
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port, limit=2**24)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
+        try:
+            while await self._serve_one(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(connection)
+            writer.transport.abort()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; whether the connection may carry another."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, path, _ = head[0].split(" ", 2)
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        if (method, path) != ("POST", "/v1/messages"):
+            return await _send(writer, error(404, "no such route"))
+        try:
+            request = read_request(body)
+        except ValueError as problem:
+            return await _send(writer, error(400, str(problem)))
+        self.headers.append(headers)
+        return await self._answer(request, reader, writer)
+
+    async def _answer(self, request: ModelRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        number = len(self.calls)
+        scenario = self.plan.scenario(number, request.role)
+        call = Call(number, request.request_hash, request.role, request.model, request.mode, scenario, time.time())
+        self.calls.append(call)
+        self.requests.append(request)
+        self._write("received", call)
+        reply = reply_to(request, scenario)
+        call.status = reply.status
+        try:
+            await asyncio.sleep(self.latency)
+            if reply.delivery == "never":
+                self.waiting.set()
+                await reader.read()  # until the client hangs up
+                return False
+            going_on = await _send(writer, reply)
+            call.delivered = reply.delivery == "whole" and not reader.at_eof()
+            return going_on
+        finally:
+            call.ended = time.time()
+            self._write("ended", call)
+
+    def _write(self, event: str, call: Call) -> None:
+        if self._journal is not None:
+            with self._journal.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps({"event": event, **asdict(call)}) + "\n")
+
+
+async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
+    """Hand a reply to the connection in its own way; whether the connection may carry another."""
+    if reply.delivery == "reset":
+        _reset(writer)
+        return False
+    announced = {**reply.headers, "content-length": str(len(reply.body) or (100 if reply.delivery != "whole" else 0))}
+    lines = [f"HTTP/1.1 {reply.status} Fake", *(f"{name}: {value}" for name, value in announced.items()), "", ""]
+    writer.write("\r\n".join(lines).encode("utf-8"))
+    await writer.drain()
+    if reply.delivery == "reset_after_headers":
+        _reset(writer)
+        return False
+    if reply.delivery == "truncated":
+        writer.write(reply.body[: len(reply.body) // 2])
+        await writer.drain()
+        writer.close()
+        return False
+    if reply.delivery == "trickle":
+        for byte in reply.body:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(TRICKLE_SECONDS)
+        return True
+    writer.write(reply.body)
+    await writer.drain()
+    return True
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Close so that the other side sees a reset, not an end."""
+    linger_for_nothing = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_for_nothing)
+    writer.transport.abort()
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """The calls of a journal in order of arrival; one that never ended has `ended` null."""
+    calls: dict[int, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        entry.pop("event")
+        calls[entry["number"]] = entry
+    return [calls[number] for number in sorted(calls)]
+
+
+def repeated(calls: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How often each request that arrived more than once arrived, by its hash."""
+    return {key: count for key, count in Counter(call["request_hash"] for call in calls).items() if count > 1}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="A fake model endpoint on the loopback interface.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
+    parser.add_argument("--journal", type=Path)
+    parser.add_argument("--scenario", default="good", help="of every call that nothing else decides")
+    parser.add_argument("--plan", default="", help="scenarios of the first calls, with commas between")
+    parser.add_argument("--mix", default="", help="scenarios by chance: status:529=0.2,cut=0.1")
+    parser.add_argument("--by-role", default="", help="scenarios by role: planner=hopeless")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return {name: value for name, _, value in (part.rpartition("=") for part in text.split(",") if part)}
+
+
+async def _main() -> None:
+    given = _arguments()
+    stopped = asyncio.Event()
+    for stopping in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(stopping, stopped.set)
+    server = MessagesApi(
+        given.scenario,
+        plan=[part for part in given.plan.split(",") if part],
+        mix={name: float(share) for name, share in _pairs(given.mix).items()},
+        by_role=_pairs(given.by_role),
+        seed=given.seed,
+        latency=given.latency,
+        journal=given.journal,
+        port=given.port,
+    )
+    async with server:
+        print(json.dumps({"port": server.port, "base_url": server.base_url}), flush=True)  # noqa: T201 - its protocol
+        await stopped.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

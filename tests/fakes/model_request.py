@@ -1,0 +1,77 @@
+"""A request to the Messages API as the fake understands it."""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tests.fakes import model_work
+
+ROLE_LINE = re.compile(r"\s*role: (\w+)")
+ROLE_BY_PROPERTY = {
+    "sub_queries": "planner",
+    "findings": "analyzer",
+    "gap_analysis": "refiner",
+    "action": "supervisor",
+    "markdown": "synthesizer",
+}
+ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor")
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """The parts that the scenarios look at."""
+
+    body: dict[str, Any]
+    request_hash: str
+    role: str
+    mode: str
+    """`native`, `tool` or `text`."""
+    system: str
+    prompt: str
+
+    @property
+    def model(self) -> str:
+        """The model that was asked for."""
+        return str(self.body.get("model"))
+
+    def good_answer(self, *, with_gap: bool = False) -> str:
+        """What a sensible model answers: JSON, or Markdown for the report."""
+        if self.role == "synthesizer":
+            return model_work.report(self.prompt)
+        if self.role == "analyzer":
+            return json.dumps(model_work.analysis(self.prompt, with_gap=with_gap))
+        work = {
+            "planner": model_work.plan,
+            "refiner": model_work.refinement,
+            "supervisor": model_work.reflection,
+        }
+        return json.dumps(work[self.role](self.prompt)) if self.role in work else "I do not know what is wanted."
+
+
+def read_request(raw: bytes) -> ModelRequest:
+    """Understand a request's body. Raises ValueError where the real API would refuse it."""
+    body = json.loads(raw)
+    if not isinstance(body, dict) or not body.get("model") or not body.get("messages") or not body.get("max_tokens"):
+        raise ValueError("model, max_tokens and messages are required")
+    system, prompt = _text(body.get("system")), "\n".join(_text(turn["content"]) for turn in body["messages"])
+    output_format = (body.get("output_config") or {}).get("format")
+    tools = body.get("tools") or []
+    mode = "native" if output_format else "tool" if tools else "text"
+    schema = output_format["schema"] if output_format else tools[0]["input_schema"] if tools else {}
+    return ModelRequest(body, hashlib.sha256(raw).hexdigest(), _role(system, schema), mode, system, prompt)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(block.get("text", "") for block in content)
+    return content or ""
+
+
+def _role(system: str, schema: dict[str, Any]) -> str:
+    stated = ROLE_LINE.match(system)
+    if stated and stated.group(1) in ROLES:
+        return stated.group(1)
+    properties = schema.get("properties", {})
+    return next((role for name, role in ROLE_BY_PROPERTY.items() if name in properties), "unknown")

@@ -1,0 +1,224 @@
+"""How a model endpoint may behave: each scenario turns a request into a reply, sensible, broken or none at all."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.fakes.model_request import ModelRequest
+
+JSON_TYPE = {"content-type": "application/json"}
+RAW = '"@raw@"'
+PROSE = "I would much rather talk about the weather, which has been lovely."
+HTML = "<html><body><h1>502 Bad Gateway</h1></body></html>"
+ENUMERATIONS = re.compile(r'("(?:confidence|severity|quality|kind|action)": )"\w+"')
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What goes over the wire; `delivery`: whole, reset, reset_after_headers, truncated, trickle or never."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    delivery: str = "whole"
+
+
+def message(
+    request: ModelRequest,
+    content: list[dict[str, Any]],
+    stop_reason: str | None = "end_turn",
+    usage: dict[str, Any] | None = None,
+    raw: str = "",
+) -> Reply:
+    """A message of status 200; `raw` is written verbatim where a block says `@raw@`."""
+    counted = {"input_tokens": len(request.system + request.prompt) // 4, "output_tokens": len(str(content) + raw) // 4}
+    body = {
+        "id": f"msg_{request.request_hash[:16]}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": counted if usage is None else usage,
+    }
+    return Reply(200, JSON_TYPE, json.dumps(body).replace(RAW, raw).encode())
+
+
+def text(request: ModelRequest, answer: str, stop_reason: str | None = "end_turn") -> Reply:
+    """An answer as text."""
+    return message(request, [{"type": "text", "text": answer}], stop_reason)
+
+
+def answered(request: ModelRequest, answer: str, stop_reason: str | None = None) -> Reply:
+    """An answer in the way that was asked for: the tool's input, verbatim, or text."""
+    if request.mode != "tool":
+        return text(request, answer, stop_reason or "end_turn")
+    block = {"type": "tool_use", "id": "toolu_1", "name": request.body["tools"][0]["name"], "input": "@raw@"}
+    return message(request, [block], stop_reason or "tool_use", raw=answer)
+
+
+def error(status: int, said: str, headers: dict[str, str] | None = None) -> Reply:
+    """An error as the Messages API writes it."""
+    body = {"type": "error", "error": {"type": ERROR_TYPES.get(status, "api_error"), "message": said}}
+    return Reply(status, {**JSON_TYPE, **(headers or {})}, json.dumps(body).encode())
+
+
+def good(request: ModelRequest) -> Reply:
+    """Sensible work."""
+    return answered(request, request.good_answer())
+
+
+def gaps(request: ModelRequest) -> Reply:
+    """Sensible work in which every analysis of the first iteration finds something missing."""
+    first = re.search(r"Iteration: 1 of", request.prompt) is not None
+    return answered(request, request.good_answer(with_gap=first))
+
+
+def hopeless(request: ModelRequest) -> Reply:
+    """Useless prose, whatever is asked."""
+    return text(request, PROSE)
+
+
+def prose_json(request: ModelRequest) -> Reply:
+    """The answer inside chatter."""
+    return text(request, f"Sure {{happy to}}!\n```json\n{request.good_answer()}\n```\nAnything else? {{ }}")
+
+
+def cut(request: ModelRequest) -> Reply:
+    """Stopped at the cap in the middle."""
+    answer = request.good_answer()
+    return text(request, answer[: len(answer) // 2], "max_tokens")
+
+
+def cut_json(request: ModelRequest) -> Reply:
+    """Broken off in the middle, and said to be complete."""
+    answer = request.good_answer()
+    return text(request, answer[: len(answer) // 2])
+
+
+def surrogates(request: ModelRequest) -> Reply:
+    """A lone surrogate in the first text of the answer."""
+    answer = request.good_answer()
+    broken = answer.replace('": "', '": "\\ud800', 1) if answer.startswith("{") else "\ud800" + answer
+    return answered(request, broken)
+
+
+def duplicate_keys(request: ModelRequest) -> Reply:
+    """The first key of the answer a second time, with another value."""
+    answer = request.good_answer()
+    key = answer[1 : answer.index(":")]
+    return answered(request, f"{answer[:-1]}, {key}: null}}")
+
+
+def huge_text(request: ModelRequest) -> Reply:
+    """An answer of over a million characters."""
+    return text(request, '{"action": "' + "x" * 1_100_000 + '"}')
+
+
+def wrong_type(request: ModelRequest) -> Reply:
+    """Numbers where lists and texts belong."""
+    return answered(request, json.dumps(dict.fromkeys(json.loads(request.good_answer()), 7)))
+
+
+def lacks_native(request: ModelRequest) -> Reply:
+    """An endpoint that knows no output formats."""
+    if request.mode == "native":
+        return error(400, "output_config: Extra inputs are not permitted")
+    return good(request)
+
+
+def lacks_tools(request: ModelRequest) -> Reply:
+    """An endpoint that knows neither output formats nor forced tools."""
+    if request.mode == "tool":
+        return error(400, "tool_choice is not supported by this model")
+    return lacks_native(request)
+
+
+def unknown_tool(request: ModelRequest) -> Reply:
+    """A call of a tool that was not offered."""
+    block = {"type": "tool_use", "id": "toolu_1", "name": "send_mail", "input": {"to": "someone"}}
+    return message(request, [block], "tool_use")
+
+
+def _good_with_usage(usage: dict[str, Any]) -> Callable[[ModelRequest], Reply]:
+    return lambda request: message(request, [{"type": "text", "text": request.good_answer()}], usage=usage)
+
+
+def _always(reply: Reply) -> Callable[[ModelRequest], Reply]:
+    return lambda _: reply
+
+
+SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
+    "good": good,
+    "gaps": gaps,
+    "hopeless": hopeless,
+    "refusal": lambda request: message(request, [], "refusal"),
+    "cut": cut,
+    "cut_json": cut_json,
+    "empty": lambda request: message(request, []),
+    "thinking_only": lambda request: message(request, [{"type": "thinking", "thinking": "Hm.", "signature": "s"}]),
+    "prose_json": prose_json,
+    "wrong_enum": lambda request: answered(request, ENUMERATIONS.sub(r'\1"splendid"', request.good_answer())),
+    "wrong_type": wrong_type,
+    "duplicate_keys": duplicate_keys,
+    "deep": lambda request: answered(request, '{"a": ' + "[" * 3_000 + "]" * 3_000 + "}"),
+    "surrogates": surrogates,
+    "not_a_number": lambda request: answered(request, request.good_answer()[:-1] + ', "start": NaN}'),
+    "long_number": lambda request: answered(request, request.good_answer()[:-1] + f', "start": {"9" * 5_000}}}'),
+    "trailing_comma": lambda request: text(request, request.good_answer()[:-1] + ",}"),
+    "unclosed": lambda request: text(request, request.good_answer()[:-1]),
+    "too_closed": lambda request: text(request, request.good_answer() + "}}"),
+    "huge_text": huge_text,
+    "unknown_tool": unknown_tool,
+    "no_stop_reason": lambda request: text(request, request.good_answer(), None),
+    "no_usage": _good_with_usage({}),
+    "negative_usage": _good_with_usage({"input_tokens": -5, "output_tokens": 7}),
+    "cached_usage": _good_with_usage(
+        {"input_tokens": 10, "output_tokens": 20, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 40}
+    ),
+    "lacks_native": lacks_native,
+    "lacks_tools": lacks_tools,
+    "echo_400": lambda request: error(400, f"cannot do this: {request.prompt[:300]}"),
+    "too_long": _always(error(400, "prompt is too long: 250000 tokens > 200000 maximum")),
+    "unknown_model": lambda request: error(404, f"model: {request.model}"),
+    "no_credit": _always(error(400, "Your credit balance is too low to access the API.")),
+    "html_200": _always(Reply(200, {"content-type": "text/html"}, HTML.encode())),
+    "html_502": _always(Reply(502, {"content-type": "text/html"}, HTML.encode())),
+    "error_200": _always(Reply(200, JSON_TYPE, error(529, "Overloaded").body)),
+    "garbage_200": _always(Reply(200, JSON_TYPE, b"\xff\xfe{not json")),
+    "empty_200": _always(Reply(200, JSON_TYPE, b"")),
+    "huge_body": lambda request: Reply(200, JSON_TYPE, good(request).body + b" " * 9_000_000),
+    "moved": _always(Reply(307, {"location": "http://127.0.0.1:9/v1/messages"}, b"")),
+    "reset": _always(Reply(0, {}, b"", "reset")),
+    "reset_after_headers": _always(Reply(200, JSON_TYPE, b"", "reset_after_headers")),
+    "truncated": lambda request: Reply(200, JSON_TYPE, good(request).body, "truncated"),
+    "trickle": lambda request: Reply(200, JSON_TYPE, good(request).body, "trickle"),
+    "slow": _always(Reply(200, JSON_TYPE, b"", "never")),
+}
+
+
+def reply_to(request: ModelRequest, scenario: str) -> Reply:
+    """The reply of a scenario by its name; `status:CODE` and `status:CODE:RETRY-AFTER` are scenarios too."""
+    if scenario.startswith("status:"):
+        _, code, *wait = scenario.split(":", 2)
+        return error(int(code), f"status {code} on purpose", {"retry-after": wait[0]} if wait else None)
+    return SCENARIOS[scenario](request)
+
+
+def check(scenario: str) -> str:
+    """The name itself. Raises ValueError for a name that is no scenario."""
+    if scenario not in SCENARIOS and not re.fullmatch(r"status:\d{3}(:.+)?", scenario):
+        raise ValueError(f"no scenario {scenario}; there are {', '.join(SCENARIOS)}, status:CODE[:RETRY-AFTER]")
+    return scenario

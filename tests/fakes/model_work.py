@@ -1,0 +1,148 @@
+"""What a sensible model would answer to each of our roles: pure functions of the prompt."""
+
+import re
+from typing import Any
+
+STATED_MARK = re.compile(r'carry mark="([^"]+)"')
+SOURCE = re.compile(r"<source\b(?P<attributes>[^>]*)>\n?(?P<text>.*?)\n?</source\b[^>]*>", re.DOTALL)
+SENTENCE = re.compile(r"[A-Z][^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?](?=\s|$)")
+FINDING_LINE = re.compile(r"^\W*(?P<markers>(?:\[ev-[^\]]+\]\s*)+)(?P<statement>.+)$", re.MULTILINE)
+GAP_LINE = re.compile(r"^\W*(?P<id>gap-[\w-]+)[^:\n]*:\s*(?P<description>.+)$", re.MULTILINE)
+SHORT = 4
+
+
+def element(prompt: str, tag: str) -> str:
+    """The content of the first element of that name."""
+    found = re.search(rf"<{tag}\b[^>]*>\n?(.*?)\n?</{tag}>", prompt, re.DOTALL)
+    return found.group(1).strip() if found else ""
+
+
+def question_of(prompt: str) -> str:
+    """The question that the prompt states."""
+    lines = [line for line in prompt.splitlines() if line.strip()]
+    return element(prompt, "question") or (lines[-1].strip() if lines else "the question")
+
+
+def key_words(text: str) -> list[str]:
+    """Words that carry meaning, by length alone."""
+    return [word for word in re.findall(r"\w+", text) if len(word) >= SHORT]
+
+
+def sources_of(prompt: str) -> list[tuple[str, str]]:
+    """Id and text of every genuine source element, in order."""
+    stated = STATED_MARK.search(prompt)
+    found = []
+    for match in SOURCE.finditer(prompt):
+        attributes = dict(re.findall(r'(\w+)="([^"]*)"', match["attributes"]))
+        if "id" in attributes and (stated is None or attributes.get("mark") in {None, stated.group(1)}):
+            found.append((attributes["id"], match["text"]))
+    return found
+
+
+def plan(prompt: str) -> dict[str, Any]:
+    """Three sub-queries that share the question's words."""
+    question = question_of(prompt).rstrip("?. ")
+    topic = " ".join(key_words(question)[-4:]) or question
+    wishes = [(question, "the question itself"), (f"how {topic} works", "mechanism"), (f"{topic} settings", "settings")]
+    return {
+        "research_brief": f"The question is taken apart into what it asks, how it works and what can be set: {topic}.",
+        "sub_queries": [
+            {"query": query, "rationale": f"needed for {facet}", "priority": number, "facet": facet}
+            for number, (query, facet) in enumerate(wishes, start=1)
+        ],
+    }
+
+
+def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
+    """At most two sentences of each source, quoted as they stand; best match with the sub-query first."""
+    wanted = {word.lower()[:5] for word in key_words(element(prompt, "sub_query") + " " + question_of(prompt))}
+    limit = re.search(r"at most (\d+) findings", prompt)
+    sources = sources_of(prompt)
+    findings = []
+    for source_id, text in sources:
+        found = [match.group() for part in re.split(r"\n\s*\n", text) for match in SENTENCE.finditer(part)]
+        usable = [quote for quote in found if 30 <= len(quote) <= 400 and "[…]" not in quote]
+        ranked = sorted(usable, key=lambda quote: -len(wanted & {word.lower()[:5] for word in key_words(quote)}))
+        findings += [
+            {
+                "content": " ".join(quote.split())[:500],
+                "confidence": "medium",
+                "quotes": [{"source_id": source_id, "quote": quote}],
+                "category": "general",
+            }
+            for quote in ranked[:2]
+        ]
+    gap = {
+        "description": f"The sources leave open: {element(prompt, 'sub_query') or question_of(prompt)}"[:300],
+        "suggested_queries": [f"{question_of(prompt)[:200]} details"],
+        "priority": 1,
+        "kind": "missing",
+    }
+    return {
+        "findings": findings[: int(limit.group(1)) if limit else 5],
+        "gaps": [gap] if with_gap or not findings else [],
+        "quality_updates": [{"source_id": source_id, "quality": "medium"} for source_id, _ in sources],
+    }
+
+
+def report(prompt: str) -> str:
+    """A report that states each finding once, behind it the marker it came with."""
+    found = [(match["markers"].replace(" ", ""), match["statement"].strip()) for match in FINDING_LINE.finditer(prompt)]
+    gaps = [match["description"].strip() for match in GAP_LINE.finditer(prompt)]
+    stated = [f"{statement.rstrip('.')} {markers}." for markers, statement in found]
+    nothing = "The sources that were read do not answer this question."
+    open_ends = [f"- {gap}" for gap in gaps] or ["- None of the questions asked stayed open."]
+    return "\n".join(
+        [
+            f"# {question_of(prompt)}",
+            "",
+            "## Summary",
+            "",
+            " ".join(stated[:2]) or nothing,
+            "",
+            "## Key findings",
+            "",
+            *([f"- {line}" for line in stated] or [f"- {nothing}"]),
+            "",
+            "## Gaps and limitations",
+            "",
+            *open_ends,
+            "",
+            "## Conclusion",
+            "",
+            stated[-1] if stated else nothing,
+        ]
+    )
+
+
+def refinement(prompt: str) -> dict[str, Any]:
+    """Every gap can be closed; another iteration is wanted while one remains."""
+    gaps = [(match["id"], match["description"].strip()) for match in GAP_LINE.finditer(prompt)]
+    remaining = re.search(r"remaining: (\d+)", prompt)
+    return {
+        "gap_analysis": [
+            {
+                "gap_id": gap_id,
+                "severity": "moderate",
+                "addressable": True,
+                "follow_up_queries": [{"query": f"more on {description[:200]}", "expected_contribution": "closes it"}],
+            }
+            for gap_id, description in gaps
+        ],
+        "iteration_recommendation": {
+            "should_iterate": bool(gaps) and (remaining is None or int(remaining.group(1)) > 0),
+            "rationale": "open gaps can be closed by searching" if gaps else "nothing is open",
+            "priority_gaps": [gap_id for gap_id, _ in gaps[:3]],
+        },
+        "report_improvements": [],
+    }
+
+
+def reflection(_: str) -> dict[str, Any]:
+    """Content with everything."""
+    return {
+        "action": "proceed",
+        "rationale": "the figures are good enough for the next phase",
+        "quality_assessment": {"score": 7, "strengths": ["evidence is quoted"], "weaknesses": []},
+        "guidance": "",
+    }

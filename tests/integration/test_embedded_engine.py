@@ -1,0 +1,336 @@
+"""The embedded engine with real processes: start, share, kill, restart, stop."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from workers import embedded, engine_server
+from workers.embedded import EngineError, describe_engine, detach_engine, ensure_engine, stop_engine
+from workers.engine_files import READY, EngineDescription, EngineFiles
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+SOON = 20.0
+ATTACH = """
+import asyncio, sys
+from pathlib import Path
+from workers.embedded import ensure_engine
+async def main():
+    engine = await ensure_engine(Path(sys.argv[1]), idle_seconds=float(sys.argv[2]))
+    print(engine.address, engine.started, flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def engine_home(tmp_path: Path) -> AsyncIterator[Path]:
+    """A home folder whose engine is stopped afterwards, whatever happened."""
+    home = tmp_path / "a home ü"
+    yield home
+    detach_engine(home)
+    await stop_engine(home)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must happen soon."""
+    async with asyncio.timeout(SOON):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def running(home: Path) -> EngineDescription:
+    """The description of a running engine."""
+    description = describe_engine(home)
+    assert description is not None
+    assert description.status == READY
+    return description
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        os.kill(pid, 0)
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except ProcessLookupError:
+        return False
+    except FileNotFoundError:
+        return sys.platform != "linux"
+
+
+async def attached_process(home: Path, idle_seconds: float = 60.0) -> asyncio.subprocess.Process:
+    """Another process that uses the engine until its standard input ends."""
+    pipe = asyncio.subprocess.PIPE
+    arguments = (sys.executable, "-c", ATTACH, str(home), str(idle_seconds))
+    return await asyncio.create_subprocess_exec(*arguments, stdin=pipe, stdout=pipe, cwd=ROOT)
+
+
+async def first_line(process: asyncio.subprocess.Process) -> list[str]:
+    """The address, and whether the process started the engine."""
+    assert process.stdout is not None
+    async with asyncio.timeout(SOON):
+        return (await process.stdout.readline()).decode().split()
+
+
+def namespace(description: EngineDescription) -> dict[str, dict[str, object]]:
+    """What the server says of its namespace."""
+    place = f"http://127.0.0.1:{description.http_port}/api/v1/namespaces/default"
+    with urllib.request.urlopen(place, timeout=10) as response:
+        return json.load(response)
+
+
+async def test_starts_once_and_is_set_up(engine_home: Path) -> None:
+    """The first call starts the engine, the second finds it; runs are kept 30 days and can be searched for."""
+    first = await ensure_engine(engine_home)
+    second = await ensure_engine(engine_home)
+    assert (first.started, second.started) == (True, False)
+    assert first.address == second.address
+    config = namespace(running(engine_home))["config"]
+    assert config["workflowExecutionRetentionTtl"] == f"{30 * 24 * 3600}s"
+    assert set(config["customSearchAttributeAliases"].values()) == {  # type: ignore[attr-defined]
+        "ResearchPhase",
+        "ResearchStrategy",
+        "ResearchOutcome",
+        "ResearchTenant",
+        "ResearchCostUsd",
+    }
+
+
+async def test_listens_on_loopback_alone(engine_home: Path) -> None:
+    """Nobody on the network reaches the engine: it has no password."""
+    description = await ensure_engine(engine_home)
+    port = int(description.address.rsplit(":", 1)[1])
+    with socket.create_connection(("127.0.0.1", port), timeout=5):
+        pass
+    listening = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", LISTENERS, str(running(engine_home).server_pid)), stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await listening.communicate()
+    addresses = set(output.decode().split())
+    assert addresses == {"0100007F"}, "every listening socket is at 127.0.0.1"
+
+
+LISTENERS = """
+import os, sys
+folder = f"/proc/{sys.argv[1]}"
+inodes = set()
+for name in os.listdir(f"{folder}/fd"):
+    try: inodes.add(os.readlink(f"{folder}/fd/{name}"))
+    except OSError: pass
+for table in ("tcp", "tcp6"):
+    for line in open(f"{folder}/net/{table}").read().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+            print(fields[1].split(":")[0])
+"""
+
+
+async def test_two_first_starts_make_one_engine(engine_home: Path) -> None:
+    """Two processes that start at the same moment share one server."""
+    processes = await asyncio.gather(attached_process(engine_home), attached_process(engine_home))
+    try:
+        (one, other) = await asyncio.gather(*(first_line(process) for process in processes))
+        assert one[0] == other[0]
+        assert sorted([one[1], other[1]]) == ["False", "True"]
+    finally:
+        for process in processes:
+            await process.communicate()
+
+
+async def test_a_killed_server_comes_back_at_the_same_place(engine_home: Path) -> None:
+    """After kill -9 of the server its keeper starts it again on the same ports with the same database."""
+    await ensure_engine(engine_home)
+    before = running(engine_home)
+    os.kill(before.server_pid, signal.SIGKILL)
+    await until(lambda: (d := describe_engine(engine_home)) is not None and d.server_pid not in {0, before.server_pid})
+    after = running(engine_home)
+    assert (after.port, after.ui_port, after.keeper_pid) == (before.port, before.ui_port, before.keeper_pid)
+    assert namespace(after)["namespaceInfo"]["id"] == namespace(before)["namespaceInfo"]["id"]
+
+
+async def test_the_server_of_a_killed_keeper_is_adopted(engine_home: Path) -> None:
+    """After kill -9 of the keeper the next call finds a new keeper for the very same server."""
+    await ensure_engine(engine_home)
+    before = running(engine_home)
+    os.kill(before.keeper_pid, signal.SIGKILL)
+    await until(lambda: describe_engine(engine_home) is None)
+    assert alive(before.server_pid)
+    await ensure_engine(engine_home)
+    after = running(engine_home)
+    assert after.server_pid == before.server_pid
+    assert after.keeper_pid != before.keeper_pid
+    assert await stop_engine(engine_home)
+    assert not alive(before.server_pid)
+
+
+async def test_an_adopted_server_is_watched_too(engine_home: Path) -> None:
+    """A server that its keeper did not start is brought back as well."""
+    await ensure_engine(engine_home)
+    before = running(engine_home)
+    os.kill(before.keeper_pid, signal.SIGKILL)
+    await until(lambda: describe_engine(engine_home) is None)
+    await ensure_engine(engine_home)
+    os.kill(before.server_pid, signal.SIGKILL)
+    await until(lambda: (d := describe_engine(engine_home)) is not None and d.server_pid not in {0, before.server_pid})
+    assert running(engine_home).port == before.port
+
+
+async def test_a_server_without_keeper_is_stopped_too(engine_home: Path) -> None:
+    """Stopping finds the server that a killed keeper left."""
+    await ensure_engine(engine_home)
+    before = running(engine_home)
+    os.kill(before.keeper_pid, signal.SIGKILL)
+    await until(lambda: describe_engine(engine_home) is None)
+    assert await stop_engine(engine_home)
+    assert not alive(before.server_pid)
+    assert not await stop_engine(engine_home)
+
+
+async def test_both_killed_starts_anew(engine_home: Path) -> None:
+    """A stale description of an engine that no longer runs misleads nobody."""
+    first = await ensure_engine(engine_home)
+    before = running(engine_home)
+    os.kill(before.keeper_pid, signal.SIGKILL)
+    os.kill(before.server_pid, signal.SIGKILL)
+    await until(lambda: not alive(before.server_pid) and describe_engine(engine_home) is None)
+    second = await ensure_engine(engine_home)
+    assert second.started
+    assert second.address == first.address
+
+
+async def test_stops_after_the_last_attached_process(engine_home: Path) -> None:
+    """The engine outlives each user but the last, however that one ends."""
+    one, other = await attached_process(engine_home, 0.5), await attached_process(engine_home, 0.5)
+    try:
+        await asyncio.gather(first_line(one), first_line(other))
+        description = running(engine_home)
+        await one.communicate()
+        one_more = await attached_process(engine_home, 0.5)
+        assert (await first_line(one_more))[1] == "False"
+        await one_more.communicate()
+        assert alive(description.server_pid)
+        other.kill()
+        await until(lambda: not alive(description.server_pid) and describe_engine(engine_home) is None)
+    finally:
+        await asyncio.gather(one.communicate(), other.communicate())
+
+
+async def test_a_new_user_of_a_stopping_engine_gets_a_new_one(engine_home: Path) -> None:
+    """Attaching while the last engine stops waits for its end instead of using a dying server."""
+    process = await attached_process(engine_home, 0.0)
+    await first_line(process)
+    old = running(engine_home)
+    await process.communicate()
+    await until(lambda: not EngineFiles.of(engine_home).attached_lock().is_free() or describe_engine(engine_home) is None)
+    engine = await ensure_engine(engine_home)
+    assert engine.started
+    assert running(engine_home).server_pid != old.server_pid
+
+
+async def test_taken_ports_are_avoided(engine_home: Path) -> None:
+    """Where another program listens on the usual ports, free ones are taken and kept for the next start."""
+    with contextlib_sockets(engine_server.USUAL_PORT, engine_server.USUAL_UI_PORT):
+        first = await ensure_engine(engine_home)
+        description = running(engine_home)
+        assert description.port != engine_server.USUAL_PORT
+        assert description.ui_port != engine_server.USUAL_UI_PORT
+    await stop_engine(engine_home)
+    second = await ensure_engine(engine_home)
+    assert second.address == first.address
+
+
+class contextlib_sockets:  # noqa: N801  reads like the function it stands for
+    """Listen on ports while a block runs, as far as nobody else does already."""
+
+    def __init__(self, *ports: int) -> None:
+        self.ports = ports
+        self.sockets: list[socket.socket] = []
+
+    def __enter__(self) -> None:
+        for port in self.ports:
+            listener = socket.socket()
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.sockets.append(listener)
+            try:
+                listener.bind(("127.0.0.1", port))
+                listener.listen()
+            except OSError:
+                pass
+
+    def __exit__(self, *_: object) -> None:
+        for listener in self.sockets:
+            listener.close()
+
+
+async def test_a_database_of_another_version_is_moved_aside(engine_home: Path) -> None:
+    """A server never opens a database that another version wrote; the old one is kept."""
+    await ensure_engine(engine_home)
+    detach_engine(engine_home)
+    await stop_engine(engine_home)
+    files = EngineFiles.of(engine_home)
+    files.version.write_text("temporal version 0.1.0 (Server 1.0.0)")
+    engine = await ensure_engine(engine_home)
+    assert engine.moved_aside
+    moved = Path(engine.moved_aside)
+    assert (moved / "temporal.db").exists()
+    assert (moved / "version").read_text() == "temporal version 0.1.0 (Server 1.0.0)"
+    assert "Server 1.0.0" not in files.version.read_text()
+    assert not (await ensure_engine(engine_home)).moved_aside
+
+
+async def test_a_damaged_database_is_named(engine_home: Path) -> None:
+    """A database that is none ends the start with a sentence that says what to move away."""
+    await ensure_engine(engine_home)
+    detach_engine(engine_home)
+    await stop_engine(engine_home)
+    files = EngineFiles.of(engine_home)
+    for path in files.folder.glob("temporal.db*"):
+        path.unlink()
+    files.database.write_bytes(b"this is no database at all, " * 200)
+    with pytest.raises(EngineError, match=r"database is damaged: move .*temporal\.db away"):
+        await ensure_engine(engine_home)
+    assert describe_engine(engine_home) is None
+    assert files.server_lock().is_free()
+
+
+async def test_an_unusable_home_is_named(tmp_path: Path) -> None:
+    """A home that is a file ends the start with a sentence that says what to set."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EngineError, match="set RESEARCH_HOME"):
+        await ensure_engine(tmp_path / "file")
+
+
+async def test_sigterm_stops_the_engine_in_order(engine_home: Path) -> None:
+    """SIGTERM to the keeper stops the server and leaves a description of a stopped engine."""
+    await ensure_engine(engine_home)
+    description = running(engine_home)
+    os.kill(description.keeper_pid, signal.SIGTERM)
+    await until(lambda: describe_engine(engine_home) is None)
+    assert not alive(description.server_pid)
+    stopped = EngineFiles.of(engine_home).read()
+    assert (stopped.status, stopped.server_pid, stopped.port) == ("stopped", 0, description.port)
+
+
+async def test_the_engine_sees_no_secrets(engine_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeper and server do not inherit keys from the environment of whoever started them (X-7)."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-not-to-be-inherited")
+    await ensure_engine(engine_home)
+    description = running(engine_home)
+    for pid in (description.keeper_pid, description.server_pid):
+        assert b"not-to-be-inherited" not in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def test_nothing_is_described_where_nothing_runs(tmp_path: Path) -> None:
+    """Asking for the engine of a home that never had one starts nothing and makes no folder."""
+    assert describe_engine(tmp_path) is None
+    assert not (tmp_path / "engine").exists()
+    assert embedded.detach_engine(tmp_path) is None

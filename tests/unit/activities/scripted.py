@@ -1,0 +1,215 @@
+"""Plain classes that keep the Protocols of `providers.interfaces`, and values that tests start from."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from temporalio.testing import ActivityEnvironment
+
+from contracts import identity, roles
+from contracts.base import Contract
+from contracts.documents import DocumentRef, SectionHint
+from contracts.evidence import Evidence, Finding
+from contracts.plan import SubQuery
+from contracts.usage import Usage
+from contracts.vocabulary import Confidence, EngineKind, Quality
+from providers.errors import AnswerUnusable, CallInFlight, ContentMissing
+from providers.interfaces import EngineAnswer, EngineTask
+
+URL = "corpus:manual/vacuum.md"
+SOURCE = identity.source_id(URL)
+
+
+class MemoryContent:
+    """A content store in memory."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, bytes] = {}
+        self.fetched: list[str] = []
+
+    async def put(self, data: bytes, media_type: str) -> DocumentRef:
+        reference = DocumentRef(
+            hash=identity.digest(data.decode("latin-1")), media_type=media_type, size=len(data)
+        )
+        self.data[reference.hash] = data
+        return reference
+
+    async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
+        reference = DocumentRef(hash=identity.digest(text), media_type=media_type, size=len(text))
+        self.data[reference.hash] = text.encode()
+        return reference
+
+    async def get(self, reference: DocumentRef) -> bytes:
+        self.fetched.append(reference.hash)
+        await asyncio.sleep(0)
+        if reference.hash not in self.data:
+            raise ContentMissing("gone")
+        return self.data[reference.hash]
+
+    async def get_text(self, reference: DocumentRef) -> str:
+        return (await self.get(reference)).decode()
+
+    async def delete(self, reference: DocumentRef) -> None:
+        self.data.pop(reference.hash, None)
+
+
+class ScriptedEngine:
+    """Gives what the script says: a draft, an error to raise, or a function of the task."""
+
+    def __init__(self, script: Any, *, kind: EngineKind = EngineKind.MODEL, paid: bool = True) -> None:
+        self.script = script
+        self.kind = kind
+        self.paid = paid
+        self.tasks: list[EngineTask] = []
+
+    async def answer(self, task: EngineTask) -> EngineAnswer:
+        self.tasks.append(task)
+        given = self.script(task) if callable(self.script) else self.script
+        if asyncio.iscoroutine(given):
+            given = await given
+        if isinstance(given, BaseException):
+            raise given
+        usage = Usage(model_calls=1, input_tokens=10, output_tokens=5, cost_usd=0.01)
+        return EngineAnswer(draft=given, engine=self.kind, model="scripted-1", usage=usage)
+
+    async def close(self) -> None:
+        return
+
+
+class MemoryCalls:
+    """A call store in memory, whose leases run out when the test says so."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, str] = {}
+        self.leased: set[str] = set()
+        self.log: list[str] = []
+        self.renewed = asyncio.Event()
+
+    async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
+        if key in self.answers:
+            return self.answers[key]
+        if key in self.leased:
+            raise CallInFlight("another attempt makes this call", retry_after=7.0)
+        self.leased.add(key)
+        self.log.append("begin")
+        return None
+
+    async def renew(self, key: str, lease_seconds: float) -> None:
+        self.log.append("renew")
+        self.renewed.set()
+
+    async def finish(self, key: str, answer: str) -> None:
+        self.answers[key] = answer
+        self.leased.discard(key)
+        self.log.append("finish")
+
+    async def release(self, key: str) -> None:
+        self.leased.discard(key)
+        self.log.append("release")
+
+    async def forget(self, research_id: str) -> int:
+        count = len(self.answers)
+        self.answers.clear()
+        return count
+
+
+class PlainCodec:
+    """Answers as JSON, without any knowledge of a provider."""
+
+    def request_fingerprint(self, task: EngineTask, /) -> str:
+        return identity.short_hash(task.system, task.prompt, task.input.repair, task.input.model)
+
+    def answer_to_json(self, answer: EngineAnswer | AnswerUnusable, /) -> str:
+        if isinstance(answer, AnswerUnusable):
+            return json.dumps({"error": str(answer), "usage": answer.usage.model_dump()})
+        return json.dumps({"draft": answer.draft.model_dump(), "usage": answer.usage.model_dump()})
+
+    def answer_from_json(self, text: str, role: roles.RoleSpec[Any, Any], /) -> EngineAnswer:
+        kept = json.loads(text)
+        usage = Usage.model_validate(kept["usage"])
+        if "error" in kept:
+            raise AnswerUnusable(kept["error"], usage=usage)
+        return EngineAnswer(role.draft.model_validate(kept["draft"]), EngineKind.MODEL, "scripted-1", usage)
+
+
+def environment(*, beats: list[Any] | None = None, details: list[Any] | None = None) -> ActivityEnvironment:
+    """An activity environment that writes down heartbeats and remembers those of an earlier attempt."""
+    env = ActivityEnvironment()
+    if beats is not None:
+        env.on_heartbeat = lambda *given: beats.append(given)
+    env.info = replace(env.info, heartbeat_details=details or [])
+    return env
+
+
+def common(**changes: Any) -> dict[str, Any]:
+    """The fields that every role's input has."""
+    return {
+        "research_id": "r-1",
+        "operation": "op/1",
+        "engine": EngineKind.MODEL,
+        "model": "scripted-1",
+        "date": "2026-11-21",
+        "query": "How does vacuum prevent wraparound?",
+        **changes,
+    }
+
+
+def plan_input(**changes: Any) -> roles.PlanInput:
+    """A hand-off to the planner."""
+    return roles.PlanInput(**common(**changes))
+
+
+def source(text: DocumentRef | None, **changes: Any) -> roles.SourceExtract:
+    """A source whose text is stored."""
+    fields: dict[str, Any] = {
+        "id": SOURCE, "url": URL, "title": "Vacuum", "quality": Quality.HIGH, "text": text, **changes
+    }  # fmt: skip
+    return roles.SourceExtract(**fields)
+
+
+def analyze_input(sources: list[roles.SourceExtract], **changes: Any) -> roles.AnalyzeInput:
+    """A hand-off to the analyzer."""
+    text = "what does vacuum do about wraparound"
+    sub_query = SubQuery(id=identity.sub_query_id(text), text=text)
+    return roles.AnalyzeInput(**common(**{"sub_query": sub_query, "sources": sources, **changes}))
+
+
+def reference(text: str) -> DocumentRef:
+    """The reference that a stored text gets."""
+    return DocumentRef(hash=identity.digest(text), size=len(text))
+
+
+def passage(text: str, quote: str, source_id: str = SOURCE) -> Evidence:
+    """Evidence for words that stand in a text."""
+    start = text.index(quote)
+    end = start + len(quote)
+    return Evidence(
+        id=identity.evidence_id(source_id, start, end),
+        source_id=source_id,
+        start=start,
+        end=end,
+        quote_hash=identity.digest(quote),
+    )
+
+
+def finding(statement: str, *evidence: Evidence, confidence: Confidence = Confidence.HIGH) -> Finding:
+    """A finding that rests on evidence."""
+    keys = [item.id for item in evidence]
+    return Finding(
+        id=identity.finding_id(statement, keys),
+        statement=statement,
+        confidence=confidence,
+        evidence_ids=keys,
+        source_ids=list(dict.fromkeys(item.source_id for item in evidence)),
+    )
+
+
+def hint(text: str, words: str, score: float = 1.0) -> SectionHint:
+    """A hint at the words of a text."""
+    start = text.index(words)
+    return SectionHint(start=start, end=start + len(words), score=score)
+
+
+Script = Callable[[EngineTask], Contract]

@@ -1,0 +1,167 @@
+"""What a terminal shows."""
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from client.live_view import LiveView, fold, with_status
+from client.rendering import Frame, duration, ending, live, money, plain_line, plural, printable
+from contracts.events import Event
+from contracts.outcome import Counts, ResearchResult, ResearchStatus
+from contracts.usage import Usage
+from contracts.vocabulary import Outcome, RunStatus, StopReason
+
+FRAME = Frame("r-20261121-7k3f", "How does it work?", "http://127.0.0.1:8233/x", elapsed_seconds=7, hint="Ctrl-C …")
+
+
+def status(**changes: Any) -> ResearchStatus:
+    """A status of a run without a model."""
+    values: dict[str, Any] = {
+        "research_id": "r-20261121-7k3f",
+        "query": "How does it work?",
+        "status": RunStatus.RUNNING,
+        "engine": "extractive",
+        "corpus": "manual",
+        "egress": "nothing leaves this machine",
+        "deadline_seconds": 900.0,
+        "counts": Counts(documents_searched=1173),
+    }
+    return ResearchStatus(**(values | changes))
+
+
+def shown(view: LiveView, frame: Frame = FRAME, width: int = 100) -> str:
+    """The view as plain text."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(live(view, frame))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(text, str)
+    return text
+
+
+def events() -> list[Event]:
+    """A run in the middle of gathering."""
+    told: list[tuple[str, str, dict[str, Any]]] = [
+        ("phase.started", "", {"phase": "planning", "iteration": 1}),
+        ("gate.evaluated", "", {"phase": "planning", "valid": True, "score": 10}),
+        ("phase.finished", "", {"phase": "planning", "summary": "4 sub-queries"}),
+        ("phase.started", "", {"phase": "gathering", "iteration": 1}),
+        ("task.started", "", {"sub_query_id": "a", "text": "what wraparound is"}),
+        ("task.started", "", {"sub_query_id": "b", "text": "settings"}),
+        ("task.finished", "", {"sub_query_id": "a", "found": 5, "new": 3, "duplicates": 0}),
+        ("finding.added", "“vacuum every table”", {"count": 1}),
+        ("source.failed", "", {"title": "broken.pdf", "kind": "encrypted"}),
+        ("guidance.given", "rules: one manual only", {"origin": "rules"}),
+    ]
+    return [
+        Event(seq=place, type=kind, time="2026-11-21T10:00:00+00:00", text=text, data=data)
+        for place, (kind, text, data) in enumerate(told, start=1)
+    ]
+
+
+def test_the_live_view_shows_what_the_sketch_promises() -> None:
+    """Question, id, where text goes, clock, phases, sub-queries, gate, newest words, what was skipped, the hint."""
+    text = shown(with_status(fold(LiveView(), events()), status()))
+    for part in (
+        "How does it work?",
+        "r-20261121-7k3f",
+        "corpus manual (1,173 documents)",
+        "nothing leaves this machine",
+        "0:07 of 15:00",
+        "cost 0.00 (no model)",
+        "✔ plan",
+        "4 sub-queries",
+        "gate 10/10",
+        "▸ gather",
+        "1 of 2",
+        "✔ what wraparound is",
+        "5 found · 3 new",
+        "○ analyze",
+        "“vacuum every table”",
+        "broken.pdf (encrypted)",
+        "supervisor:",
+        "one manual only",
+        "Ctrl-C …",
+    ):
+        assert part in text, part
+
+
+def test_the_clock_changes_the_picture_every_second() -> None:
+    """Between two answers of the run the elapsed time goes on, so that two seconds never look alike."""
+    view = with_status(fold(LiveView(), events()), status())
+    later = Frame(**{**FRAME.__dict__, "elapsed_seconds": 8.0})
+    assert shown(view) != shown(view, later)
+
+
+def test_a_line_never_wraps() -> None:
+    """A long title is cut at the terminal's width, so that the view keeps its height."""
+    news = [*events(), Event(seq=99, type="finding.added", time="", text="long " * 100)]
+    view = with_status(fold(LiveView(), news), status())
+    assert len(shown(view, width=60).splitlines()) == len(shown(view, width=200).splitlines())
+
+
+def test_before_the_first_answer_the_view_says_what_it_waits_for() -> None:
+    """A view without a status is no empty screen."""
+    assert "waiting for the first answer of a worker" in shown(LiveView())
+
+
+@pytest.mark.parametrize("hostile", ["\x1b[2J\x1b[31mred", "a\rb", "[bold]x[/bold]", "a\u202eb", "two\nlines"])
+def test_foreign_words_cannot_drive_the_terminal(hostile: str) -> None:
+    """Titles are printed without control characters, direction marks or markup."""
+    line = printable(hostile)
+    assert line.isprintable()
+    news = [Event(seq=1, type="finding.added", time="", text=hostile)]
+    text = shown(with_status(fold(LiveView(), news), status()))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    if hostile.startswith("["):
+        assert hostile in text
+
+
+def test_a_plain_line_is_the_clock_and_the_words() -> None:
+    """Without a terminal every event is one line."""
+    told = Event(seq=1, type="source.added", time="2026-11-21T10:11:12.000+00:00", text="read\n\x1b[1m Vacuum")
+    assert plain_line(told) == "10:11:12 read [1m Vacuum"
+    assert plain_line(Event(seq=2, type="run.started", time="")) == "run.started"
+
+
+def test_an_unknown_price_is_not_called_zero() -> None:
+    """`cost_usd: null` is shown as unknown."""
+    used = Usage(model_calls=3, input_tokens=1000, output_tokens=200, cost_usd=None)
+    assert money(status(engine="model", usage=used)) == "3 model calls · 1,200 tokens · cost unknown"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(7, "0:07"), (750, "12:30"), (3900, "1:05:00"), (-1, "0:00")])
+def test_durations(seconds: float, text: str) -> None:
+    """Minutes and seconds, hours only when there are any."""
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [(1, "gap", "1 gap"), (2, "gap", "2 gaps"), (3, "sub-query", "3 sub-queries"), (1200, "source", "1,200 sources")],
+)
+def test_plural(count: int, noun: str, text: str) -> None:
+    """One and many."""
+    assert plural(count, noun) == text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "parts"),
+    [
+        (Outcome.COMPLETED, StopReason.NO_OPEN_GAPS, ["✔ completed in 11 s", "4 sources cited", "2 gaps stated"]),
+        (Outcome.PARTIAL, StopReason.BUDGET_TIME, ["◐ partial", "budget time"]),
+        (Outcome.EMPTY, StopReason.NO_EVIDENCE, ["○ empty", "nothing answers in 9 documents", "no evidence"]),
+        (Outcome.TIMED_OUT, StopReason.BUDGET_TIME, ["✖ timed out", "budget time"]),
+    ],
+)
+def test_the_ending_says_how_and_why(outcome: Outcome, reason: StopReason, parts: list[str]) -> None:
+    """One line with the outcome, the time and, unless all is well, the reason."""
+    counts = Counts(sources_cited=4, evidence=14, gaps_open=2, documents_searched=9)
+    result = ResearchResult(
+        research_id="r", outcome=outcome, stop_reason=reason, counts=counts, usage=Usage(active_seconds=11.2)
+    )
+    text = ending(result).plain
+    for part in parts:
+        assert part in text

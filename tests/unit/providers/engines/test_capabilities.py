@@ -1,0 +1,23 @@
+"""What endpoints can do."""
+
+from providers.chat import ChatMode
+from providers.engines.capabilities import LearntModes, capabilities_of
+
+
+def test_the_public_api_takes_schemas_and_others_get_a_tool() -> None:
+    """Capabilities are data by host, with a default."""
+    assert capabilities_of("https://api.anthropic.com").mode is ChatMode.NATIVE
+    assert capabilities_of("http://localhost:8080/v1").mode is ChatMode.TOOL
+    assert capabilities_of("https://api.anthropic.com.evil.test").mode is ChatMode.TOOL
+
+
+def test_refusals_lead_down_to_text_and_no_further() -> None:
+    """Each refusal weakens the mode of that model once, even if several calls were refused side by side."""
+    modes = LearntModes(ChatMode.NATIVE)
+    assert modes.refused("a", ChatMode.NATIVE)
+    assert modes.refused("a", ChatMode.NATIVE)
+    assert modes.mode_for("a") is ChatMode.TOOL
+    assert modes.mode_for("b") is ChatMode.NATIVE
+    assert modes.refused("a", ChatMode.TOOL)
+    assert modes.mode_for("a") is ChatMode.TEXT
+    assert not modes.refused("a", ChatMode.TEXT)

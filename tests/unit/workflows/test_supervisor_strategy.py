@@ -1,0 +1,101 @@
+"""The strategy `supervisor`, driven by the real engine loop over real activities, without a server."""
+
+from pathlib import Path
+
+from contracts.request import ResearchRequest
+from contracts.resolved import PrepareRequest
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome, Phase, RunStatus
+from tests.fakes.world import World
+from workflows.closing import close
+from workflows.desk import Desk
+from workflows.engine import Engine
+from workflows.run import ResearchRun
+from workflows.strategies import SupervisorStrategy
+from workflows.think import think
+
+QUESTION = "How does the engine prevent transaction ID wraparound?"
+
+
+async def begin(world: World, **fields: object) -> ResearchState:
+    request = ResearchRequest(query=QUESTION, corpus="manual", **fields)
+    host = world.host()
+    prepared = await host.implementations["prepare_research"](
+        PrepareRequest(research_id="r-unit", request_json=request.model_dump_json())
+    )
+    state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
+    state.clock_started_at = host.now().timestamp()
+    state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
+    return state
+
+
+async def report_of(world: World, state: ResearchState) -> str:
+    assert state.result is not None
+    assert state.result.files is not None
+    return await world.content.get_text(state.result.files.markdown)
+
+
+async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
+    """Plan, gather, analyze, synthesize: a completed run with citations that resolve (S0-008, S0-011, S0-016)."""
+    world = World(tmp_path)
+    state = await begin(world)
+    run = ResearchRun(state, Desk(), world.host())
+    outcome = await Engine(run, SupervisorStrategy()).conduct()
+    assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert state.status is RunStatus.COMPLETED
+    assert state.citations
+    report = await report_of(world, state)
+    assert "two\nbillion transactions" in report or "two billion transactions" in report.replace("\n> ", " ")
+    for item in state.evidence.values():
+        text = await world.content.get_text(state.sources[item.source_id].text)
+        assert text[item.start : item.end].strip()
+
+
+async def test_stopped_after_every_unit_and_rebuilt_the_report_is_the_same(tmp_path: Path) -> None:
+    """Only the state lives on between units: JSON is enough to go on with (S0-130, S0-131, invariants 12 and 13)."""
+    whole = World(tmp_path / "whole")
+    undisturbed = await begin(whole)
+    await Engine(ResearchRun(undisturbed, Desk(), whole.host()), SupervisorStrategy()).conduct()
+
+    pieces = World(tmp_path / "pieces")
+    text = (await begin(pieces)).model_dump_json()
+    units = 0
+    while True:
+        run = ResearchRun(ResearchState.model_validate_json(text), Desk(), pieces.host())
+        unit = await SupervisorStrategy().advance(run)
+        if unit.finished is not None:
+            await close(run, unit.finished)
+            break
+        await think(run, unit.phase or Phase.PLANNING, can_change=unit.can_change)
+        text = run.state.model_dump_json()
+        units += 1
+    assert units >= 4
+    assert await report_of(pieces, run.state) == await report_of(whole, undisturbed)
+    assert len(pieces.corpus.searches) == len(whole.corpus.searches)
+    assert len(pieces.corpus.reads) == len(whole.corpus.reads)
+
+
+async def test_an_unanswerable_question_is_admitted(tmp_path: Path) -> None:
+    """Nothing answers: outcome empty, no citation, and the report says so (C0-13, C0-24)."""
+    world = World(tmp_path)
+    state = await begin(world)
+    question = "What does CockroachDB charge for quantum replication?"
+    state.resolved = state.resolved.model_copy(update={"query": question})
+    outcome = await Engine(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct()
+    assert outcome is Outcome.EMPTY, (state.findings, state.failed_branches)
+    assert state.citations == []
+    assert "CockroachDB" in await report_of(world, state)
+
+
+async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
+    """Each phase has a dispatch, an evaluation and a decision, in order (S0-080 to S0-093, S0-183)."""
+    world = World(tmp_path)
+    state = await begin(world)
+    await Engine(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct()
+    evaluated = [item.inputs["phase"] for item in state.decisions if item.action == "evaluate_phase"]
+    assert evaluated[:4] == ["planning", "gathering", "analysis", "synthesis"]
+    actions = [item.action for item in state.decisions]
+    for action in ("execute_planning", "execute_gathering", "execute_analysis", "execute_synthesis", "decide_iteration"):
+        assert action in actions
+    assert [item.seq for item in state.decisions] == list(range(1, len(state.decisions) + 1))
+    assert all(item.timestamp for item in state.decisions)

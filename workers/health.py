@@ -1,0 +1,62 @@
+"""A tiny health endpoint for probes: `/healthz` says whether all pools can get work, `/livez` whether they live."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+from workers.runtime import PoolHealth
+
+REQUEST_SECONDS = 5.0
+MAX_REQUEST_BYTES = 8_192
+
+Health = Callable[[], Awaitable[dict[str, PoolHealth]]]
+
+
+@asynccontextmanager
+async def health_endpoint(health: Health, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+    """Serve while the block runs; the address `host:port`. Raises `OSError` if the port is taken."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                path = await _requested_path(reader)
+                writer.write(_response(*await answer(path, health)))
+                await writer.drain()
+        except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError):
+            pass  # whoever asked does not speak HTTP or went away
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, host, port, limit=MAX_REQUEST_BYTES)
+    async with server:
+        yield "{}:{}".format(*server.sockets[0].getsockname()[:2])
+
+
+async def answer(path: str, health: Health) -> tuple[HTTPStatus, dict[str, object]]:
+    """Status and body for a path."""
+    if path not in {"/healthz", "/livez"}:
+        return HTTPStatus.NOT_FOUND, {"error": "there are /healthz and /livez"}
+    states = await health()
+    good = all(state.alive and (state.ready or path == "/livez") for state in states.values())
+    pools = {name: {"alive": state.alive, "ready": state.ready} for name, state in states.items()}
+    return (HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE), {"ok": good, "pools": pools}
+
+
+async def _requested_path(reader: asyncio.StreamReader) -> str:
+    """The path of a request; its headers are read and ignored. Raises ValueError if it is no request."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    method, path, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
+    if method not in {"GET", "HEAD"}:
+        raise ValueError("only GET is understood")
+    return path.partition("?")[0]
+
+
+def _response(status: HTTPStatus, body: dict[str, object]) -> bytes:
+    text = json.dumps(body).encode()
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + text

@@ -1,0 +1,297 @@
+"""The configuration of a process, and the only place that reads the environment.
+
+Flags > environment > `research.toml` of the working directory > the one of the user's configuration folder > defaults.
+A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may lie there for
+another program, and sending text away or paying for it has to be somebody's decision. `RESEARCH_MODEL` (or the file,
+or a flag) is that decision.
+"""
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import platformdirs
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from contracts.presets import depth_of, effective_limits, preset
+from contracts.request import Depth, Limits, Name, Strategy
+from contracts.resolved import EffectiveLimits
+from workers.settings_sections import (
+    CorpusSettings,
+    FileSettings,
+    HookSettings,
+    ModelsSettings,
+    PresetSettings,
+    SearchSettings,
+)
+
+APPLICATION = "durable-research"
+FILE_NAME = "research.toml"
+DEFAULT_MODEL_HOST = "api.anthropic.com"
+
+VARIABLES: dict[str, tuple[str, ...]] = {
+    "RESEARCH_HOME": ("home",),
+    "RESEARCH_CONTENT_URL": ("content_url",),
+    "RESEARCH_RETENTION_DAYS": ("retention_days",),
+    "REDIS_URL": ("redis_url",),
+    "ANTHROPIC_API_KEY": ("anthropic_api_key",),
+    "ANTHROPIC_BASE_URL": ("models", "base_url"),
+    "RESEARCH_MODEL": ("models", "default"),
+    "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
+    "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
+    "RESEARCH_MODEL_COMPLEX": ("models", "complex"),
+}
+"""Variable → the setting it sets. An empty variable counts as unset."""
+
+CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
+"""Any of these means: a cluster. Without them the embedded engine is used."""
+
+PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
+"""What a child process may see of the environment: nothing that could be a secret."""
+
+
+class SettingsError(Exception):
+    """The configuration cannot be used; one line per problem, each with its place."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the command line sets; null means: not given."""
+
+    home: Path | None = None
+    model: str | None = None
+    """Replaces the model of every tier."""
+    model_url: str | None = None
+
+    def values(self) -> dict[str, Any]:
+        """As nested settings."""
+        models = {"base_url": self.model_url}
+        if self.model is not None:
+            models |= dict.fromkeys(("default", "simple", "analytical", "complex"), self.model)
+        given = {name: value for name, value in models.items() if value is not None}
+        home = {} if self.home is None else {"home": self.home}
+        return home | ({"models": given} if given else {})
+
+
+class Settings(BaseSettings):
+    """The effective configuration of this process."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    home: Path = Field(default_factory=lambda: platformdirs.user_data_path(APPLICATION))
+    content_url: str | None = None
+    retention_days: int = Field(default=90, ge=1, le=36_500)
+    redis_url: SecretStr | None = None
+    anthropic_api_key: SecretStr | None = None
+    temporal_variables: dict[str, SecretStr] = {}
+    models: ModelsSettings = ModelsSettings()
+    search: SearchSettings = SearchSettings()
+    corpus: dict[Name, CorpusSettings] = {}
+    hooks: dict[Name, HookSettings] = {}
+    strategy: dict[Strategy, dict[Depth, PresetSettings]] = {}
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load_settings` hands over: it knows the place of every value, for the messages."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+    @property
+    def uses_cluster(self) -> bool:
+        """Whether a Temporal cluster is named; otherwise the embedded engine is used."""
+        return any(self.temporal_variables.get(name) for name in CLUSTER_VARIABLES)
+
+    @property
+    def model_configured(self) -> bool:
+        """Whether a model is named and there is a key or an endpoint for it."""
+        return bool(self.models.by_tier()) and (self.anthropic_api_key is not None or self.models.base_url is not None)
+
+    @property
+    def model_reason(self) -> str:
+        """Why a model is used or not, with what to set."""
+        if self.model_configured:
+            return f"a model is configured at {self.model_host}"
+        if self.models.by_tier():
+            return "a model is named, but neither ANTHROPIC_API_KEY nor ANTHROPIC_BASE_URL is set"
+        if self.anthropic_api_key is not None:
+            return "ANTHROPIC_API_KEY is set, but no model is named: set RESEARCH_MODEL or give --model"
+        return "no model is named: set RESEARCH_MODEL, and ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
+
+    @property
+    def model_host(self) -> str | None:
+        """`host` or `host:port` that passages go to; null without a model."""
+        if not self.model_configured:
+            return None
+        return DEFAULT_MODEL_HOST if self.models.base_url is None else without_user(self.models.base_url).split("/")[2]
+
+    def preset(self, strategy: Strategy, depth: Depth) -> EffectiveLimits:
+        """The built-in preset with the operator's values over it. Raises KeyError for a strategy not built yet."""
+        base = preset(strategy, depth)
+        chosen = self.strategy.get(strategy, {})
+        override = chosen.get(depth_of(depth)) or chosen.get(depth)
+        if override is None:
+            return base
+        own = override.model_dump(
+            include=set(PresetSettings.model_fields) - set(Limits.model_fields), exclude_none=True
+        )
+        asked = Limits.model_validate(override.model_dump(include=set(Limits.model_fields)))
+        return EffectiveLimits.model_validate(effective_limits(base, asked).model_dump() | own)
+
+    def with_corpus(self, name: str, corpus: CorpusSettings) -> "Settings":
+        """The same configuration with one more folder, as `--corpus DIR` adds it."""
+        return self.model_copy(update={"corpus": {**self.corpus, name: corpus}})
+
+    def describe(self) -> dict[str, Any]:
+        """The effective configuration as JSON values, for logs and `doctor`: no secrets, only whether they are set."""
+        shown = self.model_dump(mode="json", exclude={"temporal_variables", "redis_url", "anthropic_api_key"})
+        shown["content_url"] = None if self.content_url is None else without_user(self.content_url)
+        shown["models"]["base_url"] = None if self.models.base_url is None else without_user(self.models.base_url)
+        return shown | {
+            "models_by_tier": self.models.by_tier(),
+            "model": self.model_reason,
+            "anthropic_api_key": _whether(self.anthropic_api_key),
+            "redis_url": "set, not used yet" if self.redis_url else "not set",
+            "engine": "cluster" if self.uses_cluster else "embedded",
+        }
+
+    def digest(self) -> str:
+        """Hash of everything that shapes a run: equal in pools that are configured alike, whatever their folders."""
+        values = self.model_dump(
+            mode="json",
+            exclude={"home", "temporal_variables", "redis_url", "anthropic_api_key"},
+        )
+        values["content_url"] = None if self.content_url is None else without_user(self.content_url)
+        values["models"]["base_url"] = None if self.models.base_url is None else without_user(self.models.base_url)
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def notices(self) -> list[str]:
+        """What an operator should know of the configuration: accepted but without effect."""
+        redis = (
+            ["REDIS_URL is set, but Redis is not used yet: the call store is a local file"] if self.redis_url else []
+        )
+        unused = [self.model_reason] if not self.model_configured and self._model_half_set() else []
+        return redis + unused
+
+    def _model_half_set(self) -> bool:
+        return bool(self.models.by_tier()) or self.anthropic_api_key is not None or self.models.base_url is not None
+
+
+def load_settings(
+    flags: Flags | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    working_directory: Path | None = None,
+    user_folder: Path | None = None,
+) -> Settings:
+    """Read the configuration from all its places. Raises `SettingsError` with one line per problem."""
+    given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
+    folders = [
+        user_folder or platformdirs.user_config_path(APPLICATION),
+        working_directory or Path.cwd(),
+    ]
+    values: dict[str, Any] = {}
+    for folder in folders:
+        values = _merged(values, _file_values(folder / FILE_NAME))
+    values = _merged(values, environment_values(given))
+    values = _merged(values, (flags or Flags()).values())
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_problem(item, given) for item in _details(error))) from None
+    return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
+
+
+def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The variables as nested settings; variables that are not ours are ignored, empty ones are unset."""
+    values: dict[str, Any] = {}
+    for variable, path in VARIABLES.items():
+        text = environment.get(variable, "").strip()
+        if text:
+            values = _merged(values, _nested(path, text))
+    temporal = {name: value for name, value in environment.items() if name.startswith("TEMPORAL_") and value}
+    return values | ({"temporal_variables": temporal} if temporal else {})
+
+
+def child_environment() -> dict[str, str]:
+    """The environment for a child process that needs no secrets."""
+    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}  # noqa: TID251  the one place that reads it
+
+
+def without_user(url: str) -> str:
+    """A URL without user, password, query and fragment."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _file_values(path: Path) -> dict[str, Any]:
+    """One file, checked by itself so that a message can name it; relative folders are relative to it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {type(error).__name__}") from None
+    try:
+        checked = FileSettings.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: {error}") from None
+    except ValidationError as error:
+        raise SettingsError("\n".join(f"{path}: {_line(item)}" for item in _details(error))) from None
+    values = checked.model_dump(exclude_unset=True)
+    if checked.home is not None:
+        values["home"] = path.parent / checked.home.expanduser()
+    for name, corpus in checked.corpus.items():
+        values["corpus"][name]["path"] = path.parent / corpus.path.expanduser()
+    return values
+
+
+def _details(error: ValidationError) -> list[Any]:
+    return error.errors(include_input=False, include_url=False, include_context=False)
+
+
+def _line(item: Mapping[str, Any]) -> str:
+    """`path: message`, without the value."""
+    where = ".".join(str(part) for part in item["loc"] if part != "[key]")
+    message = "unknown key" if item["type"] == "extra_forbidden" else str(item["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
+
+
+def _problem(item: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """Like `_line`, but named by the variable that holds the value if one does."""
+    names = [name for name, path in VARIABLES.items() if path == tuple(item["loc"]) and environment.get(name)]
+    return f"{names[0]}: {item['msg']}" if names else _line(item)
+
+
+def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    for part in reversed(path):
+        value = {part: value}
+    return dict(value)
+
+
+def _merged(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    """Both, the upper one winning key by key."""
+    both = {
+        key: _merged(lower[key], upper[key])
+        for key in lower.keys() & upper.keys()
+        if isinstance(lower[key], dict) and isinstance(upper[key], dict)
+    }
+    return lower | upper | both
+
+
+def _whether(secret: SecretStr | None) -> str:
+    return "set" if secret else "not set"

@@ -1,0 +1,136 @@
+"""Logs and metrics of a process: dotted events as JSON or for people, secrets taken out, one place to set up."""
+
+import logging
+import re
+import socket
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    PrometheusConfig,
+    Runtime,
+    TelemetryConfig,
+    TelemetryFilter,
+)
+
+LogFormat = Literal["json", "console"]
+
+SECRET_NAME = re.compile(r"(api_?key|authorization|cookie|credential|password|secret|(?<![a-z])token$)", re.IGNORECASE)
+"""Names whose values are never shown; `input_tokens` is a count, no secret."""
+HIDDEN = "[hidden]"
+SHORTEST_SECRET = 6
+"""A shorter value would be taken out of ordinary words."""
+
+HISTOGRAM_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
+"""Buckets for latencies of work that takes from milliseconds to the deadline of a run."""
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """A log processor that hides secrets by name and by value, however deep."""
+
+    secrets: tuple[str, ...]
+
+    @classmethod
+    def of(cls, secrets: Collection[str]) -> "Redaction":
+        """Values to hide, the longest first."""
+        return cls(tuple(sorted({text for text in secrets if len(text) >= SHORTEST_SECRET}, key=len, reverse=True)))
+
+    def __call__(self, logger: Any, method: str, event: EventDict) -> EventDict:
+        """The event as it may be shown."""
+        del logger, method
+        return {name: self.hidden(name, value) for name, value in event.items()}
+
+    def hidden(self, name: str, value: Any) -> Any:
+        """The value as it may be shown."""
+        if isinstance(value, Mapping):
+            return {key: self.hidden(str(key), inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.hidden(name, inner) for inner in value]
+        if SECRET_NAME.search(name) and isinstance(value, str | bytes):
+            return HIDDEN
+        return self.without_secrets(value) if isinstance(value, str) else value
+
+    def without_secrets(self, text: str) -> str:
+        """The text with every known secret replaced."""
+        for secret in self.secrets:
+            text = text.replace(secret, HIDDEN)
+        return text
+
+
+def configure_logging(
+    form: LogFormat = "json", level: int = logging.INFO, *, secrets: Collection[str] = (), stream: TextIO | None = None
+) -> None:
+    """Send structlog and the standard library's logs to one stream (standard error) in one form."""
+    redaction = Redaction.of(secrets)
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    renderer: Processor = (
+        structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=False)
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            redaction,
+            renderer,
+        ],
+    )
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    for noisy in ("httpx2", "httpcore2", "asyncio"):
+        logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def metrics_address(host: str, port: int) -> str:
+    """`host:port` for the metrics of a process; port 0 takes a free one."""
+    if port:
+        return f"{host}:{port}"
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((host, 0))
+        return f"{host}:{probe.getsockname()[1]}"
+
+
+def temporal_runtime(metrics: str | None = None) -> Runtime:
+    """The SDK's runtime: warnings of its core in our logs, and Prometheus metrics at an address if one is given.
+
+    One process makes one. Raises ValueError if the address cannot be bound.
+    """
+    prometheus = None
+    if metrics is not None:
+        buckets = {"temporal_activity_schedule_to_start_latency": HISTOGRAM_SECONDS}
+        prometheus = PrometheusConfig(
+            bind_address=metrics, durations_as_seconds=True, histogram_bucket_overrides=buckets
+        )
+    logs = LoggingConfig(
+        filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
+        forwarding=LogForwardingConfig(logger=logging.getLogger("temporal.core"), append_target_to_name=False),
+    )
+    return Runtime(telemetry=TelemetryConfig(logging=logs, metrics=prometheus))

@@ -1,0 +1,115 @@
+"""The connection to Temporal: a cluster if one is named, else the embedded engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.envconfig import ClientConfig
+from temporalio.runtime import Runtime
+from temporalio.service import RPCError, RPCStatusCode
+
+from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
+from workers.embedded import IDLE_SECONDS, EngineAddress, describe_engine, ensure_engine
+from workers.engine_files import EngineError
+from workers.settings import Settings, child_environment
+
+DEFAULT_ADDRESS = "localhost:7233"
+CALL_TIMEOUT = timedelta(seconds=10)
+
+SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
+    **dict.fromkeys(KEYWORD_ATTRIBUTES, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
+    COST_ATTRIBUTE: IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+}
+
+
+class EngineUnreachableError(EngineError):
+    """Nobody answers at the engine's address."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A connected client, and where it is connected to."""
+
+    client: Client
+    address: str
+    embedded: EngineAddress | None
+    """Null with a cluster."""
+
+    @property
+    def ui_url(self) -> str | None:
+        """The web UI, as far as it is known."""
+        return None if self.embedded is None else self.embedded.ui_url
+
+
+async def open_connection(
+    settings: Settings, *, runtime: Runtime | None = None, start: bool = True, idle_seconds: float = IDLE_SECONDS
+) -> Connection:
+    """Connect; without a cluster attach to the embedded engine, starting it if `start`.
+
+    Raises `EngineError` if the embedded engine does not start, `EngineUnreachableError` if nobody answers.
+    """
+    if settings.uses_cluster:
+        return await _connect_to_cluster(settings, runtime)
+    if not start and describe_engine(settings.home) is None:
+        raise EngineUnreachableError("no engine is running: `research serve` or `research run` starts one")
+    engine = await ensure_engine(settings.home, idle_seconds=idle_seconds)
+    client = await _connect({"target_host": engine.address}, runtime)
+    return Connection(client, engine.address, engine)
+
+
+async def connect(settings: Settings, *, runtime: Runtime | None = None) -> Client:
+    """The client alone. Raises as `open_connection`."""
+    return (await open_connection(settings, runtime=runtime)).client
+
+
+async def missing_search_attributes(client: Client) -> set[str]:
+    """Which of our search attributes the namespace lacks, or has with another type. Raises `RPCError`."""
+    request = ListSearchAttributesRequest(namespace=client.namespace)
+    known = await client.operator_service.list_search_attributes(request, timeout=CALL_TIMEOUT)
+    return {name for name, kind in SEARCH_ATTRIBUTES.items() if known.custom_attributes.get(name) != kind}
+
+
+async def have_search_attributes(client: Client) -> bool:
+    """Whether runs may set our search attributes; false where asking is not allowed. Raises `RPCError`."""
+    try:
+        return not await missing_search_attributes(client)
+    except RPCError as error:
+        if error.status in {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED}:
+            return False
+        raise
+
+
+async def register_search_attributes(client: Client) -> set[str]:
+    """Add what is missing; the names added. Doing it again adds nothing. Raises `RPCError`."""
+    missing = await missing_search_attributes(client)
+    if missing:
+        added = {name: SEARCH_ATTRIBUTES[name] for name in missing}
+        request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=added)
+        await client.operator_service.add_search_attributes(request, timeout=CALL_TIMEOUT)
+    return missing
+
+
+async def _connect_to_cluster(settings: Settings, runtime: Runtime | None) -> Connection:
+    variables = {name: secret.get_secret_value() for name, secret in settings.temporal_variables.items()}
+    try:
+        options = dict(ClientConfig.load_client_connect_config(override_env_vars=child_environment() | variables))
+    except (RuntimeError, ValueError, OSError) as error:
+        raise EngineUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
+    options.setdefault("target_host", DEFAULT_ADDRESS)
+    return Connection(await _connect(options, runtime), str(options["target_host"]), None)
+
+
+async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Client:
+    try:
+        return await Client.connect(
+            **options,  # type: ignore[arg-type]  # a typed dictionary of the SDK, or a target host
+            data_converter=pydantic_data_converter,
+            runtime=runtime,
+        )
+    except RuntimeError as error:
+        reason = str(error).split("\n", 1)[0][:300]
+        raise EngineUnreachableError(f"no Temporal engine answers at {options['target_host']}: {reason}") from None
