@@ -8,6 +8,7 @@ from contracts.documents import SectionHint
 from providers.text import question_stems
 
 BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*")
+BREAKS: Final = ("\n", ". ", "。", " ")
 LEFT_OUT: Final = "\n[…]\n"
 SMALLEST_PIECE: Final = 80
 """Characters; less than this of a block tells nothing."""
@@ -51,11 +52,12 @@ def _blocks(text: str, sections: list[SectionHint]) -> list[_Block]:
 
 
 def _pieces(text: str, block: _Block, budget: int) -> list[_Block]:
-    """A block longer than the budget falls into pieces that end between words."""
+    """A block longer than the budget falls into pieces that end with a line, a sentence or a word, in this order."""
     pieces, start, longest = [], block.start, max(SMALLEST_PIECE, budget // 2)
     while block.end - start > budget:
-        cut = text.rfind(" ", start + longest // 2, start + longest)
-        end = cut if cut > 0 else start + longest
+        half, limit = start + longest // 2, start + longest
+        cuts = (text.rfind(sign, half, limit) + len(sign) for sign in BREAKS if text.find(sign, half, limit) >= 0)
+        end = next(cuts, limit)
         pieces.append(_Block(start, end, block.section_score))
         start = end
     return [*pieces, _Block(start, block.end, block.section_score)]

@@ -7,7 +7,7 @@ from typing import Final
 from activities.reporting.layout import layout
 from contracts.evidence import Evidence, Finding
 
-ITEM: Final = r"(?:\^?(?:ev|src|f|gap)-[^\s,;()\[\]【】［］]{1,80}|\^?\d{1,3}(?:\s?[-–]\s?\d{1,3})?)"
+ITEM: Final = r"(?:\^?(?:ev|src|f|gap)-[^\s,;()\\\[\]【】［］]{1,80}|\^?\d{1,3}(?:\s?[-–]\s?\d{1,3})?)"
 BETWEEN: Final = r"\s{0,3}(?:[,;&]|\band\b)?\s{0,3}"
 GROUP: Final = re.compile(
     r"(?P<blank>[ \t]{0,9})(?:\\?[\[【［]){1,2}\s{0,3}"
@@ -42,17 +42,21 @@ class Citable:
         return self._by_name.get(name.lower().lstrip("^"), [])
 
 
-def unified_markers(markdown: str, citable: Citable) -> tuple[str, list[str]]:
+def unified_markers(markdown: str, citable: Citable, *, escapes_are_literal: bool = False) -> tuple[str, list[str]]:
     """The text with every known marker as `[ev-…]`, and the distinct names that were taken out, in order.
 
-    Code is left alone. Numbers in brackets name nothing here, since a report is numbered later; inside a quoted block
-    they belong to the words of the source and are left to the renderer.
+    Code is left alone. Numbers in brackets name nothing here, since a report is numbered later; escaped, or inside a
+    quoted block, they belong to the words of a source and are left to the renderer. Models escape the brackets of
+    markers now and then; with `escapes_are_literal` an escaped bracket is never a marker.
     """
     text = _from_parentheses(markdown, citable)
     masked, unresolved, pieces, last = layout(text).masked, [], [], 0
     for match in GROUP.finditer(masked):
         names = ITEMS.findall(match["items"])
-        if _numbers_only(names) and _quoted(text, match.start()):
+        escaped = "\\" in match[0]
+        if escaped and escapes_are_literal:
+            continue
+        if _numbers_only(names) and (escaped or _quoted(text, match.start())):
             continue
         known = [key for name in names for key in citable.evidence_of(name)]
         unresolved += [name for name in names if not citable.evidence_of(name)]
@@ -74,6 +78,8 @@ def without_markers(text: str) -> str:
 
 
 def _from_parentheses(text: str, citable: Citable) -> str:
+    if not PARENTHESES.search(text):
+        return text
     masked, pieces, last = layout(text).masked, [], 0
     for match in PARENTHESES.finditer(masked):
         if any(citable.evidence_of(name) for name in ITEMS.findall(match[1])):

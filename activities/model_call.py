@@ -13,7 +13,7 @@ from activities.heartbeats import heartbeating
 from activities.journal import CallJournal
 from activities.planning import finish_plan
 from activities.prompt_blocks import DEFAULT_CONTENT_CHARACTERS
-from activities.prompting import render_role
+from activities.prompting import RenderedPrompt, render_role
 from activities.refining import finish_refinement
 from activities.reflecting import finish_reflection
 from activities.synthesising import finish_report
@@ -74,7 +74,7 @@ class RoleActivities:
     async def _done(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
         with translated(RECORDS):
             documents = await load_documents(request, self._content)
-        rendered = render_role(role, request, documents, self._content_characters)
+        rendered = self._rendered(role, request, documents)
         task = EngineTask(role, request, documents, rendered.system, rendered.prompt, rendered.version)
         answer = await self._answered(task)
         account = CallAccount(
@@ -89,6 +89,12 @@ class RoleActivities:
         except AnswerUnusable as error:
             error.usage, error.model = answer.usage, answer.model
             raise
+
+    def _rendered(self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> RenderedPrompt:
+        """Only a model reads a prompt: a report must not name the version of one that nobody used."""
+        if request.engine is EngineKind.EXTRACTIVE:
+            return RenderedPrompt(system="", prompt="", version="")
+        return render_role(role, request, documents, self._content_characters)
 
     async def _answered(self, task: EngineTask) -> EngineAnswer:
         engine = self._engines.get(task.input.engine)

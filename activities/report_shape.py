@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from activities.markers import without_markers
-from activities.reporting.layout import layout, plain_text
+from activities.reporting.layout import Layout, layout, plain_text
 from activities.wording import bounded
 from providers.text import words
 
@@ -36,64 +36,72 @@ class Heading:
     """Exclusive."""
 
 
-def headings(markdown: str) -> list[Heading]:
-    """The headings of a text outside of code."""
-    tokens = layout(markdown).tokens
+@dataclass(frozen=True)
+class ReportShape:
+    """Figures of a report."""
+
+    title: str
+    """The first heading of level one; empty if there is none."""
+    summary: str
+    """The first two or three sentences of the summary, else of the first section with prose; 500 characters at most."""
+    sections: list[str]
+    """The headings of level two."""
+    word_count: int
+    """Markers apart."""
+
+
+def shape_of(markdown: str) -> ReportShape:
+    """Read a cleaned report."""
+    page = layout(markdown)
+    found = _headings(page)
+    return ReportShape(
+        title=next((bounded(item.text, TITLE_CHARACTERS) for item in found if item.level == 1), ""),
+        summary=_summary(page, found),
+        sections=[item.text for item in found if item.level == 2],
+        word_count=len(words(without_markers(markdown))),
+    )
+
+
+def without_source_lists(markdown: str) -> str:
+    """The text without sections that list sources: the renderer adds the one that is true."""
+    lines = markdown.split("\n")
+    for heading in reversed(_headings(layout(markdown))):
+        if heading.level > 1 and SOURCE_HEADING.fullmatch(heading.text.strip()):
+            del lines[heading.first_line : heading.last_line]
+    return "\n".join(lines).strip() + "\n"
+
+
+def _headings(page: Layout) -> list[Heading]:
+    """The headings of a text outside of code and quotes."""
     found = [
-        (int(token.tag[1:]), plain_text(without_markers(tokens[place + 1].content)), token.map[0])
-        for place, token in enumerate(tokens)
+        (int(token.tag[1:]), plain_text(without_markers(page.tokens[place + 1].content)), token.map[0])
+        for place, token in enumerate(page.tokens)
         if token.type == "heading_open" and token.map and token.level == 0
     ]
-    end = markdown.count("\n") + 1
+    end = page.text.count("\n") + 1
     return [
         Heading(level, text, first, next((line for other, _, line in found[place + 1 :] if other <= level), end))
         for place, (level, text, first) in enumerate(found)
     ]
 
 
-def without_source_lists(markdown: str) -> str:
-    """The text without sections that list sources: the renderer adds the one that is true."""
-    lines = markdown.split("\n")
-    for heading in reversed(headings(markdown)):
-        if heading.level > 1 and SOURCE_HEADING.fullmatch(heading.text.strip()):
-            del lines[heading.first_line : heading.last_line]
-    return "\n".join(lines).strip() + "\n"
-
-
-def title_of(markdown: str) -> str:
-    """The first heading of level one; empty if there is none."""
-    return next((bounded(item.text, TITLE_CHARACTERS) for item in headings(markdown) if item.level == 1), "")
-
-
-def sections_of(markdown: str) -> list[str]:
-    """The headings of level two."""
-    return [item.text for item in headings(markdown) if item.level == 2]
-
-
-def word_count(markdown: str) -> int:
-    """Words of the report, markers apart."""
-    return len(words(without_markers(markdown)))
-
-
-def summary_of(markdown: str) -> str:
-    """The first two or three sentences of the summary, else of the first section with prose; at most 500 characters."""
-    page, found = layout(markdown), headings(markdown)
-    lines = [markdown.count("\n", 0, block.start) for block in page.blocks]
+def _summary(page: Layout, found: list[Heading]) -> str:
     heading_lines = {item.first_line for item in found}
+    prose = [
+        (line, block)
+        for block in page.blocks
+        if not block.row and (line := page.text.count("\n", 0, block.start)) not in heading_lines
+    ]
 
-    def prose(first: int, last: int) -> str:
-        blocks = [
-            block
-            for block, line in zip(page.blocks, lines, strict=True)
-            if first <= line < last and line not in heading_lines and not block.row
-        ]
-        return " ".join(plain_text(without_markers(_unquoted(markdown[block.start : block.end]))) for block in blocks)
+    def within(first: int, last: int) -> str:
+        texts = (page.text[block.start : block.end] for line, block in prose if first <= line < last)
+        return " ".join(plain_text(without_markers(_unquoted(text))) for text in texts)
 
     ranked = [item for item in found if SUMMARY_HEADING.search(item.text)] + [item for item in found if item.level > 1]
     for item in ranked:
-        if text := prose(item.first_line, item.last_line):
+        if text := within(item.first_line, item.last_line):
             return _first_sentences(text)
-    return _first_sentences(prose(0, markdown.count("\n") + 1))
+    return _first_sentences(within(0, page.text.count("\n") + 1))
 
 
 def _unquoted(text: str) -> str:

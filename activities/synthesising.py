@@ -1,13 +1,14 @@
 """The synthesizer's text as a stored draft whose every marker names a passage (S0-070 to S0-074, X-7)."""
 
+import asyncio
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from activities import report_shape
 from activities.finishing import Draft
 from activities.markers import Citable, cited_evidence, unified_markers
+from activities.report_shape import ReportShape, shape_of, without_source_lists
 from activities.reporting.addresses import Registry, clean_links
 from activities.reporting.characters import clean_characters
 from contracts.evidence import Finding
@@ -20,8 +21,9 @@ from providers.interfaces import ContentStore
 Work = Draft[WriteInput, ReportTextDraft]
 
 WRAPPED: Final = re.compile(
-    r"\A\s*(`{3,}|~{3,})[ \t]*(?:markdown|md)?[ \t]*\n(.*)\n\1[ \t]*\s*\Z", re.DOTALL | re.IGNORECASE
+    r"\A\s*(`{3,}|~{3,})[ \t]*(?:(?:markdown|md)[ \t]*\n|\n(?=\s*#{1,6}[ \t]))(.*)\n\1\s*\Z", re.DOTALL | re.IGNORECASE
 )
+"""The whole report in a code fence: said to be Markdown, or beginning with a heading."""
 HIGH: Final = (Confidence.CONFIRMED, Confidence.HIGH)
 
 
@@ -30,47 +32,53 @@ class CleanReport:
     """A report fit to be stored, and what was taken out of it."""
 
     markdown: str
-    unresolved: list[str] = field(default_factory=list)
-    foreign_urls: list[str] = field(default_factory=list)
+    shape: ReportShape
+    cited: list[str]
+    unresolved: list[str]
+    foreign_urls: list[str]
 
 
 def clean_report(markdown: str, request: WriteInput) -> CleanReport:
     """The report with unified markers, without lists of sources and without addresses that no source has."""
     text = clean_characters(markdown)
     wrapped = WRAPPED.match(text)
-    text = report_shape.without_source_lists(wrapped[2] if wrapped else text)
+    text = without_source_lists(wrapped[2] if wrapped else text)
     citable = Citable(request.findings, {item.id: item for item in request.evidence})
-    text, unresolved = unified_markers(text, citable)
+    # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
+    literal = request.engine is EngineKind.EXTRACTIVE
+    text, unresolved = unified_markers(text, citable, escapes_are_literal=literal)
     registry = Registry.of([source.url for source in request.sources], request.query)
     text, foreign = clean_links(text, registry)
-    return CleanReport(text.strip() + "\n", unresolved, foreign)
+    text = text.strip() + "\n"
+    return CleanReport(text, shape_of(text), cited_evidence(text), unresolved, foreign)
 
 
 async def finish_report(work: Work, content: ContentStore) -> WriteOutput:
     """Store the cleaned report. Raises `InvalidOutput` if nothing is left of it, `StorageFull`."""
-    report = clean_report(work.draft.markdown, work.request)
+    # In a thread: a hostile text can keep a Markdown parser busy for seconds, and heartbeats must go on.
+    report = await asyncio.to_thread(clean_report, work.draft.markdown, work.request)
     if not report.markdown.strip():
         raise InvalidOutput("markdown: the report is empty")
+    if work.request.findings and not report.cited:
+        raise InvalidOutput("markdown: the report cites none of the findings; cite each with its [ev-…] marker")
     if report.unresolved:
         work.warnings.append(f"{len(report.unresolved)} markers that name no passage were removed")
     if report.foreign_urls:
         work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
-    document = await content.put_text(report.markdown, "text/markdown")
-    cited = cited_evidence(report.markdown)
     draft = ReportDraft(
-        document=document,
-        title=report_shape.title_of(report.markdown),
-        summary=report_shape.summary_of(report.markdown),
-        sections=report_shape.sections_of(report.markdown),
-        word_count=report_shape.word_count(report.markdown),
+        document=await content.put_text(report.markdown, "text/markdown"),
+        title=report.shape.title,
+        summary=report.shape.summary,
+        sections=report.shape.sections,
+        word_count=report.shape.word_count,
         characters=len(report.markdown.strip()),
         has_headings="##" in report.markdown,
-        evidence_ids=cited,
+        evidence_ids=report.cited,
         unresolved_markers=report.unresolved,
         foreign_urls=report.foreign_urls,
         confidence=confidence_summary(work.request.findings),
         iteration=work.request.iteration,
-        empty=_says_nothing_found(work, cited),
+        empty=_says_nothing_found(work, report.cited),
     )
     return WriteOutput(draft=draft, account=work.accounted())
 

@@ -43,7 +43,8 @@ class TerminalSink:
     console: Console
     frame: Frame
     view: LiveView = field(default_factory=LiveView)
-    _seen_at: float = field(default_factory=time.monotonic)
+    clock: Callable[[], float] = time.monotonic
+    _seen_at: float | None = None
     _live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -67,7 +68,7 @@ class TerminalSink:
         """Keep the newest view for the next frame."""
         del news
         if view.status is not self.view.status:
-            self._seen_at = time.monotonic()
+            self._seen_at = self.clock()
         self.view = view
 
     def notice(self, text: str) -> None:
@@ -77,7 +78,8 @@ class TerminalSink:
     def draw(self) -> RenderableType:
         """One frame: the clock goes on between two answers of the run."""
         status = self.view.status
-        since = time.monotonic() - self._seen_at
+        self._seen_at = self.clock() if self._seen_at is None else self._seen_at
+        since = self.clock() - self._seen_at
         over = status is not None and status.outcome is not None
         elapsed = (status.elapsed_seconds if status else 0.0) + (0.0 if over else since)
         return live(self.view, _with(self.frame, elapsed_seconds=elapsed))

@@ -18,6 +18,7 @@ from temporalio.client import (
     WorkflowHandle,
     WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.contrib.pydantic import pydantic_data_converter
@@ -250,7 +251,10 @@ class ResearchHandle:
         try:
             async with asyncio.timeout(MESSAGE_PATIENCE_SECONDS):
                 answer = await self._run.execute_update(update, args=arguments)
-        except TimeoutError as error:
+        except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+            # The SDK turns a cancellation of the caller, too, into its own error.
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError from error
             raise await self._why_silent() from error
         except WorkflowUpdateFailedError as error:
             raise MessageRefused(str(error.cause or error)) from error

@@ -27,7 +27,7 @@ ask() {
 }
 
 .venv/bin/python examples/export_python_docs.py "$documents"
-ask 0 "What does a with statement do when its body raises an exception?"
+ask 0 "How does a context manager suppress an exception?"
 ask 8 "How does PostgreSQL prevent transaction id wraparound?"
 
 cat <<END

@@ -10,7 +10,6 @@ usage: python examples/export_python_docs.py FOLDER
 import argparse
 import ast
 import inspect
-import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -21,28 +20,33 @@ UNINTERESTING = {"antigravity", "idlelib", "lib2to3", "pydoc_data", "test", "tes
 SMALLEST_PAGE = 600
 """Characters: a module whose docstrings are shorter has nothing to quote."""
 
+SHORTEST_PARAGRAPH = 60
+"""Characters: what is shorter (a heading, a line of code) does not make a chapter new."""
+
+REPEATED_SHARE = 0.25
+"""A chapter with no more new paragraphs than this is a copy: links between chapters read a little differently."""
+
+LONGEST_HEADING = 90
+
 MARKER = ".python-docs"
 """Marks a folder as one of our exports, so that no other folder is ever tidied."""
 
-UNDERLINES = {"*": "#", "=": "##", "-": "###", "~": "####", '"': "####"}
+UNDERLINES = "*-~^"
+"""Signs that underline headings, from the title downwards."""
 
 
 def language_pages() -> Iterator[tuple[str, str]]:
-    """Path and text of each chapter of the language reference, with Markdown headings."""
-    for name, text in sorted(topics.items()):
-        yield f"language/{name.lower()}.md", with_headings(text.strip()) + "\n"
+    """Path and text of each chapter of the language reference, as `help()` shows it.
 
-
-def with_headings(text: str) -> str:
-    """Turn underlined titles into `#` headings; every other line stays as it is."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        mark = UNDERLINES.get(line[:1])
-        if mark and lines and lines[-1].strip() and re.fullmatch(re.escape(line[0]) + "{3,}", line):
-            lines[-1] = f"{mark} {lines[-1].strip()}"
-        else:
-            lines.append(line.rstrip())
-    return "\n".join(lines)
+    `help()` repeats parts of long chapters as short ones; these are left out, since a copy would count as a second
+    document that says the same.
+    """
+    seen: set[str] = set()
+    for name, text in sorted(topics.items(), key=lambda topic: (-len(topic[1]), topic[0])):
+        paragraphs = {" ".join(part.split()) for part in text.split("\n\n") if len(part) >= SHORTEST_PARAGRAPH}
+        if len(paragraphs - seen) > len(paragraphs) * REPEATED_SHARE:
+            yield f"language/{name.lower()}.txt", text.strip() + "\n"
+        seen |= paragraphs
 
 
 def library_pages() -> Iterator[tuple[str, str]]:
@@ -54,7 +58,7 @@ def library_pages() -> Iterator[tuple[str, str]]:
         if parts[0] in sys.stdlib_module_names and not hidden(parts):
             page = module_page(name, path.read_text(encoding="utf-8", errors="replace"))
             if len(page) >= SMALLEST_PAGE:
-                yield f"library/{name}.md", page
+                yield f"library/{name}.txt", page
 
 
 def hidden(parts: tuple[str, ...]) -> bool:
@@ -63,27 +67,33 @@ def hidden(parts: tuple[str, ...]) -> bool:
 
 
 def module_page(name: str, source: str) -> str:
-    """The docstrings of a module as one Markdown page: the module's own, then each public class and function."""
+    """The docstrings of a module as one page: the module's own, then each public class and function."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
         return ""
-    parts = [f"# Module {name}", described(tree)]
+    parts = [heading(f"Module {name}", 0), described(tree)]
     for node in tree.body:
-        parts.extend(sections(node, "##"))
+        parts.extend(sections(node, 1))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def sections(node: ast.stmt, mark: str) -> Iterator[str]:
+def sections(node: ast.stmt, level: int) -> Iterator[str]:
     """Heading and docstring of a public class or function, then those of a class's methods."""
     if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
         return
     if text := described(node):
-        yield f"{mark} {signature(node)}"
+        yield heading(signature(node), level)
         yield text
     if isinstance(node, ast.ClassDef):
         for child in node.body:
-            yield from sections(child, mark + "#")
+            yield from sections(child, level + 1)
+
+
+def heading(text: str, level: int) -> str:
+    """A line, underlined as its level asks for; long signatures are cut."""
+    line = text if len(text) <= LONGEST_HEADING else text[: LONGEST_HEADING - 1] + "…"
+    return f"{line}\n{UNDERLINES[min(level, len(UNDERLINES) - 1)] * len(line)}"
 
 
 def signature(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
@@ -109,7 +119,7 @@ def export(folder: Path) -> int:
     pages = dict([*language_pages(), *library_pages()])
     for name, text in pages.items():
         write_if_changed(folder / name, text)
-    for path in folder.rglob("*.md"):
+    for path in folder.rglob("*.txt"):
         if path.relative_to(folder).as_posix() not in pages:
             path.unlink()
     return len(pages)

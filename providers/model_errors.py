@@ -57,5 +57,8 @@ def _invalid_call(status: int, said: str, model: str) -> InvalidCall:
             f"the model endpoint does not know the model {name} ({status}): see {MODEL_VARIABLE}", kind="unknown_model"
         )
     if status == 404:
-        return InvalidCall(f"nothing speaks the Messages API at {ADDRESS_VARIABLE} (404)", kind="unknown_address")
+        return InvalidCall(
+            f"nothing speaks the Messages API at {ADDRESS_VARIABLE} (404): it is written without /v1",
+            kind="unknown_address",
+        )
     return InvalidCall(f"the model endpoint refuses the request ({status})")

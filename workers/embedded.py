@@ -9,7 +9,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.engine_files import READY, EngineDescription, EngineError, EngineFiles, FileLock
+import structlog
+
+from workers.engine_files import READY, STARTING, EngineDescription, EngineError, EngineFiles, FileLock
 from workers.engine_server import Server
 from workers.settings import child_environment
 
@@ -18,8 +20,19 @@ IDLE_SECONDS = 60.0
 START_SECONDS = 45.0
 STOP_SECONDS = 25.0
 POLL_SECONDS = 0.05
+WATCH_SECONDS = 3.0
 
-__all__ = ["EngineAddress", "EngineError", "describe_engine", "detach_engine", "ensure_engine", "stop_engine"]
+logger = structlog.get_logger(__name__)
+
+__all__ = [
+    "EngineAddress",
+    "EngineError",
+    "describe_engine",
+    "detach_engine",
+    "ensure_engine",
+    "stop_engine",
+    "watch_engine",
+]
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,22 @@ async def stop_engine(home: Path) -> bool:
     if not server.is_free():
         await asyncio.to_thread(Server(files.read().server_pid, server).stop)
     return ran
+
+
+async def watch_engine(home: Path) -> None:
+    """Bring back the keeper of an engine that this process uses, should it be killed; runs until it is cancelled.
+
+    An engine that was stopped on purpose stays stopped.
+    """
+    files = EngineFiles.of(home)
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        if files.home in _attached and files.keeper_lock().is_free() and files.read().status in {READY, STARTING}:
+            logger.warning("engine.keeper_gone")
+            try:
+                await ensure_engine(home)
+            except EngineError as error:
+                logger.error("engine.not_back", reason=str(error))  # noqa: TRY400  it will be tried again
 
 
 async def _attach(files: EngineFiles, end: float) -> bool:

@@ -181,6 +181,7 @@ def keep(files: EngineFiles, idle_seconds: float) -> int:
     except (EngineError, OSError) as error:
         problem = str(error) if isinstance(error, EngineError) else f"the engine cannot start: {error.strerror}"
         keeper.fail(problem)
+        lock.release()
         tell(f"failed: {problem}")
         return 1
     tell("ready")

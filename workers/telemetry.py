@@ -95,7 +95,7 @@ def configure_logging(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for noisy in ("httpx2", "httpcore2", "asyncio"):
+    for noisy in ("httpx2", "httpcore2", "asyncio", "temporalio.worker"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
     structlog.configure(
         processors=[

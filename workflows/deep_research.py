@@ -255,7 +255,7 @@ def _parse(request: RawValue) -> ResearchRequest:
     payload = request.payload
     try:
         if payload.metadata.get("encoding") != JSON_ENCODING:
-            raise InvalidRequest(["request: expected JSON"])
+            raise InvalidRequest(['request: expected an object such as {"query": "…"}, sent as JSON'])
         return parse_request(payload.data)
     except InvalidRequest as error:
         raise ApplicationError(

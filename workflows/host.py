@@ -50,6 +50,7 @@ class TemporalHost:
 
     def __init__(self, priority: int | None = None) -> None:
         self._priority = Priority(priority_key=priority) if priority else Priority.default
+        self._used: dict[str, int] = {}
 
     def now(self) -> datetime:
         return workflow.now()
@@ -72,13 +73,19 @@ class TemporalHost:
         if tasks:
             await workflow.wait(tasks)
 
+    def _unused(self, operation: str) -> str:
+        """The operation as an activity id. A cancelled activity may still hold it, so a later one gets a number."""
+        count = self._used.get(operation, 0) + 1
+        self._used[operation] = count
+        return operation if count == 1 else f"{operation}#{count}"
+
     def _start(self, activity: str, arguments: list[Any], result_type: type, options: CallOptions) -> Awaitable[Any]:
         return workflow.execute_activity(
             activity,
             args=arguments,
             result_type=result_type,
             task_queue=options.task_queue,
-            activity_id=options.activity_id,
+            activity_id=self._unused(options.activity_id),
             start_to_close_timeout=options.start_to_close,
             schedule_to_close_timeout=options.schedule_to_close,
             heartbeat_timeout=options.heartbeat,

@@ -4,14 +4,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
 from activities.reporting.layout import Layout, layout
 from contracts.identity import canonical_url
+from contracts.names import CORPUS_SCHEME
 
 REMOVED = "(link removed)"
-ADDRESS = re.compile(r"(?:(?:https?|ftp)://|\bwww\.)[^\s<>\"`|\\^{}]+", re.IGNORECASE)
+ADDRESS = re.compile(r"(?:(?:https?|ftp)://|\bwww\.|\bcorpus:[\w.-]+/)[^\s<>\"`|\\^{}]+", re.IGNORECASE)
 SCHEME = re.compile(r"^(?:https?|ftp)://", re.IGNORECASE)
 LABEL = r"[^\[\]]{0,500}(?:\[[^\[\]]{0,200}\][^\[\]]{0,200}){0,4}"
 TARGET = r"(?:<[^<>\n]{0,4000}>|[^\s()<>]{0,4000}(?:\([^\s()]{0,1000}\)[^\s()]{0,1000}){0,5})"
@@ -46,13 +48,15 @@ class Registry:
         return bool(re.match(r"https?://", url, re.IGNORECASE)) and _identity(url) in self.sources
 
     def names(self, url: str) -> bool:
-        """Whether a text may name this address."""
+        """Whether a text may name this address; one of a corpus may stop at a blank, as paths can hold blanks."""
+        if url.startswith(CORPUS_SCHEME):
+            return any(known.startswith(url) for known in self.sources | self.question)
         return _identity(url) in self.sources or _identity(url) in self.question
 
 
 def _identity(url: str) -> str:
     """The form that addresses are compared in; an address that cannot be parsed stands for itself alone."""
-    if url.startswith("corpus:"):
+    if url.startswith(CORPUS_SCHEME):
         return url
     full = url if SCHEME.match(url) else "http://" + url
     try:
@@ -146,14 +150,29 @@ def _drop_links(text: str, registry: Registry, foreign: list[str]) -> str:
 
 
 def _targets(token: Token) -> list[str]:
-    return [str(child.attrs.get("href", "")) for child in token.children or [] if child.type == "link_open"]
+    pairs = {"link_open": "href", "image": "src"}
+    return [str(child.attrs.get(pairs[child.type], "")) for child in token.children or [] if child.type in pairs]
+
+
+class _EveryLink(MarkdownIt):
+    """A parser that also sees the links which ours refuses by their scheme: others may not refuse them."""
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802 - the parser's own name
+        return bool(url)
+
+
+EVERY_LINK = _EveryLink("commonmark", {"html": False, "linkify": False}).enable("table")
+
+
+def link_targets(markdown: str) -> list[str]:
+    """The target of every link that a Markdown parser sees in a text, in order."""
+    return [target for token in EVERY_LINK.parse(markdown) for target in _targets(token)]
 
 
 def _disarm(text: str, registry: Registry, foreign: list[str]) -> str:
     """The last word is the parser's: where it still sees a foreign link, the block's link syntax is escaped."""
-    page = layout(text)
     lines = text.split("\n")
-    for token in page.tokens:
+    for token in EVERY_LINK.parse(text):
         bad = [target for target in _targets(token) if not registry.links(target)] if token.type == "inline" else []
         if bad and token.map:
             foreign.extend(bad)

@@ -5,7 +5,7 @@ import re
 INVISIBLE = re.compile(
     "["
     "\u0000-\u0008\u000b-\u001f\u007f-\u009f"  # controls, except tab and line feed
-    "\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb"  # no width, or bidi
+    "\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb"  # no width, bidi
     "\ue000-\uf8ff\U000e0000-\U000e0fff\U000f0000-\U0010ffff"  # tags and private use: we keep these for ourselves
     "\ud800-\udfff"  # lone surrogates cannot be written as UTF-8
     "]"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 
 from activities.reporting.addresses import Registry, clean_links
 from activities.reporting.characters import clean_characters
@@ -18,6 +19,8 @@ ITEMS = re.compile(ITEM)
 BRACKET_ENTITY = re.compile(r"&(?:#0*91|#[xX]0*5[bB]|lbrack|lsqb);|&(?:#0*93|#[xX]0*5[dD]|rbrack|rsqb);")
 NUMBER = re.compile(r"\[(\d{1,3})\]")
 """A number in a finished report."""
+MARKER = re.compile(r"[\[【［]\s{0,3}\^?((?:ev|src)-\w+)")
+"""The beginning of a marker that a finished report must not have."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +81,14 @@ class _Numbering:
                 if group.startswith("\\"):
                     self.unresolved.append(marker)
                     continue
-                number = self.of(marker)
-                if number is not None and marker not in groups.setdefault(number, []):
-                    groups[number].append(marker)
+                identity = marker.lstrip("^")
+                number = self.of(identity)
+                if number is not None and identity not in groups.setdefault(number, []):
+                    groups[number].append(identity)
         return groups
 
     def citations(self) -> list[Citation]:
         return [Citation(number=self.numbers[source], source_id=source) for source in self.order]
-
-
-def _brackets(match: re.Match[str]) -> str:
-    return "[" if match.group(0).lower() in ("&lbrack;", "&lsqb;") or re.search("91|5b", match.group(0), re.I) else "]"
 
 
 def _number_markers(text: str, numbering: _Numbering) -> tuple[str, list[Mark]]:
@@ -129,7 +129,7 @@ def number_citations(
     Markers that name nothing, numbers that somebody wrote by hand, and addresses outside the registry are removed and
     reported; markers inside code stay as they are. Numbers in `given` are kept.
     """
-    visible = BRACKET_ENTITY.sub(_brackets, clean_characters(draft))
+    visible = BRACKET_ENTITY.sub(lambda match: unescape(match.group(0)), clean_characters(draft))
     cleaned, foreign = clean_links(visible, registry)
     numbering = _Numbering(evidence, given)
     text, marks = _number_markers(cleaned, numbering)

@@ -1,7 +1,7 @@
 """Claims: the sentences and quoted passages of the finished Markdown that carry citations."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import nupunkt
@@ -116,17 +116,23 @@ def _unquoted(words: str) -> str:
     return words
 
 
-def _forms(stretch: _Stretch, text: str, marks: Sequence[Mark]) -> set[str]:
-    """What a stretch says without its marks: as written, and as a reader sees it."""
-    piece = LINE_PREFIX.sub("\n", _blank(text, stretch.start, stretch.end, marks)).strip()
-    forms = {" ".join(piece.split()), plain_text(piece)}
+def _forms(piece: str) -> set[str]:
+    """What a piece of Markdown says: as written, and as a reader sees it, each with and without quotation marks."""
+    lines = LINE_PREFIX.sub("\n", piece).strip()
+    forms = {" ".join(lines.split()), plain_text(lines)}
     return forms | {_unquoted(form) for form in forms}
 
 
-def _expected(passage: Passage, registry: Registry) -> str:
+def _expected(quote: str, registry: Registry) -> str:
     """The quote as a report may print it: without invisible characters, foreign addresses and numbers in brackets."""
-    allowed = strip_addresses(clean_characters(passage.quote), registry, [])
+    allowed = strip_addresses(clean_characters(quote), registry, [])
     return one_line(without_numbers(allowed))
+
+
+def word_for_word(piece: str, quotes: Iterable[str], registry: Registry) -> bool:
+    """Whether a piece of Markdown, its own numbers left out, is exactly one of the quotes. White space is as blanks."""
+    forms = _forms(piece)
+    return any(_expected(quote, registry) in forms for quote in quotes)
 
 
 def find_claims(
@@ -136,8 +142,8 @@ def find_claims(
     claims = []
     for stretch, own in _stretches(markdown, marks):
         cited = list(dict.fromkeys(identity for mark in own for identity in mark.evidence_ids))
-        forms = _forms(stretch, markdown, own)
-        same = any(_expected(passages[identity], registry) in forms for identity in cited)
+        piece = _blank(markdown, stretch.start, stretch.end, own)
+        same = word_for_word(piece, (passages[identity].quote for identity in cited), registry)
         text = markdown[stretch.start : stretch.end]
         reason = WORD_FOR_WORD if same else NOT_THE_QUOTE if stretch.quoted else NOT_CHECKED
         claims.append(

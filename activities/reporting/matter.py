@@ -20,7 +20,8 @@ from providers.interfaces import SkippedFile
 
 HEADING = re.compile(r"\A\s*#[ \t]+(.+?)[ \t]*#*[ \t]*(?:\n|\Z)")
 OWN_LIST = re.compile(
-    r"\n##[ \t]+(?:Sources|References|Bibliography|Works cited)[ \t]*\n(?:(?!\n#{1,6}[ \t]).)*\Z", re.I | re.S
+    r"\n##[ \t]+(?:Sources|References|Bibliography|Works cited)[ \t]*\n(?:(?!\n#{1,6}[ \t]).)*\Z",
+    re.IGNORECASE | re.DOTALL,
 )
 
 

@@ -57,7 +57,9 @@ def _corpus(matter: Matter) -> list[Fact]:
     facts = []
     if corpus:
         named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
-        value = f"{named}, {counted(corpus.files, 'file')}, indexed {moment(corpus.indexed_at)}, digest {corpus.digest}."
+        value = (
+            f"{named}, {counted(corpus.files, 'file')}, indexed {moment(corpus.indexed_at)}, digest {corpus.digest}."
+        )
         facts.append(Fact("Corpus", value))
     if matter.skipped:
         listed = [f"{file.path}: {file.reason or file.kind}" for file in matter.skipped[:FILES_LISTED]]
@@ -88,7 +90,7 @@ def _searching(matter: Matter) -> list[Fact]:
                   + (f" ({source.status_reason})" if source.status_reason else "")
                   for source in matter.unread[:FILES_LISTED]]  # fmt: skip
         more = len(matter.unread) - len(listed)
-        value = f"{counted(len(matter.unread), 'source')} found that could not be read or were not read."
+        value = f"{counted(len(matter.unread), 'source')} found but not read."
         facts.append(Fact("Not read", value, [*listed, f"and {more:,} more"] if more else listed))
     return facts
 

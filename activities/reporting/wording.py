@@ -40,20 +40,23 @@ COMPLETENESS: Final[dict[Completeness, str]] = {
 
 ENGINES: Final[dict[EngineKind, str]] = {
     EngineKind.EXTRACTIVE: "no language model: passages are selected and quoted word for word",
-    EngineKind.MODEL: "a language model wrote the text",
+    EngineKind.MODEL: "a language model did the work",
 }
 
 NO_DRAFT: Final = "No report text was written."
 NO_DRAFT_WHY: Final = "The run ended before the writing phase gave a text: {reason}."
-NO_DRAFT_FOUND: Final = "By then it had read {sources} and kept {passages}; they are listed in the JSON form of this report."
+NO_DRAFT_FOUND: Final = (
+    "By then it had read {sources} and kept {passages}; they are listed in the JSON form of this report."
+)
 
 LEADS: Final = "A number in brackets leads to a passage that was compared with the stored text of its source."
 ALL_QUOTED: Final = (
-    "{statements}: each is word for word what it cites. Whether the sources are right was not checked."
+    "Cited statements: {all:,}, each of them word for word the cited passage. Whether the sources are right was not "
+    "checked."
 )
 SOME_QUOTED: Final = (
-    "{statements}: {same:,} word for word what it cites, {others:,} in other words, for which nobody has checked "
-    "whether the passage supports them. Whether the sources are right was not checked either."
+    "Cited statements: {all:,}; word for word the cited passage: {same:,}; in other words: {others:,}, and nobody has "
+    "checked whether the passages support those. Whether the sources are right was not checked either."
 )
 EMPTY_CITES_NOTHING: Final = "This report cites nothing."
 

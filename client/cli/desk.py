@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -145,10 +145,9 @@ class Desk:
 async def open_desk(flags: Flags | None = None) -> AsyncIterator[Desk]:
     """The desk of one command; closes what it opened."""
     settings = load_settings(flags)
-    stores: AbstractAsyncContextManager[Stores] = open_stores(settings)
-    async with stores as opened:
+    async with open_stores(settings) as stores:
         try:
-            yield Desk(settings, opened)
+            yield Desk(settings, stores)
         finally:
             detach_engine(settings.home)
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from client.cli import announcing, output
 from client.cli.asking import Asked, ask
 from client.cli.beginning import Beginning, begin, request_again
-from client.cli.corpora import index, registered_folders
+from client.cli.corpora import index, registered_folders, summary
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode, exit_code
 from client.cli.failures import CommandError
@@ -50,8 +50,7 @@ async def start(options: RunOptions) -> int:
         if options.dry_run:
             return _dry_run(desk, asked)
         client = await desk.running_client()
-        if asked.folder is not None:
-            await index(desk, str(asked.request.corpus), asked.folder, quiet=options.as_json)
+        await _index(desk, asked, options)
         research_id = _id_for(options)
         beginning = await begin(desk, client, asked.request, research_id)
         if options.as_json:
@@ -81,8 +80,7 @@ async def _begin_and_stay(
     desk: Desk, asked: Asked, research_id: str, options: RunOptions, *, report_now: bool = False
 ) -> int:
     quiet = options.quiet
-    if asked.folder is not None:
-        await index(desk, str(asked.request.corpus), asked.folder, quiet=quiet)
+    await _index(desk, asked, options)
     client = await desk.ensured_client()
     async with workers_here(desk, client):
         beginning = await begin(desk, client, asked.request, research_id)
@@ -166,6 +164,16 @@ async def _asked(desk: Desk, options: RunOptions) -> Asked:
             if options.corpus is None and state.resolved.corpus is not None:
                 options = replace(options, corpus=state.resolved.corpus.name)
     return ask(options, desk.settings, await registered_folders(desk))
+
+
+async def _index(desk: Desk, asked: Asked, options: RunOptions) -> None:
+    """Register the folder and bring the index up to date; a cluster's workers look after their own."""
+    name = asked.request.corpus
+    if name is None or desk.settings.uses_cluster:
+        return
+    snapshot = await index(desk, name, asked.folder, quiet=options.quiet)
+    if not options.quiet:
+        output.tell(f"corpus {name}: {summary(snapshot)}")
 
 
 def _announce(desk: Desk, request: ResearchRequest, options: RunOptions) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers.engines.structured_output import Role
-from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, InvalidOutput
+from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput
 from providers.interfaces import EngineAnswer, EngineTask
 
 FORMAT: Final = 1
@@ -53,7 +53,7 @@ def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
 def answer_from_json(text: str, role: Role) -> EngineAnswer:
     """What `answer_to_json` kept.
 
-    Raises the kept `AnswerUnusable` with its usage, or `ValueError` for a text that is no kept answer of the role.
+    Raises the kept `AnswerUnusable` with its usage, or `ContentCorrupt` for a text that is no kept answer of the role.
     """
     try:
         kept = json.loads(text)
@@ -68,5 +68,5 @@ def answer_from_json(text: str, role: Role) -> EngineAnswer:
             )
         error = UNUSABLE[kind](str(kept["problem"]), usage=usage, model=kept["model"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ValueError("a kept answer cannot be read") from None
+        raise ContentCorrupt("a kept answer cannot be read") from None
     raise error

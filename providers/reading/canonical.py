@@ -34,6 +34,8 @@ class Block:
     """1 to 6 for headings, else 0."""
     link_share: float = 0.0
     """Share of its characters that are link text."""
+    term: int | None = None
+    """Start of the term that it explains; null outside definition lists."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class TextBuilder:
         self._length = 0
         self._limit = limit
         self.blocks: list[Block] = []
+        self.term: int | None = None
+        """The term that the next blocks explain."""
         self.cut = False
 
     @property
@@ -88,7 +92,7 @@ class TextBuilder:
         if last is not None:
             self._append("\n" if close or (kind in TIGHT and kind is last) else "\n\n")
         self._append(before)
-        self.blocks.append(Block(kind, self._length, self._length + len(words), level, link_share))
+        self.blocks.append(Block(kind, self._length, self._length + len(words), level, link_share, self.term))
         self._append(words)
         self._append(after)
 

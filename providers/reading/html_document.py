@@ -168,6 +168,8 @@ class _Writer:
             self._item(element, depth=depth, in_link=in_link)
         elif tag == "dt":
             self._term(element, depth=depth)
+        elif tag == "dd":
+            self._definition(element, depth=depth, in_link=in_link)
         elif tag in {"figcaption", "caption"}:
             self._caption(element, depth=depth)
         else:
@@ -224,6 +226,15 @@ class _Writer:
             close = self.after_term
             self.builder.add(BlockKind.TERM, escape_markup(words), link_share=share, close=close)
             self.after_term = len(words) <= LONGEST_TERM
+
+    def _definition(self, element: Element, *, depth: int, in_link: bool) -> None:
+        outer = self.builder.term
+        last = self.builder.blocks[-1] if self.builder.blocks else None
+        if last is not None and last.kind is BlockKind.TERM:
+            self.builder.term = last.start
+        self._children(element, depth=depth, in_link=in_link)
+        self._flush()
+        self.builder.term = outer
 
     def _caption(self, element: Element, *, depth: int) -> None:
         words, share = self._words_of(element, depth=depth)

@@ -18,9 +18,7 @@ QUOTED: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
 ATTRIBUTE: Final = re.compile(r"\s[^\s=]")
 OPAQUE: Final = re.compile(r"<(script|style|svg|textarea|template)[\s>]|<!--", re.IGNORECASE)
 """Where markup stops meaning elements that end up in the text."""
-VOID: Final = frozenset(
-    "area base br col embed hr img input link meta param source track wbr".split()
-)
+VOID: Final = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 SELF_CLOSING: Final = frozenset("p li dt dd tr td th thead tbody tfoot option optgroup colgroup rt rp".split())
 """Elements whose end tag may be left out: a missing one does not nest."""
 

@@ -19,7 +19,7 @@ def export(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
 
 def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     """Bytes and time of each page."""
-    pages = folder.rglob("*.md")
+    pages = folder.rglob("*.txt")
     return {page.relative_to(folder).as_posix(): (page.read_bytes(), page.stat().st_mtime_ns) for page in pages}
 
 
@@ -37,10 +37,10 @@ def test_the_export_holds_the_language_and_the_library(exported: Path) -> None:
     """Both kinds of pages are there, with headings and with text that a question can be answered from."""
     pages = contents(exported)
     assert len(pages) > 200
-    with_statement = pages["language/with.md"][0].decode()
-    assert with_statement.startswith('# The "with" statement\n')
-    assert "__exit__" in with_statement
-    assert "## class " in pages["library/threading.md"][0].decode()
+    statements = pages["language/compound.txt"][0].decode()
+    assert '\nThe "with" statement\n====' in statements
+    assert "__exit__" in statements
+    assert "class Condition\n-----" in pages["library/threading.txt"][0].decode()
 
 
 def test_a_second_export_changes_nothing(exported: Path) -> None:
@@ -52,15 +52,15 @@ def test_a_second_export_changes_nothing(exported: Path) -> None:
 
 def test_a_page_that_no_longer_belongs_is_removed(exported: Path) -> None:
     """What an earlier Python explained and this one does not is no longer found."""
-    stale = exported / "library" / "gone.md"
-    stale.write_text("# Module gone\n")
+    stale = exported / "library" / "gone.txt"
+    stale.write_text("gone")
     assert export(exported).returncode == 0
     assert not stale.exists()
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     """A folder with other files is refused: nothing in it is removed or overwritten."""
-    own = tmp_path / "notes.md"
+    own = tmp_path / "notes.txt"
     own.write_text("mine")
     result = export(tmp_path)
     assert result.returncode == 2

@@ -28,14 +28,14 @@ def key_words(text: str) -> list[str]:
     return [word for word in re.findall(r"\w+", text) if len(word) >= SHORT]
 
 
-def sources_of(prompt: str) -> list[tuple[str, str]]:
-    """Id and text of every genuine source element, in order."""
+def sources_of(prompt: str) -> list[tuple[str, str, str]]:
+    """Id, quality and text of every genuine source element, in order."""
     stated = STATED_MARK.search(prompt)
     found = []
     for match in SOURCE.finditer(prompt):
         attributes = dict(re.findall(r'(\w+)="([^"]*)"', match["attributes"]))
         if "id" in attributes and (stated is None or attributes.get("mark") in {None, stated.group(1)}):
-            found.append((attributes["id"], match["text"]))
+            found.append((attributes["id"], attributes.get("quality", "unknown"), match["text"]))
     return found
 
 
@@ -59,14 +59,14 @@ def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
     limit = re.search(r"at most (\d+) findings", prompt)
     sources = sources_of(prompt)
     findings = []
-    for source_id, text in sources:
+    for source_id, quality, text in sources:
         found = [match.group() for part in re.split(r"\n\s*\n", text) for match in SENTENCE.finditer(part)]
         usable = [quote for quote in found if 30 <= len(quote) <= 400 and "[…]" not in quote]
         ranked = sorted(usable, key=lambda quote: -len(wanted & {word.lower()[:5] for word in key_words(quote)}))
         findings += [
             {
                 "content": " ".join(quote.split())[:500],
-                "confidence": "medium",
+                "confidence": "high" if quality == "high" else "medium",
                 "quotes": [{"source_id": source_id, "quote": quote}],
                 "category": "general",
             }
@@ -81,7 +81,10 @@ def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
     return {
         "findings": findings[: int(limit.group(1)) if limit else 5],
         "gaps": [gap] if with_gap or not findings else [],
-        "quality_updates": [{"source_id": source_id, "quality": "medium"} for source_id, _ in sources],
+        "quality_updates": [
+            {"source_id": source_id, "quality": "medium" if quality == "unknown" else quality}
+            for source_id, quality, _ in sources
+        ],
     }
 
 

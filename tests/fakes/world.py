@@ -15,12 +15,16 @@ from activities.reporting.render import ReportingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
 from contracts.roles import ROLES
-from contracts.vocabulary import EngineKind, Quality
+from contracts.vocabulary import EngineKind, Quality, Tier
+from providers.anthropic_chat import AnthropicChat
 from providers.call_store import SqliteCallStore
 from providers.content_store import ObstoreContentStore
 from providers.engines import answers
+from providers.engines.capabilities import capabilities_of
 from providers.engines.extractive.engine import ExtractiveEngine
+from providers.engines.language_model import LanguageModelEngine
 from providers.interfaces import Engine
+from providers.prices import load_prices
 from providers.session_store import FileSessionStore
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
@@ -60,6 +64,12 @@ class World:
             reporting.render_report,
         ]
 
+    async def close(self) -> None:
+        """Let go of connections."""
+        for engine in self.engines.values():
+            await engine.close()
+        await self.calls.close()
+
     def host(self) -> InProcessHost:
         """A host that runs them without a server."""
         names = [role.activity for role in ROLES]
@@ -73,3 +83,14 @@ def _in_environment(implementation: Callable[..., Awaitable[Any]]) -> Callable[.
         return await ActivityEnvironment().run(implementation, argument)
 
     return run
+
+
+def model_world(folder: Path, base_url: str, corpus: MemoryCorpus | None = None) -> World:
+    """A world whose model is spoken to with the real SDK at a loopback address."""
+    engine = LanguageModelEngine(
+        AnthropicChat(api_key="test", base_url=base_url), capabilities_of(base_url), load_prices()
+    )
+    configuration = ResearchConfiguration(
+        models={tier.value: "test-model" for tier in Tier}, model_host="127.0.0.1", product_version="0.1.0"
+    )
+    return World(folder, corpus, {EngineKind.MODEL: engine}, configuration)

@@ -1,15 +1,17 @@
 """The analyzer: two to five verbatim passages for a sub-query, or a gap that says what can be checked."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
 from contracts.vocabulary import GapKind, Quality
 from providers.engines.extractive import gaps
-from providers.engines.extractive.facets import ENTITY_PREFIX, QUALIFICATION, facet_named
+from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION, STRONG, facet_named
 from providers.engines.extractive.lexicon import QUALIFYING
 from providers.engines.extractive.passages import Passage, containment, shorten
 from providers.engines.extractive.question import QuestionType, read_question
-from providers.engines.extractive.ranking import Aim, Reading, chosen, ranked, readings
+from providers.engines.extractive.ranking import Aim, Reading, chosen, lowered, ranked, readings
+from providers.engines.extractive.acronyms import with_acronyms
 from providers.engines.extractive.terms import (
     Frequencies,
     QuestionTerms,
@@ -22,6 +24,8 @@ from providers.engines.extractive.terms import (
 
 COVERAGE_FLOOR = 0.35
 """Share of the question's weight that the best passage must cover, else the question is not covered [P]."""
+FURTHER_FLOOR = 0.25
+MAIN_WEIGHT = 0.1
 RELATIVE_FLOOR = 0.55
 """A further finding must reach this share of the best one's score."""
 MAIN_FACETS = frozenset(("mechanism", "steps", "reason", "comparison", "items", "definition", "fact", ""))
@@ -35,7 +39,9 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     question = read_question(task.query)
     asked = _asked(task)
     known = _known(task, every, asked)
-    terms = question_terms(asked, task.language, known)
+    terms = with_acronyms(
+        question_terms(asked, task.language, known), [reading.document.text for reading in every], task.language
+    )
     missing = missing_names(asked, task.language, known, [reading.document.all_keys for reading in every])
     if missing:
         return AnalysisDraft(findings=[], gaps=[gaps.names_missing(missing, known, task)])
@@ -45,15 +51,20 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
         terms=terms,
         searched=question_terms(task.sub_query.text, task.language, known),
         facet=facet,
-        facet_weight=0.10 if main else 0.2,
+        facet_weight=MAIN_WEIGHT if main else 2 * MAIN_WEIGHT,
+        strong=STRONG.get(facet.name),
+        denial_bonus=0.14 if question.may_hold_a_premise else 0.03,
         rows_welcome=question.kind in (QuestionType.LIST, QuestionType.FACT) or facet.name == "settings",
     )
     candidates = ranked(every, aim)
     best = max((passage.coverage for passage in candidates), default=0.0)
     if best < COVERAGE_FLOOR:
         return AnalysisDraft(findings=[], gaps=[gaps.below_floor(terms, best, known, task)])
-    fitting = [passage for passage in candidates if passage.coverage >= COVERAGE_FLOOR * 0.9]
+    fitting = [passage for passage in candidates if passage.coverage >= FURTHER_FLOOR]
     most = max(1, min(5, task.max_findings))
+    if not main and task.sub_query.facet in FACETS:
+        own = replace(aim, facet=FACETS[question.main_facet], facet_weight=MAIN_WEIGHT, strong=STRONG.get(question.main_facet))
+        fitting = lowered(fitting, chosen(ranked(every, own), most, 0.0))
     kept = chosen(fitting, most, RELATIVE_FLOOR * fitting[0].score if fitting else 0.0)
     sources = {reading.source.id: reading.source for reading in every}
     findings = [_finding(passage, fitting, kept, sources, task, terms) for passage in kept]

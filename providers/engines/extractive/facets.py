@@ -135,6 +135,23 @@ _ALL = (
     ),
 )
 
+STRONG: Final[dict[str, re.Pattern[str]]] = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in {
+        "mechanism": r"\b(?:to|in\s+order\s+to)\s+(?:prevent|avoid|ensure|guarantee|protect|make\s+sure|guard|solve|overcome)\b|\bensures?\b|\bprevents?\b"
+        r"|\bguarantees?\b|\bprotects?\b|\bworks?\s+by\b|\bso\s+that\b|\bis\s+necessary\s+to\b|\bautomatically\b",
+        "reason": r"\bbecause\b|\breasons?\b|\bin\s+order\s+to\b|\bdue\s+to\b|\bthe\s+purpose\b|\botherwise\b|\bfor\s+\w+\s+compatibility\b|\bso\s+that\b",
+        "definition": r"^[^,.;:]{0,70}\b(?:is|are)\s+(?:an?|the|called|used\s+to)\b|\bstands\s+for\b|\brefers\s+to\b|\bis\s+known\s+as\b|\bmeans\s+that\b",
+        "items": r"\bfollowing\b|:\s*(?:\w[\w\s-]*,\s*){2,}|(?:\b[\w\s-]{1,25},\s*){2,}(?:and|or)\s|\b(?:two|three|four|five|six|seven|eight|nine|ten|several)\s+(?:\w+\s+){0,3}"
+        r"(?:types|kinds|modes|levels|methods|options|ways|classes|forms|states|values)\b",
+        "comparison": r"\bunlike\b|\bwhereas\b|\bthan\b|\bdiffer\w*\b|\bin\s+contrast\b|\b(?:dis)?advantages?\b|\binstead\s+of\b|\bwhile\b|\bboth\b",
+        "steps": r"\bto\s+\w+\b[^.]{0,80},\s*(?:use|run|set|call|issue|execute|invoke|specify|create|add|you|the\s+application)\b|\b(?:must|should|can)\s+be\s+(?:set|enabled|created|run|used|called|done)\b"
+        r"|^(?:use|run|set|call|create|add|execute|issue|start|edit|copy|restore)\b|\bby\s+(?:using|running|setting|calling|executing|issuing)\b|\benabled?\b",
+        "fact": r"\b\d[\d,.]*\b|\bdefaults?\b|\bmaximum\b|\bminimum\b|\bat\s+(?:most|least)\b",
+    }.items()
+}
+"""Wording that answers the main facet of a question outright."""
+
 FACETS: Final[dict[str, Facet]] = {facet.name: facet for facet in _ALL}
 
 ENTITY_PREFIX: Final = "entity:"

@@ -12,7 +12,7 @@ FRAME_WORDS = frozenset(
     lists main manual mean means meaning means name names need needs overview page please possible purpose question
     reason reasons say says show simple someone something sort summarise summarize tell thing things understand want
     way ways work works working actually really able within available exist exists provide provides provided cause
-    causes caused certain many much often long recommended support supports supported there allow allows let lets""".split()
+    causes caused certain become becomes became require requires required control controls occur occurs many much often long recommended support supports supported there allow allows let lets""".split()
 )
 """Words that say how to answer, not what about."""
 
@@ -95,7 +95,8 @@ _LEANING = r"""
   | (?:see|refer\s+to)\b | yes | no, | note\s+that\s+(?:it|this|these|they|that)\b | (?:as\s+)?(?:shown|described|mentioned|noted|explained|discussed)\s+(?:above|below|earlier|previously)
   | which | who | whose | because\b | (?:above|below)\b | even\s+(?:so|then|though\s+(?:this|it|they)) | even\s+if\s+(?:this|it|they|that)
 """
-LEANING = re.compile(rf"^[\s(“\"'*_]*(?:{_LEANING})\b", re.IGNORECASE | re.VERBOSE)
+_PRONOUN_LATER = r"[\w\s-]{3,45},\s+(?:this|these|those|they|it(?!\s+is\s+\w+\s+(?:to|that)\b))"
+LEANING = re.compile(rf"^[\s(“\"'*_]*(?:{_LEANING}|{_PRONOUN_LATER})\b", re.IGNORECASE | re.VERBOSE)
 """A sentence with such an opening means nothing without the one before it."""
 
 CORRECTING = re.compile(
@@ -116,3 +117,11 @@ QUALIFYING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Words with which a text limits or denies something."""
+
+DENYING = re.compile(
+    r"""\b(?:not|never|cannot|can't|doesn't|don't|isn't|aren't|won't|no\s+longer|only|unless|disabled\s+by\s+default|off\s+by\s+default
+    |(?:is|are)\s+treated\s+as|contrary\s+to|rather\s+than|instead\s+of|should\s+be\s+avoided|deprecated|obsolete|unsupported|misnomer
+    |(?:has|have|is|are)\s+no|there\s+(?:is|are)\s+no|except|despite|nor)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words with which a sentence denies or narrows something."""

@@ -57,8 +57,14 @@ def grow(document: Structure, seed: int, wanted: Sequence[float]) -> tuple[int, 
         if last == first:
             return None
         last -= 1
-    while last - first + 1 < MOST_SENTENCES and _fits(document, first, last + 1):
+    announced = False
+    while not announced and last - first + 1 < MOST_SENTENCES and _fits(document, first, last + 1):
         following = document.of(document.sentences[last + 1])
+        if following.rstrip().endswith(":") and _same_block(document, last, last + 1):
+            end = _list_end(document, last + 1)
+            if end > last + 1 and not _too_long(document, first, end):
+                last, announced = end, True
+            break
         related = LEANING.match(following) and _same_block(document, last, last + 1) and last - first < 2
         strong = wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01) and _same_block(document, last, last + 1)
         if not (CORRECTING.match(following) or related or strong) or following.rstrip().endswith(":"):
@@ -170,14 +176,14 @@ def _adjoining(document: Structure, one: int, other: int) -> bool:
 def _fits(document: Structure, first: int, last: int) -> bool:
     if not 0 <= first <= last < len(document.sentences):
         return False
-    added = last if document.sentences[last].end else first
+    whole = all(
+        not is_foreign(document.of(document.sentences[index])) and document.block_of(index).kind is not BlockKind.ROW
+        for index in (first, last)
+    )
     neighbours = all(
         _same_block(document, index, index + 1) or _adjoining(document, index, index + 1) for index in range(first, last)
     )
-    statement = is_statement(document.of(document.sentences[added])) and is_statement(
-        document.of(document.sentences[first])
-    )
-    return neighbours and statement and not _too_long(document, first, last)
+    return whole and neighbours and not _too_long(document, first, last)
 
 
 def _too_long(document: Structure, first: int, last: int) -> bool:

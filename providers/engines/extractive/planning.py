@@ -63,6 +63,15 @@ def _proposals(question: Question, *, wider: bool) -> list[SubQueryDraft]:
     first = SubQueryDraft(query=_long_enough(own_words), rationale=main.rationale, facet=main.name)
     key_phrase = question.key_phrase or own_words
     found = [first]
+    found += [
+        SubQueryDraft(
+            query=_long_enough(f"{name}: meaning and default value"[:LONGEST_QUERY]),
+            rationale="A name in the question is looked up by itself.",
+            facet="definition" if main.name != "definition" else "settings",
+        )
+        for name in named_terms(question.text)
+        if "_" in name or "." in name
+    ][:2]
     if question.entities:
         found += [_about(entity, question) for entity in question.entities]
     for name in parts[1:]:

@@ -47,17 +47,17 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
         ),
         (
             QuestionType.HOW_TO,
-            r"^\W*how\s+(?:do|can|should|could|would|must)\s+(?:i|you|we|one|an?\s+\w+|users?|applications?)\b|^\W*how\s+to\b"
+            r"^\W*how\s+(?:do|can|should|could|would|must)\s+(?:i|you|we|one|(?:an?\s+|the\s+)?(?:users?|applications?|developers?|administrators?|clients?|programs?))\b|^\W*how\s+to\b"
             r"|^\W*how\s+(?:can|is|are|should)\s+.+\b(?:be\s+\w+ed|\w+ed)\b\W*$|^\W*what\s+(?:steps|command|commands)\b",
         ),
         (QuestionType.FACT, r"^\W*how\s+(?:many|much|long|large|big|often|old|far|fast|high|deep|small)\b"),
         (QuestionType.HOW, r"^\W*(?:how|explain\s+how|describe\s+how|in\s+what\s+way|what\s+(?:prevents|protects|keeps))\b"),
         (
             QuestionType.LIST,
-            r"^\W*(?:list|name|enumerate|give\s+(?:me\s+)?(?:a\s+list|all))\b|^\W*(?:which|what)\s+(?:\w+\s+){0,3}"
+            r"^\W*(?:list|name|enumerate|give\s+(?:me\s+)?(?:a\s+list|all))\b|^\W*(?:which|what)\s+(?!is\b|was\b|does\b|has\b)(?:\w+\s+){0,3}"
             r"(?:types|kinds|modes|levels|methods|options|ways|commands|functions|formats|strategies|forms|classes|states|"
             r"privileges|algorithms|features|categories|limits|restrictions|limitations|values|settings|parameters|operators|"
-            r"\w+s)\s+(?:are|do|does|can|exist|of|for|in|is|were|has|have|may|must|control|affect|influence)\b",
+            r"(?!does\b|is\b|has\b|was\b)\w\w+s)\s+(?:are|do|does|can|exist|of|for|in|is|were|has|have|may|must|control|affect|influence)\b",
         ),
         (QuestionType.FACT, r"^\W*(?:when|where|who|which)\b|^\W*what\s+(?:is|are)\s+the\s+(?:default|maximum|minimum|largest|smallest|limit|size|name)\b"),
         (

@@ -1,21 +1,26 @@
 """Ranking: which sentences of the sources speak of the question, and the passages around them."""
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from contracts.documents import SectionHint
 from contracts.roles import SourceExtract
 from providers.engines.extractive.facets import Facet
-from providers.engines.extractive.lexicon import QUALIFYING
+from providers.engines.extractive.lexicon import DENYING
+from providers.engines.extractive.places import Places
 from providers.engines.extractive.passages import Passage, containment, grow, heading_of, span_of
-from providers.engines.extractive.structure import Block, BlockKind, Structure, is_foreign, is_statement, structure_of
+from providers.engines.extractive.structure import BlockKind, Structure, is_foreign, is_statement, structure_of
 from providers.engines.extractive.terms import QuestionTerms, text_keys, text_pairs
 
 DUPLICATE = 0.7
 """Containment from which two passages count as the same (extractive-engine.md)."""
 SEEDS_PER_DOCUMENT = 24
 SECTION_COST = 0.06
-HINT_BONUS = 0.15
+TAKEN_COST = 0.3
+STRONG_BONUS = 0.12
+STRONG_IN_TOPIC = 0.25
+SUBJECT_BONUS = 0.12
+"""For a sentence that begins with the words of the question: they are what it speaks of."""
 TOPIC = 0.6
 """Share of the question's weight in headings from which a section counts as being about the question."""
 
@@ -39,6 +44,9 @@ class Aim:
     facet: Facet
     facet_weight: float
     rows_welcome: bool = False
+    strong: re.Pattern[str] | None = None
+    """Wording that answers the type of the question outright."""
+    denial_bonus: float = 0.04
 
 
 def readings(sources: Iterable[SourceExtract], documents: Mapping[str, str], language: str) -> list[Reading]:
@@ -75,6 +83,15 @@ def chosen(candidates: Iterable[Passage], most: int, floor: float) -> list[Passa
     return kept
 
 
+def lowered(candidates: Iterable[Passage], taken: list[Passage]) -> list[Passage]:
+    """The candidates with those pushed down that another sub-query is bound to quote."""
+    moved = [
+        replace(passage, score=passage.score - TAKEN_COST) if any(_same(passage, other) for other in taken) else passage
+        for passage in candidates
+    ]
+    return sorted(moved, key=lambda passage: (-round(passage.score, 6), passage.place))
+
+
 def _crowding(passage: Passage, kept: list[Passage]) -> float:
     """What a further passage of a section that was quoted already has to make up for."""
     return SECTION_COST * sum(
@@ -89,13 +106,8 @@ def _same(one: Passage, other: Passage) -> bool:
 
 def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[Passage]:
     document, source = reading.document, reading.source
-    hints = [hint for hint in source.sections if 0 <= hint.start < hint.end <= len(document.text)]
-    title_keys = structure_of(source.title, document.language).all_keys
-    topics = {path: aim.terms.coverage(keys | title_keys) for path, keys in document.context_keys.items()}
-    scores = [
-        _sentence_score(document, index, aim, topics, _hint_bonus(document, index, hints, best_hint))
-        for index in range(len(document.sentences))
-    ]
+    places = Places(document, source, aim.terms, best_hint)
+    scores = [_sentence_score(document, index, aim, places) for index in range(len(document.sentences))]
     seeds = sorted(range(len(scores)), key=lambda index: (-round(scores[index], 6), index))[:SEEDS_PER_DOCUMENT]
     passages = []
     for seed in seeds:
@@ -103,22 +115,22 @@ def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[Passage]:
             break
         grown = grow(document, seed, scores)
         if grown is not None:
-            passage = _passage(reading, grown, scores[seed], aim, title_keys)
+            passage = _passage(reading, grown, scores[seed], aim, places)
             if not is_foreign(passage.text):
                 passages.append(passage)
     return passages
 
 
-def _passage(reading: Reading, grown: tuple[int, int], best: float, aim: Aim, title_keys: frozenset[str]) -> Passage:
+def _passage(reading: Reading, grown: tuple[int, int], best: float, aim: Aim, places: Places) -> Passage:
     document = reading.document
     first, last = grown
     start, end = span_of(document, first, last)
     text = document.text[start:end]
-    keys = frozenset[str]().union(*document.keys[first : last + 1], text_keys(text.split("\n", 1)[0], document.language))
+    keys = text_keys(text, document.language)
     block = document.block_of(first)
-    context = document.context_keys[block.path] | title_keys
     own = aim.terms.coverage(keys)
-    phrasing = aim.terms.phrasing(text_pairs(text, document.language))
+    seed_own = max(aim.terms.coverage(document.keys[index]) for index in range(first, last + 1))
+    gained = 0.35 * max(0.0, own - seed_own)
     return Passage(
         source_id=reading.source.id,
         start=start,
@@ -126,49 +138,39 @@ def _passage(reading: Reading, grown: tuple[int, int], best: float, aim: Aim, ti
         text=text,
         heading=heading_of(block, reading.source.title),
         keys=keys,
-        score=best + 0.3 * own + 0.15 * phrasing,
-        coverage=aim.terms.coverage(keys | context),
+        score=best + gained + 0.1 * own + 0.1 * aim.terms.phrasing(text_pairs(text, document.language)),
+        coverage=aim.terms.coverage(keys | places.context(block)),
         own_coverage=own,
         sentences=last - first + 1,
         section=block.section,
     )
 
 
-def _sentence_score(
-    document: Structure, index: int, aim: Aim, topics: Mapping[tuple[str, ...], float], hint_bonus: float
-) -> float:
+def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -> float:
     text = document.of(document.sentences[index])
     block = document.block_of(index)
     row = block.kind is BlockKind.ROW
     if is_foreign(text) or (not row and not is_statement(text)):
         return 0.0
     keys = document.keys[index]
-    label = _label_keys(document, block)
-    own = aim.terms.coverage(keys | label)
-    topic = topics[block.path]
-    opens = index == 0 or document.sentences[index - 1].block != document.sentences[index].block
+    pairs = document.pairs[index]
+    if places.opens_block(index):
+        label_keys, label_pairs = places.label(block)
+        keys, pairs = keys | label_keys, pairs | label_pairs
+    own = aim.terms.coverage(keys)
+    topic = places.topic(block)
     if own <= 0 and topic < TOPIC:
         return 0.0
-    score = 0.45 * own + 0.3 * topic + 0.1 * aim.searched.coverage(keys) + hint_bonus
-    score += 0.1 * aim.terms.phrasing(document.pairs[index])
+    score = 0.35 * own + 0.45 * topic + 0.08 * aim.searched.coverage(keys) + places.hint_bonus(index)
+    score += 0.1 * aim.terms.phrasing(pairs)
     if row:
         return score * (0.95 if aim.rows_welcome else 0.6)
     score += aim.facet_weight if aim.facet.pattern.search(text) else -0.5 * aim.facet_weight
-    score += 0.06 if opens and block.kind is BlockKind.PROSE else 0.0
-    score += 0.04 if own >= 0.5 and QUALIFYING.search(text) else 0.0
+    if aim.strong is not None and aim.strong.search(text):
+        score += STRONG_IN_TOPIC if topic >= TOPIC else STRONG_BONUS
+    score += SUBJECT_BONUS * aim.terms.coverage(text_keys(" ".join(text.split()[:6]), document.language))
+    score += 0.07 if places.opens_block(index) else 0.0
+    score += 0.07 if places.opens_section(index) else 0.0
+    score += aim.denial_bonus if own >= 0.3 and DENYING.search(text) else 0.0
     score -= 0.08 if len(text) < 45 else 0.05 if len(text) > 420 else 0.0
-    return max(score, 0.0)
-
-
-def _label_keys(document: Structure, block: Block) -> frozenset[str]:
-    """Stems of the term that a block explains."""
-    if block.label is None:
-        return frozenset()
-    return text_keys(document.text[block.label :].split("\n", 1)[0], document.language)
-
-
-def _hint_bonus(document: Structure, index: int, hints: list[SectionHint], best: float) -> float:
-    """Up to `HINT_BONUS` inside a section that retrieval found, by its score against the best of all sources."""
-    sentence = document.sentences[index]
-    inside = [hint.score for hint in hints if hint.start <= sentence.start < hint.end]
-    return HINT_BONUS * max(inside) / best if inside and best > 0 else 0.0
+    return max(score - places.history_cost(block), 0.0)

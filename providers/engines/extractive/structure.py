@@ -11,6 +11,8 @@ from providers.engines.extractive.terms import text_keys, text_pairs
 from providers.text import STOP_WORDS, words
 
 HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$")
+ASIDE = re.compile(r"^(?:note|tip|caution|warning|important|hint|attention|remark)s?[:.]?$", re.IGNORECASE)
+"""Headings of boxes: they open no section, what follows still belongs to the one around them."""
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 RULE_ROW = re.compile(r"^\s*\|?[\s:|+-]+\|?\s*$")
@@ -132,6 +134,8 @@ def _cut_blocks(found: Structure) -> None:
             fence, start = mark.group(1), here
         elif heading := HEADING.match(line):
             close()
+            if ASIDE.match(heading.group(2)):
+                continue
             level = len(heading.group(1))
             path = [*(entry for entry in path if entry[0] < level), (level, heading.group(2))]
             section = here

@@ -111,6 +111,11 @@ class IndexWriter:
         """Path and raw hash of every document, by path."""
         return self._database.execute("SELECT path, raw_hash FROM documents ORDER BY path").fetchall()
 
+    def value(self, key: str) -> str | None:
+        """What the index says of itself under a key."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
     def optimize(self) -> None:
         """Merge the segments that a large change has left."""
         with translated_errors(self._folder), self._database:

@@ -92,15 +92,12 @@ def _is_link_list(blocks: list[Block]) -> bool:
 
 
 def _section_passages(text: str, number: int, section: Section, blocks: list[Block]) -> Iterator[Passage]:
-    term = ""
+    terms = {block.start: text[block.start : block.end] for block in blocks if block.kind is BlockKind.TERM}
     for group in _groups(text, blocks):
-        start, end = group[0].start, group[-1].end
-        if group[0].kind is BlockKind.TERM:
-            term = text[group[0].start : group[0].end]
-        elif text[max(0, start - 2) : start] != "\n\n" and not term:
-            term = ""
+        first = group[0]
+        term = terms.get(first.start if first.kind is BlockKind.TERM else first.term or -1)
         heading = f"{section.heading}{PATH_SEPARATOR}{term}" if term else section.heading
-        yield Passage(number, start, end, heading)
+        yield Passage(number, first.start, group[-1].end, heading)
 
 
 def _groups(text: str, blocks: list[Block]) -> Iterator[list[Block]]:

@@ -1,21 +1,20 @@
 """Plain classes that keep the Protocols of `providers.interfaces`, and values that tests start from."""
 
+# ruff: noqa: D102 - the Protocols say what the methods do
+
 import asyncio
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
 from contracts import identity, roles
-from contracts.base import Contract
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding
 from contracts.plan import SubQuery
 from contracts.usage import Usage
 from contracts.vocabulary import Confidence, EngineKind, Quality
-from providers.errors import AnswerUnusable, CallInFlight, ContentMissing
+from providers.errors import CallInFlight, ContentMissing
 from providers.interfaces import EngineAnswer, EngineTask
 
 URL = "corpus:manual/vacuum.md"
@@ -30,9 +29,7 @@ class MemoryContent:
         self.fetched: list[str] = []
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
-        reference = DocumentRef(
-            hash=identity.digest(data.decode("latin-1")), media_type=media_type, size=len(data)
-        )
+        reference = DocumentRef(hash=identity.digest(data.decode("latin-1")), media_type=media_type, size=len(data))
         self.data[reference.hash] = data
         return reference
 
@@ -115,25 +112,6 @@ class MemoryCalls:
         return count
 
 
-class PlainCodec:
-    """Answers as JSON, without any knowledge of a provider."""
-
-    def request_fingerprint(self, task: EngineTask, /) -> str:
-        return identity.short_hash(task.system, task.prompt, task.input.repair, task.input.model)
-
-    def answer_to_json(self, answer: EngineAnswer | AnswerUnusable, /) -> str:
-        if isinstance(answer, AnswerUnusable):
-            return json.dumps({"error": str(answer), "usage": answer.usage.model_dump()})
-        return json.dumps({"draft": answer.draft.model_dump(), "usage": answer.usage.model_dump()})
-
-    def answer_from_json(self, text: str, role: roles.RoleSpec[Any, Any], /) -> EngineAnswer:
-        kept = json.loads(text)
-        usage = Usage.model_validate(kept["usage"])
-        if "error" in kept:
-            raise AnswerUnusable(kept["error"], usage=usage)
-        return EngineAnswer(role.draft.model_validate(kept["draft"]), EngineKind.MODEL, "scripted-1", usage)
-
-
 def environment(*, beats: list[Any] | None = None, details: list[Any] | None = None) -> ActivityEnvironment:
     """An activity environment that writes down heartbeats and remembers those of an earlier attempt."""
     env = ActivityEnvironment()
@@ -210,6 +188,3 @@ def hint(text: str, words: str, score: float = 1.0) -> SectionHint:
     """A hint at the words of a text."""
     start = text.index(words)
     return SectionHint(start=start, end=start + len(words), score=score)
-
-
-Script = Callable[[EngineTask], Contract]

@@ -64,7 +64,9 @@ def test_an_unusable_answer_tells_what_it_cost() -> None:
 
 def test_an_unreadable_source_tells_why() -> None:
     """The typed reason of an unreadable document is in the details."""
-    assert application_error(errors.SourceUnreadable("encrypted", "locked"), READING).details[0] == {"kind": "encrypted"}
+    assert application_error(errors.SourceUnreadable("encrypted", "locked"), READING).details[0] == {
+        "kind": "encrypted"
+    }
 
 
 def test_final_forbids_another_attempt() -> None:
@@ -76,11 +78,10 @@ def test_final_forbids_another_attempt() -> None:
 
 def test_the_cause_stays_behind() -> None:
     """What a client library said is not carried along, for it may repeat the request."""
+    error = errors.Unavailable("503")
+    error.__cause__ = ValueError("the whole prompt")
     with pytest.raises(ApplicationError) as caught, translated(MODELS):
-        try:
-            raise ValueError("the whole prompt")
-        except ValueError as cause:
-            raise errors.Unavailable("503") from cause
+        raise error
     assert caught.value.__cause__ is None
 
 

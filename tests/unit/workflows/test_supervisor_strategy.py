@@ -95,7 +95,13 @@ async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
     evaluated = [item.inputs["phase"] for item in state.decisions if item.action == "evaluate_phase"]
     assert evaluated[:4] == ["planning", "gathering", "analysis", "synthesis"]
     actions = [item.action for item in state.decisions]
-    for action in ("execute_planning", "execute_gathering", "execute_analysis", "execute_synthesis", "decide_iteration"):
+    for action in (
+        "execute_planning",
+        "execute_gathering",
+        "execute_analysis",
+        "execute_synthesis",
+        "decide_iteration",
+    ):
         assert action in actions
     assert [item.seq for item in state.decisions] == list(range(1, len(state.decisions) + 1))
     assert all(item.timestamp for item in state.decisions)

@@ -143,9 +143,7 @@ class Sample:
     """A state with its draft and stored texts."""
 
     def __init__(self) -> None:
-        self.sources = {
-            name: make_source(corpus_url(name), title, text) for name, (title, text) in DOCUMENTS.items()
-        }
+        self.sources = {name: make_source(corpus_url(name), title, text) for name, (title, text) in DOCUMENTS.items()}
         self.texts = {digest(text): text for _, text in DOCUMENTS.values()}
         vacuum, settings = self.sources["routine-vacuuming.html"], self.sources["runtime-config-autovacuum.html"]
         wraparound = "25.1.5. Preventing Transaction ID Wraparound Failures"
@@ -153,16 +151,24 @@ class Sample:
         self.problem = make_evidence(
             vacuum, VACUUM, VACUUM[VACUUM.index("But since") : VACUUM.index(" In short")], wraparound
         )
-        self.rule = make_evidence(vacuum, VACUUM, VACUUM[VACUUM.index("To avoid") : VACUUM.index("\n\nThe reason")], wraparound)
+        self.rule = make_evidence(
+            vacuum, VACUUM, VACUUM[VACUUM.index("To avoid") : VACUUM.index("\n\nThe reason")], wraparound
+        )
         self.freezing = make_evidence(
             vacuum, VACUUM, VACUUM[VACUUM.index("The reason") : VACUUM.index(" Normal XIDs")], wraparound
         )
         self.failure = make_evidence(vacuum, VACUUM, VACUUM[VACUUM.index("If for some") :].strip(), wraparound)
-        self.forced = make_evidence(settings, SETTINGS, SETTINGS[SETTINGS.index("Specifies") : SETTINGS.index(" Vacuum also")], age)
-        self.default = make_evidence(settings, SETTINGS, SETTINGS[SETTINGS.index("Vacuum also") : SETTINGS.index("\n", SETTINGS.index("Vacuum also"))], age)
+        self.forced = make_evidence(
+            settings, SETTINGS, SETTINGS[SETTINGS.index("Specifies") : SETTINGS.index(" Vacuum also")], age
+        )
+        self.default = make_evidence(
+            settings,
+            SETTINGS,
+            SETTINGS[SETTINGS.index("Vacuum also") : SETTINGS.index("\n", SETTINGS.index("Vacuum also"))],
+            age,
+        )
         self.evidence = {
-            item.id: item
-            for item in (self.problem, self.rule, self.freezing, self.failure, self.forced, self.default)
+            item.id: item for item in (self.problem, self.rule, self.freezing, self.failure, self.forced, self.default)
         }
 
     def quote(self, item: Evidence) -> str:
@@ -207,7 +213,7 @@ class Sample:
 
 | Name | Value in the text | What it controls | Source |
 |---|--:|---|---|
-| `autovacuum_freeze_max_age` | 200 million transactions | maximum age of `relfrozenxid` before a forced `VACUUM` | [{self.default.id}] |
+| `autovacuum_freeze_max_age` | 200 million transactions | age that forces a `VACUUM` | [{self.default.id}] |
 | warning threshold | forty million transactions | distance from the wraparound point | [{self.failure.id}] |
 
 ## If it fails
@@ -263,7 +269,11 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
                 )
             ],
             "gaps": [
-                Gap(id="gap-0000000001", description="What freezing costs was not found.", status=GapStatus.UNADDRESSABLE)
+                Gap(
+                    id="gap-0000000001",
+                    description="What freezing costs was not found.",
+                    status=GapStatus.UNADDRESSABLE,
+                )
             ],
             "draft": ReportDraft(
                 document=DocumentRef(hash=digest(self.draft), media_type="text/markdown", size=len(self.draft)),

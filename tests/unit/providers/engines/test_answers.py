@@ -9,9 +9,10 @@ import pytest
 from contracts.roles import PLANNER, SUPERVISOR, PlanDraft, PlanInput, RoleSpec
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
+from providers.engines import answers
 from providers.engines.answers import answer_from_json, answer_to_json, request_fingerprint
-from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, InvalidOutput, usage_of
-from providers.interfaces import EngineAnswer, EngineTask
+from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, usage_of
+from providers.interfaces import AnswerCodec, EngineAnswer, EngineTask
 
 USAGE = Usage(model_calls=1, input_tokens=10, output_tokens=3, cost_usd=None)
 INPUT = PlanInput(
@@ -44,15 +45,21 @@ def test_an_unusable_answer_is_raised_again_with_its_cost(kind: type[AnswerUnusa
     "text", ["", "null", "[]", "{}", '{"kind": "answer"}', '{"kind": "x", "usage": {}}', "[" * 9_000]
 )
 def test_a_poisoned_entry_is_recognized(text: str) -> None:
-    """What is no kept answer raises ValueError and is never taken for one."""
-    with pytest.raises(ValueError, match="cannot be read"):
+    """What is no kept answer raises `ContentCorrupt` and is never taken for one."""
+    with pytest.raises(ContentCorrupt, match="cannot be read"):
         answer_from_json(text, PLANNER)
+
+
+def test_the_module_is_the_codec_of_the_call_store() -> None:
+    """What the journal of paid calls needs is here under the agreed names."""
+    codec: AnswerCodec = answers
+    assert codec.request_fingerprint(TASK) == request_fingerprint(TASK)
 
 
 def test_an_answer_of_another_role_is_not_taken() -> None:
     """The draft is checked against the role's own schema."""
     kept = answer_to_json(EngineAnswer(PlanDraft(sub_queries=[]), EngineKind.MODEL))
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(ContentCorrupt, match="cannot be read"):
         answer_from_json(kept, SUPERVISOR)
 
 

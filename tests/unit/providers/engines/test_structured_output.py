@@ -4,11 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, PlanDraft, ReflectionDraft, ReportTextDraft
 from providers.chat import ChatReply, TokenCounts
 from providers.engines.structured_output import draft_of
-from providers.errors import AnswerCut, AnswerRefused, InvalidOutput
+from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, InvalidOutput
 from providers.message_envelope import FOREIGN_TOOL
 from providers.strict_json import DUPLICATE_KEY
 
@@ -159,3 +161,22 @@ def test_words_out_of_a_list_pass_to_where_they_are_interpreted() -> None:
     """Drafts hold free words, which the caller coerces: a wrong one does not cost a second call."""
     draft, _ = draft_of(SUPERVISOR, reply('{"action": "splendid"}'))
     assert draft == ReflectionDraft(action="splendid")
+
+
+PIECES = some.sampled_from(
+    ["{", "}", "[", "]", '"', "\\", ",", ":", "```json\n", PLAN_TEXT, PLAN_TEXT[:-1], "\ud800", " ", "NaN"]
+)
+ANY_TEXT = some.one_of(some.text(), some.lists(PIECES, max_size=30).map("".join))
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=ANY_TEXT, stop=some.sampled_from(["end_turn", "tool_use", None, "max_tokens", "new_reason"]))
+def test_any_text_gives_a_draft_or_a_known_error(text: str, stop: str | None) -> None:
+    """Whatever a model writes, the result is a draft that UTF-8 can carry, or an error with a short reason."""
+    for role in (PLANNER, SYNTHESIZER):
+        try:
+            draft, _ = draft_of(role, reply(text, stop=stop))
+        except AnswerUnusable as error:
+            assert len(str(error)) < 2_000  # noqa: PT017 - either end is right
+        else:
+            assert draft.model_dump_json().encode()

@@ -1,0 +1,264 @@
+"""The audit: check a report again, offline, from its JSON and the stored documents alone."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from activities.reporting.addresses import Registry, addresses, link_targets
+from activities.reporting.audited import AuditedClaim, AuditedEvidence, AuditedReport, AuditedSource
+from activities.reporting.citations import MARKER, NUMBER
+from activities.reporting.claims import word_for_word
+from activities.reporting.layout import layout
+from contracts.identity import digest
+from providers.errors import ContentCorrupt, ContentMissing
+
+TextOf = Callable[[str], Awaitable[str]]
+BytesOf = Callable[[str], Awaitable[bytes]]
+
+
+@dataclass(frozen=True)
+class AuditProblem:
+    """One difference between the report and what it rests on."""
+
+    kind: str
+    id: str
+    message: str
+
+
+@dataclass
+class AuditResult:
+    """What was compared, what could not be, and every difference found."""
+
+    checked: dict[str, int] = field(default_factory=dict)
+    unchecked: dict[str, int] = field(default_factory=dict)
+    problems: list[AuditProblem] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that was compared agreed."""
+        return not self.problems
+
+    def count(self, what: str) -> None:
+        """One more item compared."""
+        self.checked[what] = self.checked.get(what, 0) + 1
+
+    def skip(self, what: str) -> None:
+        """One more item that could not be compared."""
+        self.unchecked[what] = self.unchecked.get(what, 0) + 1
+
+    def problem(self, kind: str, identity: str, message: str) -> None:
+        """One more difference."""
+        self.problems.append(AuditProblem(kind, identity, message))
+
+
+async def audit(
+    report: Mapping[str, Any], get_text: TextOf, get_bytes: BytesOf, *, markdown: str | None = None
+) -> AuditResult:
+    """Check every source, passage, citation, claim, number and address of a `report.json`.
+
+    `get_text` and `get_bytes` give a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`.
+    `markdown` is the `report.md` to compare with, if there is one.
+    """
+    result = AuditResult()
+    try:
+        audited = AuditedReport.model_validate(report)
+    except ValidationError as error:
+        for item in error.errors(include_input=False, include_url=False):
+            result.problem("malformed", ".".join(str(part) for part in item["loc"]), item["msg"])
+        return result
+    texts = {}
+    for source in audited.sources:
+        texts[source.id] = await _stored_text(source, get_text, result)
+        await _raw_bytes(source, get_bytes, result)
+    for evidence in audited.evidence:
+        _check_evidence(evidence, texts, result)
+    _check_identities(audited, result)
+    _check_citations(audited, result)
+    _check_claims(audited, result)
+    _check_findings(audited, result)
+    _check_numbers(audited, result)
+    _check_addresses(audited, result)
+    _check_markdown(audited, markdown, result)
+    return result
+
+
+async def _stored_text(source: AuditedSource, get_text: TextOf, result: AuditResult) -> str | None:
+    if source.text_hash is None:
+        result.skip("sources without a stored text")
+        return None
+    try:
+        text = await get_text(source.text_hash)
+    except ContentCorrupt:
+        result.problem("text_differs", source.id, "the stored text is not what its hash says")
+    except ContentMissing:
+        result.problem("text_missing", source.id, "the stored text is gone")
+    else:
+        result.count("stored texts")
+        if digest(text) == source.text_hash:
+            return text
+        result.problem("text_differs", source.id, "the stored text is not what its hash says")
+    return None
+
+
+async def _raw_bytes(source: AuditedSource, get_bytes: BytesOf, result: AuditResult) -> None:
+    if source.content_hash is None:
+        result.skip("sources without a stored original")
+        return
+    try:
+        data = await get_bytes(source.content_hash)
+    except ContentCorrupt:
+        result.problem("original_differs", source.id, "the stored original is not what its hash says")
+    except ContentMissing:
+        result.problem("original_missing", source.id, "the stored original is gone")
+    else:
+        result.count("stored originals")
+        if "sha256:" + hashlib.sha256(data).hexdigest() != source.content_hash:
+            result.problem("original_differs", source.id, "the stored original is not what its hash says")
+
+
+def _check_evidence(evidence: AuditedEvidence, texts: Mapping[str, str | None], result: AuditResult) -> None:
+    if evidence.source_id not in texts:
+        result.problem("evidence_without_source", evidence.id, f"the source {evidence.source_id} is not listed")
+        return
+    if digest(evidence.quote) != evidence.quote_hash:
+        result.problem("quote_differs", evidence.id, "the quote is not what its hash says")
+    text = texts[evidence.source_id]
+    if text is None:
+        result.skip("passages without their text")
+        if not any(problem.id == evidence.source_id for problem in result.problems):
+            result.problem("evidence_without_text", evidence.id, "its source has no stored text")
+        return
+    result.count("passages")
+    before, after = text[: evidence.start], text[evidence.end :]
+    if text[evidence.start : evidence.end] != evidence.quote:
+        result.problem("quote_differs", evidence.id, "the stored text has other words at this place")
+    elif not before.endswith(evidence.prefix) or not after.startswith(evidence.suffix):
+        result.problem("context_differs", evidence.id, "the stored text has other words around this place")
+
+
+def _check_identities(report: AuditedReport, result: AuditResult) -> None:
+    """Ids of one kind are distinct: a second entry would hide the first one."""
+    for kind, listed in (("source", report.sources), ("evidence", report.evidence), ("claim", report.claims)):
+        identities = [item.id for item in listed]
+        for identity in sorted({one for one in identities if identities.count(one) > 1}):
+            result.problem("id_twice", identity, f"two entries of kind {kind} have this id")
+
+
+def _check_citations(report: AuditedReport, result: AuditResult) -> None:
+    known = {source.id for source in report.sources}
+    numbers: dict[int, str] = {}
+    sources: dict[str, int] = {}
+    for citation in report.citations:
+        result.count("citations")
+        label = f"[{citation.number}]"
+        if citation.number < 1 or citation.number in numbers:
+            result.problem("number_twice", label, "a number stands for exactly one source and begins at 1")
+        if citation.source_id in sources:
+            result.problem("source_twice", label, f"{citation.source_id} has another number already")
+        if citation.source_id not in known:
+            result.problem("citation_without_source", label, f"the source {citation.source_id} is not listed")
+        numbers[citation.number] = citation.source_id
+        sources[citation.source_id] = citation.number
+    for source in report.sources:
+        if source.cited != (source.id in sources):
+            result.problem("cited_differs", source.id, "the mark `cited` and the list of citations disagree")
+
+
+def _check_claims(report: AuditedReport, result: AuditResult) -> None:
+    evidence = {item.id: item for item in report.evidence}
+    numbers = {citation.source_id: citation.number for citation in report.citations}
+    registry = _registry(report)
+    whole = layout(report.report.markdown).masked
+    for claim in report.claims:
+        result.count("claims")
+        if report.report.markdown[claim.start : claim.end] != claim.text:
+            result.problem("claim_moved", claim.id, "the report has other words at this place")
+        missing = [identity for identity in claim.evidence_ids if identity not in evidence]
+        for identity in missing:
+            result.problem("claim_without_evidence", claim.id, f"the passage {identity} is not listed")
+        if missing or not claim.evidence_ids:
+            if not claim.evidence_ids:
+                result.problem("claim_without_evidence", claim.id, "it names no passage")
+            continue
+        expected = {numbers.get(evidence[identity].source_id) for identity in claim.evidence_ids}
+        own = list(NUMBER.finditer(whole, claim.start, claim.end))
+        written = {int(match.group(1)) for match in own}
+        if not expected == set(claim.citation_numbers) == written:
+            result.problem("claim_numbers_differ", claim.id, "its numbers, its text and its passages disagree")
+        words = _without(claim.text, [(match.start() - claim.start, match.end() - claim.start) for match in own])
+        quotes = [evidence[identity].quote for identity in claim.evidence_ids]
+        _check_verdict(claim, word_for_word(words, quotes, registry), result)
+
+
+def _check_verdict(claim: AuditedClaim, same: bool, result: AuditResult) -> None:
+    if claim.method != "quote_match":
+        result.skip("claims that no comparison of words can check")
+        if claim.verdict == "supported" and claim.method == "none":
+            result.problem("verdict_without_method", claim.id, "it is called supported, yet nothing was compared")
+        return
+    result.count("word for word claims")
+    if not same:
+        result.problem("claim_not_the_quote", claim.id, "it is not word for word a passage that it cites")
+
+
+def _without(text: str, places: list[tuple[int, int]]) -> str:
+    for start, end in places:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def _check_findings(report: AuditedReport, result: AuditResult) -> None:
+    known = {item.id for item in report.evidence}
+    for finding in report.findings:
+        result.count("findings")
+        for identity in finding.evidence_ids:
+            if identity not in known:
+                result.problem("finding_without_evidence", finding.id, f"the passage {identity} is not listed")
+
+
+def _check_numbers(report: AuditedReport, result: AuditResult) -> None:
+    masked = layout(report.report.markdown).masked
+    known = {citation.number for citation in report.citations}
+    seen = set()
+    for match in NUMBER.finditer(masked):
+        result.count("numbers in the text")
+        seen.add(int(match.group(1)))
+        if int(match.group(1)) not in known:
+            result.problem("number_unknown", match.group(0), "no source has this number")
+    for number in sorted(known - seen):
+        result.problem("number_unused", f"[{number}]", "the text does not have this number")
+    for marker in MARKER.findall(masked):
+        result.problem("marker_left", marker, "a marker was not resolved")
+
+
+def _foreign(report: AuditedReport, result: AuditResult) -> Iterator[str]:
+    registry = _registry(report)
+    for address in addresses(report.report.markdown):
+        result.count("addresses in the text")
+        if not registry.names(address):
+            yield address
+    for target in link_targets(report.report.markdown):
+        result.count("links in the text")
+        if not registry.links(target):
+            yield target
+
+
+def _check_addresses(report: AuditedReport, result: AuditResult) -> None:
+    for address in dict.fromkeys(_foreign(report, result)):
+        result.problem("address_unknown", address[:200], "no source has this address")
+
+
+def _check_markdown(report: AuditedReport, markdown: str | None, result: AuditResult) -> None:
+    if markdown is None:
+        result.skip("report.md")
+        return
+    result.count("report.md")
+    if markdown != report.report.markdown:
+        result.problem("markdown_differs", "report.md", "it differs from the text in report.json")
+
+
+def _registry(report: AuditedReport) -> Registry:
+    return Registry.of([source.url for source in report.sources], report.query)

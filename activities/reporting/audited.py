@@ -1,0 +1,76 @@
+"""The part of `report.json` that the audit reads; a report without these fields is malformed."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from contracts.base import Contract
+
+
+class AuditedSource(Contract):
+    """A source with the hashes of its text and of its original."""
+
+    id: str
+    url: str
+    cited: bool
+    content_hash: str | None
+    text_hash: str | None
+
+
+class AuditedEvidence(Contract):
+    """A passage with its place."""
+
+    id: str
+    source_id: str
+    quote: str = Field(min_length=1)
+    quote_hash: str
+    prefix: str = Field(max_length=32)
+    suffix: str = Field(max_length=32)
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
+
+
+class AuditedClaim(Contract):
+    """A statement of the text."""
+
+    id: str
+    text: str
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    citation_numbers: list[int]
+    evidence_ids: list[str]
+    verdict: str
+    method: str
+
+
+class AuditedCitation(Contract):
+    """A number and its source."""
+
+    number: int
+    source_id: str
+
+
+class AuditedFinding(Contract):
+    """A finding and its passages."""
+
+    id: str
+    evidence_ids: list[str]
+
+
+class AuditedText(Contract):
+    """The text."""
+
+    markdown: str
+
+
+class AuditedReport(Contract):
+    """What the audit compares."""
+
+    schema_version: Literal[1]
+    query: str
+    report: AuditedText
+    sources: list[AuditedSource]
+    evidence: list[AuditedEvidence]
+    claims: list[AuditedClaim]
+    citations: list[AuditedCitation]
+    findings: list[AuditedFinding]

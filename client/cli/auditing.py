@@ -1,0 +1,94 @@
+"""`audit`: check every citation of a report against the archived sources, offline."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from activities.reporting.audit import AuditResult
+from activities.reporting.audit import audit as check
+from client.cli import output
+from client.cli.desk import Desk, open_desk
+from client.cli.exit_codes import ExitCode
+from client.cli.failures import CommandError
+from client.cli.report_files import FORMATS
+from client.rendering import printable
+from contracts.documents import DocumentRef
+from providers.errors import ContentMissing
+
+
+async def audit(target: str, *, as_json: bool) -> int:
+    """Audit a stored report by its run, or a `report.json` by its path; exit code 1 on any difference."""
+    path = _path_of(target)
+    async with open_desk() as desk:
+        if path is not None:
+            report, markdown = _read_files(path)
+        else:
+            report, markdown = await _stored(desk, await desk.resolve(target))
+        result = await check(report, _Archive(desk).text, _Archive(desk).data, markdown=markdown)
+    if as_json:
+        output.document(asdict(result) | {"passed": result.passed, "research_id": report.get("research_id")})
+    else:
+        _show(result, str(report.get("research_id", target)))
+    return ExitCode.COMPLETED if result.passed else ExitCode.INTERNAL
+
+
+def _path_of(target: str) -> Path | None:
+    """The file or folder that is meant; null for the id of a run."""
+    path = Path(target).expanduser()
+    return path if path.suffix == ".json" or path.exists() else None
+
+
+class _Archive:
+    """Stored documents by their hash."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._content = desk.stores.content
+
+    async def text(self, reference: str) -> str:
+        return await self._content.get_text(_reference(reference))
+
+    async def data(self, reference: str) -> bytes:
+        return await self._content.get(_reference(reference))
+
+
+def _reference(text: str) -> DocumentRef:
+    try:
+        return DocumentRef(hash=text)
+    except ValueError:
+        raise ContentMissing("the report names a document by something that is no hash") from None
+
+
+def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
+    """`report.json`, and `report.md` beside it if there is one."""
+    if path.is_dir():
+        path = path / FORMATS["json"]
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
+    except ValueError:
+        raise CommandError(f"{path} is no report.json") from None
+    if not isinstance(report, dict):
+        raise CommandError(f"{path} is no report.json")
+    beside = path.with_name(FORMATS["md"])
+    return report, beside.read_text(encoding="utf-8") if beside.is_file() else None
+
+
+async def _stored(desk: Desk, research_id: str) -> tuple[dict[str, Any], str | None]:
+    result = await desk.stored_result(research_id)
+    if result is None or result.files is None:
+        raise CommandError(f"the run {research_id} has no report to audit: research status {research_id}")
+    report = json.loads(await desk.stores.content.get(result.files.json_document))
+    return report, (await desk.stores.content.get(result.files.markdown)).decode()
+
+
+def _show(result: AuditResult, name: str) -> None:
+    for problem in result.problems:
+        output.say(f"✖ {problem.kind} {printable(problem.id)}: {printable(problem.message)}")
+    done = ", ".join(f"{count} {what}" for what, count in result.checked.items())
+    output.say(f"{'✔ no difference' if result.passed else f'✖ {len(result.problems)} differences'} in {name}")
+    output.say(f"  compared: {done or 'nothing'}")
+    if result.unchecked:
+        left = ", ".join(f"{count} {what}" for what, count in result.unchecked.items())
+        output.say(f"  not compared: {left}")

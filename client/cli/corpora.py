@@ -1,0 +1,138 @@
+"""`corpus add|list|status|remove`, and the index of a folder before a run."""
+
+from collections.abc import Awaitable
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from client.cli import output
+from client.cli.desk import Desk, open_desk
+from client.cli.exit_codes import ExitCode
+from client.cli.failures import CommandError
+from client.cli.research_ids import ALLOWED
+from client.rendering import plural, printable
+from contracts.resolved import CorpusSnapshot
+from providers.errors import CorpusUnknown
+from providers.interfaces import IndexProgress
+
+SHOWN_SKIPPED = 20
+NAME_COLUMNS = 48
+
+
+async def add(folder: Path, *, name: str | None, quiet: bool) -> int:
+    """Register a folder and index it."""
+    if name is not None and not ALLOWED.fullmatch(name):
+        raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
+    path = _folder(folder)
+    async with open_desk() as desk:
+        chosen = name or await named_folder(desk, path)
+        snapshot = await index(desk, chosen, path, quiet=quiet)
+    output.say(f"{snapshot.name}: {summary(snapshot)}")
+    output.tell(f'research run "…" --corpus {snapshot.name}')
+    return ExitCode.COMPLETED
+
+
+async def list_corpora(*, as_json: bool) -> int:
+    """Every corpus with its folder."""
+    async with open_desk() as desk:
+        library = await desk.stores.corpora()
+        rows = [(await library.describe(name), library.definition(name).path) for name in library.names()]
+    if as_json:
+        output.document([snapshot.model_dump(mode="json") | {"folder": str(path)} for snapshot, path in rows])
+    for snapshot, path in [] if as_json else rows:
+        output.say(f"{snapshot.name:<20} {summary(snapshot):<40} {path}")
+    if not rows and not as_json:
+        output.tell("no corpus yet: research corpus add ./folder")
+    return ExitCode.COMPLETED
+
+
+async def status(name: str, *, as_json: bool) -> int:
+    """What the index holds and what was left out."""
+    async with open_desk() as desk:
+        library = await desk.stores.corpora()
+        snapshot = await _known(library.describe(name), name)
+        skipped = await library.skipped(name)
+        folder = library.definition(name).path
+    if as_json:
+        output.document(
+            snapshot.model_dump(mode="json")
+            | {"folder": str(folder), "skipped_files": [entry.__dict__ for entry in skipped]}
+        )
+        return ExitCode.COMPLETED
+    output.say(f"{snapshot.name}: {summary(snapshot)} in {folder}")
+    output.say(f"digest {snapshot.digest or '-'}, indexed {snapshot.indexed_at or 'not yet'}")
+    for entry in skipped[:SHOWN_SKIPPED]:
+        output.say(f"  skipped {printable(entry.path)}  {entry.kind}: {printable(entry.reason)}")
+    if len(skipped) > SHOWN_SKIPPED:
+        output.say(f"  … and {len(skipped) - SHOWN_SKIPPED} more: research corpus status {name} --json")
+    return ExitCode.COMPLETED
+
+
+async def remove(name: str) -> int:
+    """Forget a folder and its index."""
+    async with open_desk() as desk:
+        library = await desk.stores.corpora()
+        try:
+            library.remove(name)
+        except CorpusUnknown:
+            raise CommandError(_unknown(name)) from None
+    output.say(f"{name} is forgotten; its documents are where they were")
+    return ExitCode.COMPLETED
+
+
+async def index(desk: Desk, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:
+    """Register a folder if one is given, and bring its index up to date, with a bar on a terminal."""
+    library = await desk.stores.corpora()
+    if folder is not None and (name not in library.names() or library.definition(name).path != folder):
+        library.add(name, folder)
+    console = output.terminal()
+    if quiet or not console.is_terminal:
+        snapshot = await library.refresh(name)
+    else:
+        columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[current]}"))
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("", total=None, current="")
+
+            def show(progress: IndexProgress) -> None:
+                current = printable(progress.current).replace("[", r"\[")[-NAME_COLUMNS:]
+                bar.update(task, completed=progress.done, total=progress.total, current=current)
+
+            snapshot = await library.refresh(name, show)
+    return snapshot
+
+
+async def registered_folders(desk: Desk) -> dict[str, Path]:
+    """Folder by name of every corpus that is known here."""
+    library = await desk.stores.corpora()
+    return {name: library.definition(name).path for name in library.names()}
+
+
+async def named_folder(desk: Desk, folder: Path) -> str:
+    """The name that a folder has or gets."""
+    from client.cli.asking import name_of_folder  # noqa: PLC0415  the request comes with it, which `list` does not need
+
+    return name_of_folder(folder, await registered_folders(desk))
+
+
+def _folder(given: Path) -> Path:
+    path = given.expanduser()
+    if not path.is_dir():
+        raise CommandError(f"{given} is no folder")
+    return path.resolve()
+
+
+async def _known(work: Awaitable[CorpusSnapshot], name: str) -> CorpusSnapshot:
+    try:
+        return await work
+    except CorpusUnknown:
+        raise CommandError(_unknown(name)) from None
+
+
+def _unknown(name: str) -> str:
+    return f"no corpus is called {name!r}: research corpus list shows the known ones"
+
+
+def summary(snapshot: CorpusSnapshot) -> str:
+    """How many documents there are, and how many were left out."""
+    skipped = f", {snapshot.skipped} skipped (research corpus status {snapshot.name})" if snapshot.skipped else ""
+    return plural(snapshot.files, "document") + skipped

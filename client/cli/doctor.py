@@ -1,0 +1,192 @@
+"""`doctor`: what is configured, reachable, missing or stuck; each line with its remedy."""
+
+import asyncio
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from temporalio.client import RPCError, WorkflowExecutionStatus
+
+from client.cli import output
+from client.cli.corpora import registered_folders
+from client.cli.desk import Desk, open_desk
+from client.cli.exit_codes import ExitCode
+from client.handle import ResearchClient
+from contracts.names import POOLS, WORKFLOWS_QUEUE
+from providers.errors import ProviderError
+from workers.engine_files import EngineError
+
+LOW_SPACE_BYTES = 1_000_000_000
+NO_SPACE_BYTES = 50_000_000
+CONNECT_SECONDS = 3.0
+STUCK_ATTEMPTS = 3
+LOOKED_AT = 50
+DISTRIBUTION = "durable-research"
+
+
+class Grade(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line: what was looked at, what was found, what to do."""
+
+    name: str
+    grade: Grade
+    found: str
+    remedy: str = ""
+
+
+async def doctor(*, as_json: bool) -> int:
+    """Look at everything; exit code 1 if anything fails."""
+    checks: list[Check] = []
+    async with open_desk() as desk:
+        async for check in _checks(desk):
+            checks.append(check)
+            if not as_json:
+                output.say(_line(check))
+    if as_json:
+        output.document([{**check.__dict__, "grade": check.grade.value} for check in checks])
+    return ExitCode.INTERNAL if any(check.grade is Grade.FAIL for check in checks) else ExitCode.COMPLETED
+
+
+def _line(check: Check) -> str:
+    remedy = f"\n{'':<18}→ {check.remedy}" if check.remedy else ""
+    return f"{check.grade.value:<5}{check.name:<12} {check.found}{remedy}"
+
+
+async def _checks(desk: Desk) -> AsyncIterator[Check]:
+    yield _program()
+    yield await asyncio.to_thread(_home, desk.settings.home)
+    yield _configuration(desk)
+    yield await _model(desk)
+    async for check in _corpora(desk):
+        yield check
+    try:
+        client = await desk.client_if_running()
+    except EngineError as error:
+        yield Check("engine", Grade.FAIL, str(error), "check TEMPORAL_ADDRESS and the network")
+        return
+    if client is None:
+        yield Check("engine", Grade.OK, "not running; `research run` and `research serve` start it")
+        return
+    where = desk.ui_url or "a cluster"
+    yield Check("engine", Grade.OK, f"running ({where})")
+    try:
+        yield await _pollers(client)
+        yield await _stuck(client)
+    except RPCError as error:
+        yield Check("engine", Grade.FAIL, f"does not answer: {error.status.name.lower()}", "see its log")
+
+
+def _program() -> Check:
+    try:
+        product = version(DISTRIBUTION)
+    except PackageNotFoundError:
+        product = "not installed"
+    found = f"{product} on Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return Check("program", Grade.OK, found)
+
+
+def _home(home: Path) -> Check:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home) as file:
+            file.write(b"x")
+        free = shutil.disk_usage(home).free
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        return Check("home", Grade.FAIL, f"{home} cannot be written: {reason}", "set RESEARCH_HOME to another folder")
+    found = f"{home}, {free / 1e9:.1f} GB free"
+    if free < NO_SPACE_BYTES:
+        return Check("home", Grade.FAIL, found, "make room, or set RESEARCH_HOME to another disk")
+    return Check("home", Grade.WARN if free < LOW_SPACE_BYTES else Grade.OK, found)
+
+
+def _configuration(desk: Desk) -> Check:
+    notices = desk.settings.notices()
+    grade = Grade.WARN if notices else Grade.OK
+    return Check("settings", grade, f"digest {desk.settings.digest()}", "; ".join(notices))
+
+
+async def _model(desk: Desk) -> Check:
+    settings = desk.settings
+    if not settings.model_configured:
+        return Check("model", Grade.OK, "none: reports are extractive evidence briefs", settings.model_reason)
+    url = urlsplit(settings.models.base_url or f"https://{settings.model_host}")
+    port = url.port or (443 if url.scheme == "https" else 80)
+    models = ", ".join(sorted(set(settings.models.by_tier().values())))
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(url.hostname, port)
+    except (OSError, TimeoutError):
+        return Check("model", Grade.FAIL, f"{settings.model_host} is not reachable", "check ANTHROPIC_BASE_URL")
+    writer.close()
+    return Check("model", Grade.OK, f"{models} at {settings.model_host} (reachable)")
+
+
+async def _corpora(desk: Desk) -> AsyncIterator[Check]:
+    folders = await registered_folders(desk)
+    if not folders:
+        yield Check("corpora", Grade.OK, "none yet", 'research run "…" --corpus ./folder')
+    for name, folder in folders.items():
+        if not folder.is_dir():
+            remedy = f"bring the folder back, or: research corpus remove {name}"
+            yield Check("corpus", Grade.FAIL, f"{name}: {folder} is gone", remedy)
+            continue
+        if not os.access(folder, os.R_OK | os.X_OK):
+            yield Check("corpus", Grade.FAIL, f"{name}: {folder} cannot be read", "check its permissions")
+            continue
+        try:
+            snapshot = await (await desk.stores.corpora()).describe(name)
+        except ProviderError as error:
+            yield Check("corpus", Grade.WARN, f"{name}: {error}", f"research corpus add {folder} --name {name}")
+            continue
+        skipped = f", {snapshot.skipped} skipped" if snapshot.skipped else ""
+        grade = Grade.OK if snapshot.files else Grade.WARN
+        remedy = f"research corpus status {name}" if snapshot.skipped or not snapshot.files else ""
+        yield Check("corpus", grade, f"{name}: {snapshot.files} documents{skipped} in {folder}", remedy)
+
+
+async def _pollers(client: ResearchClient) -> Check:
+    counts = {
+        pool: len(await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE)) for pool, queue in POOLS.items()
+    }
+    found = ", ".join(f"{pool} {count}" for pool, count in counts.items())
+    missing = [pool for pool, count in counts.items() if not count]
+    if not missing:
+        return Check("workers", Grade.OK, found)
+    if len(missing) == len(counts):
+        return Check(
+            "workers", Grade.WARN, "none are polling", "research serve (this machine), research worker (cluster)"
+        )
+    return Check("workers", Grade.FAIL, found, f"research worker --pool {','.join(missing)}")
+
+
+async def _stuck(client: ResearchClient) -> Check:
+    """Runs whose workflow task failed several times in a row: a worker of another version, or a defect."""
+    stuck, running = [], 0
+    async for run in client.temporal.list_workflows('ExecutionStatus="Running"', limit=LOOKED_AT):
+        if run.status is not WorkflowExecutionStatus.RUNNING:
+            continue
+        running += 1
+        description = await client.temporal.get_workflow_handle(run.id).describe()
+        task = description.raw_description.pending_workflow_task
+        if task.attempt >= STUCK_ATTEMPTS:
+            stuck.append(f"{run.id} ({task.attempt} attempts)")
+    if stuck:
+        remedy = "start workers of the version that began the run, or: research cancel ID, then research resume ID"
+        return Check("runs", Grade.FAIL, f"workflow task keeps failing: {', '.join(stuck)}", remedy)
+    return Check("runs", Grade.OK, f"{running} running, none stuck")

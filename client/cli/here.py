@@ -1,0 +1,45 @@
+"""Workers inside the command's own process, as long as it needs them."""
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from client.cli.desk import Desk
+from client.handle import ResearchClient
+from contracts.names import POOLS
+from workers.__main__ import secrets_of
+from workers.composition import compose
+from workers.runtime import PoolGroup, running_pools
+from workers.telemetry import configure_logging
+
+GRACE = timedelta(seconds=2)
+"""A command that ends has a closed run: only other people's work could be going on, and that is taken up again."""
+LOG_BYTES = 5_000_000
+
+
+@asynccontextmanager
+async def workers_here(
+    desk: Desk, client: ResearchClient, pools: Sequence[str] = tuple(POOLS), *, log_to_terminal: bool = False
+) -> AsyncIterator[PoolGroup]:
+    """Run pools beside the block; unless asked otherwise they log to a file, because the terminal shows the run."""
+    settings = desk.settings
+    if log_to_terminal:
+        configure_logging("console", logging.INFO, secrets=secrets_of(settings))
+    else:
+        log_to_file(desk)
+    async with (
+        compose(settings, client.temporal, pools) as contents,
+        running_pools(client.temporal, contents, pools, grace=GRACE) as group,
+    ):
+        yield group
+
+
+def log_to_file(desk: Desk) -> None:
+    """Send logs to `logs/research.log` below the data folder; an older one is kept once."""
+    path = desk.settings.home / "logs" / "research.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > LOG_BYTES:
+        path.replace(path.with_suffix(".old.log"))
+    stream = path.open("a", encoding="utf-8")  # noqa: SIM115  logs go on until the process ends
+    configure_logging("json", logging.INFO, secrets=secrets_of(desk.settings), stream=stream)

@@ -1,0 +1,70 @@
+"""What a command reads and writes without an engine: sessions, documents, corpora, the journal of calls."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from providers.call_store import SqliteCallStore
+from providers.content_store import ObstoreContentStore
+from providers.interfaces import CallStore, ContentStore, ExtractedDocument, SessionStore
+from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
+from providers.session_store import FileSessionStore
+from providers.subprocess_pool import SubprocessPool
+from workers.settings import Settings
+
+CHILDREN = max(1, min(4, os.cpu_count() or 1))
+
+
+class Stores:
+    """Opened on demand, closed together."""
+
+    def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
+        self._settings = settings
+        self._stack = stack
+        self.sessions: SessionStore = FileSessionStore(settings.home / "sessions")
+        self._content: ContentStore | None = None
+        self._library: CorpusLibrary | None = None
+        self._calls: SqliteCallStore | None = None
+        self._pool: SubprocessPool | None = None
+
+    @property
+    def content(self) -> ContentStore:
+        """The content store."""
+        if self._content is None:
+            self._content = ObstoreContentStore(self._settings.content_url or self._settings.home / "content")
+        return self._content
+
+    @property
+    def calls(self) -> CallStore:
+        """The journal of calls."""
+        if self._calls is None:
+            self._calls = SqliteCallStore(self._settings.home / "calls.sqlite3")
+            self._stack.push_async_callback(self._calls.close)
+        return self._calls
+
+    async def corpora(self) -> CorpusLibrary:
+        """The corpora of the configuration and those that were registered here."""
+        if self._library is None:
+            definitions = [
+                CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True))
+                for name, corpus in self._settings.corpus.items()
+            ]
+            self._library = CorpusLibrary(self._settings.home / "corpora", await self._children(), definitions)
+        return self._library
+
+    async def ingest(self, path: Path) -> ExtractedDocument:
+        """Read one file as a corpus would. Raises `SourceUnreadable`."""
+        return await ingest_file(await self._children(), path)
+
+    async def _children(self) -> SubprocessPool:
+        if self._pool is None:
+            self._pool = await self._stack.enter_async_context(SubprocessPool(CHILDREN))
+        return self._pool
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
+    """Stores that open what is used and close it at the end."""
+    async with AsyncExitStack() as stack:
+        yield Stores(settings, stack)

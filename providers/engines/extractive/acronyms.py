@@ -1,0 +1,48 @@
+"""Acronyms that the documents themselves explain: `write-ahead log (WAL)` lets WAL stand for its words."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from providers.engines.extractive.terms import QuestionTerms, word_keys
+from providers.text import words
+
+_LONG_THEN_SHORT = re.compile(r"((?:[A-Za-z]+[ -]){1,5}[A-Za-z]+)\s+(?:\(|or\s+)[\"“']?([A-Z]{2,6})\b")
+_SHORT_THEN_LONG = re.compile(r"\b([A-Z]{2,6})\s+\(((?:[A-Za-z]+[ -]){1,5}[A-Za-z]+)\)")
+
+
+def with_acronyms(terms: QuestionTerms, texts: Iterable[str], language: str) -> QuestionTerms:
+    """The terms, each with the acronyms of phrases in which the question names it."""
+    asked = {key for term in terms.terms for key in (term.key, *term.parts)}
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        for long, short in _pairs(text):
+            parts = _named_by(long, short)
+            keys = {key for part in parts for key in word_keys(part, language)}
+            if len(parts) > 1 and all(set(word_keys(part, language)) & asked for part in parts):
+                for key in keys:
+                    found.setdefault(key, set()).add(word_keys(short, language)[0])
+    if not found:
+        return terms
+    widened = tuple(
+        replace(
+            term,
+            related=term.related.union(*(found.get(key, set()) for key in (term.key, *term.parts))),
+        )
+        for term in terms.terms
+    )
+    return replace(terms, terms=widened)
+
+
+def _pairs(text: str) -> Iterable[tuple[str, str]]:
+    for match in _LONG_THEN_SHORT.finditer(text):
+        yield match.group(1), match.group(2)
+    for match in _SHORT_THEN_LONG.finditer(text):
+        yield match.group(2), match.group(1)
+
+
+def _named_by(long: str, short: str) -> list[str]:
+    """The last words of a phrase whose first letters spell the acronym; none if they do not."""
+    parts = [part for word in words(long) for part in word.split("-")]
+    tail = parts[-len(short) :]
+    return tail if "".join(part[0] for part in tail).casefold() == short.casefold() else []

@@ -1,0 +1,153 @@
+"""Reading an index: what it holds, and which passages match."""
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from providers.errors import CorpusUnknown, Unavailable
+from providers.interfaces import SkippedFile
+from providers.search.corpus.index_store import BUSY_SECONDS
+
+MOST_PASSAGES: Final = 1_500
+"""Best passages of a query that are looked at; sections are made of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """What an index says of itself."""
+
+    digest: str
+    indexed_at: str
+    files: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A document of the index, without its text."""
+
+    id: int
+    path: str
+    raw_hash: str
+    text_hash: str
+    media_type: str
+    title: str
+    authors: list[str]
+    publisher: str | None
+    published_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A passage that matches, with its BM25 score (higher is better)."""
+
+    passage: int
+    score: float
+    document: int
+    section: int
+    start: int
+    end: int
+
+
+@contextmanager
+def open_index(path: Path) -> Iterator["IndexReader"]:
+    """Open an index for reading. Raises `CorpusUnknown` if there is none, `Unavailable` if it cannot be used."""
+    if not path.exists():
+        raise CorpusUnknown("the corpus has not been indexed yet")
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+        try:
+            database.execute("PRAGMA query_only=ON")
+            yield IndexReader(database)
+        finally:
+            database.close()
+    except sqlite3.DatabaseError as error:
+        raise Unavailable("the index of the corpus cannot be used") from error
+
+
+class IndexReader:
+    """Questions to one index."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def status(self) -> IndexStatus:
+        """Digest, time and counts."""
+        meta = dict(self._database.execute("SELECT key, value FROM meta"))
+        (skipped,) = self._database.execute("SELECT count(*) FROM skipped").fetchone()
+        return IndexStatus(meta.get("digest", ""), meta.get("indexed_at", ""), self.documents(), skipped)
+
+    def documents(self) -> int:
+        """Number of documents."""
+        (count,) = self._database.execute("SELECT count(*) FROM documents").fetchone()
+        return int(count)
+
+    def skipped(self) -> list[SkippedFile]:
+        """Files that were left out, by path."""
+        rows = self._database.execute("SELECT path, kind, reason FROM skipped ORDER BY path")
+        return [SkippedFile(*row) for row in rows]
+
+    def document_counts(self, stems: Iterable[str]) -> dict[str, int]:
+        """In how many documents each stem occurs."""
+        counts = {}
+        for stem in stems:
+            row = self._database.execute("SELECT doc FROM document_counts WHERE term = ?", (stem,)).fetchone()
+            counts[stem] = int(row[0]) if row else 0
+        return counts
+
+    def matches(self, stems: Sequence[str]) -> list[Match]:
+        """The best passages that hold any of the stems; a heading counts three times, the title twice."""
+        if not stems:
+            return []
+        expression = " OR ".join('"' + stem.replace('"', '""') + '"' for stem in stems)
+        rows = self._database.execute(
+            "WITH best AS (SELECT rowid AS id, bm25(passage_index, 1.0, 3.0, 2.0) AS score FROM passage_index"
+            " WHERE passage_index MATCH ? ORDER BY score, rowid LIMIT ?)"
+            " SELECT p.id, -best.score, p.document, p.section, p.start, p.stop FROM best JOIN passages p USING (id)",
+            (expression, MOST_PASSAGES),
+        )
+        return [Match(*row) for row in rows]
+
+    def passage_stems(self, passages: Sequence[int]) -> list[tuple[frozenset[str], frozenset[str]]]:
+        """For each passage the stems of its words, and those of its headings and title."""
+        found = {}
+        marks = ", ".join("?" * len(passages))
+        query = f"SELECT rowid, body, heading, title FROM passage_index WHERE rowid IN ({marks})"  # noqa: S608
+        for rowid, body, heading, title in self._database.execute(query, list(passages)):
+            found[rowid] = (frozenset(body.split(" ")), frozenset(f"{heading} {title}".split(" ")))
+        return [found[passage] for passage in passages]
+
+    def section(self, document: int, number: int) -> tuple[int, int, str]:
+        """Start, end and heading path of a section."""
+        query = "SELECT start, stop, heading FROM sections WHERE document = ? AND number = ?"
+        start, end, heading = self._database.execute(query, (document, number)).fetchone()
+        return start, end, heading
+
+    def paths(self, documents: Iterable[int]) -> dict[int, str]:
+        """Path of each document."""
+        wanted = list(documents)
+        marks = ", ".join("?" * len(wanted))
+        return dict(self._database.execute(f"SELECT id, path FROM documents WHERE id IN ({marks})", wanted))  # noqa: S608
+
+    def document(self, *, path: str | None = None, number: int | None = None) -> DocumentRow | None:
+        """A document by its path or its number; null if there is none."""
+        row = self._database.execute(
+            "SELECT id, path, raw_hash, text_hash, media_type, title, authors, publisher, published_at"
+            " FROM documents WHERE path = ? OR id = ?",
+            (path, number),
+        ).fetchone()
+        if row is None:
+            return None
+        number, path, raw_hash, text_hash, media_type, title, authors, publisher, published_at = row
+        names = json.loads(authors)
+        return DocumentRow(number, path, raw_hash, text_hash, media_type, title, names, publisher, published_at)
+
+    def text(self, document: int) -> str:
+        """The stored text of a document."""
+        (packed,) = self._database.execute("SELECT text FROM documents WHERE id = ?", (document,)).fetchone()
+        return zlib.decompress(packed).decode("utf-8")

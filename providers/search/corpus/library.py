@@ -1,0 +1,189 @@
+"""`CorpusLibrary`: named folders of documents, indexed and searchable."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from contracts.activities import SearchRequest, SearchResponse
+from contracts.resolved import CorpusSnapshot
+from providers.errors import CorpusUnknown, SourceUnreadable
+from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
+from providers.reading.canonical import Extraction
+from providers.reading.extractor import extract_document
+from providers.reading.files import read_regular_file
+from providers.search.corpus.addresses import address_path, document_url, file_name, path_address, split_url
+from providers.search.corpus.definitions import CorpusDefinition, CorpusRegistry, corpus_name
+from providers.search.corpus.index_reader import IndexStatus, open_index
+from providers.search.corpus.indexing_task import sha256
+from providers.search.corpus.refreshing import refresh_index
+from providers.search.corpus.searching import PROVIDER, search_index
+from providers.subprocess_pool import SubprocessPool
+
+NOT_INDEXED: Final = IndexStatus(digest="", indexed_at="", files=0, skipped=0)
+
+
+class CorpusLibrary:
+    """`Corpora`: search, reading and care of the indexes below `home`; extraction runs in the pool."""
+
+    name = PROVIDER
+
+    def __init__(self, home: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition] = ()) -> None:
+        self._home = home
+        self._pool = pool
+        self._registry = CorpusRegistry(home, definitions)
+
+    def add(
+        self,
+        name: str | None,
+        path: Path,
+        *,
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        authority: str = "high",
+        title: str = "",
+        language: str = "en",
+    ) -> CorpusDefinition:
+        """Register a folder for all processes that share `home`; without a name it gets one from its folder.
+
+        Raises `CorpusUnknown` if there is no such folder, `InvalidCall` if the configuration has that name, and
+        pydantic's ValidationError for a name or authority that cannot be.
+        """
+        folder = path.expanduser().absolute()
+        if not folder.is_dir():
+            raise CorpusUnknown("there is no such folder")
+        definition = CorpusDefinition(
+            name=name or corpus_name(folder),
+            path=folder,
+            include=tuple(include),
+            exclude=tuple(exclude),
+            authority=authority,
+            title=title,
+            language=language,
+        )
+        self._registry.add(definition)
+        return definition
+
+    def remove(self, name: str) -> None:
+        """Forget a registered folder and its index; its files stay. Raises `CorpusUnknown`, `InvalidCall`."""
+        self._registry.remove(name)
+        index = self._index(name)
+        for suffix in ("", "-wal", "-shm"):
+            index.with_name(index.name + suffix).unlink(missing_ok=True)
+
+    def names(self) -> list[str]:
+        """Names of all corpora, sorted."""
+        return self._registry.names()
+
+    def definition(self, name: str) -> CorpusDefinition:
+        """How a corpus is defined. Raises `CorpusUnknown`."""
+        return self._registry.get(name)
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        """Hits in rank order, by document. Raises `CorpusUnknown`, `Unavailable`, and what `refresh` raises.
+
+        A corpus that was never indexed is indexed first.
+        """
+        name = request.corpus
+        if name is None:
+            raise CorpusUnknown("the search names no corpus")
+        definition = self._registry.get(name)
+        if not self._index(name).exists():
+            await self.refresh(name)
+        return await asyncio.to_thread(search_index, self._index(name), name, definition.language, request)
+
+    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
+        """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
+        definition = self._registry.get(name)
+        await refresh_index(definition, self._index(name), self._pool, progress)
+        return await self.describe(name)
+
+    async def describe(self, name: str) -> CorpusSnapshot:
+        """What the index holds now; no files before the first `refresh`. Raises `CorpusUnknown`."""
+        definition = self._registry.get(name)
+        status = await asyncio.to_thread(self._status, name)
+        return CorpusSnapshot(
+            name=name,
+            title=definition.title,
+            digest=status.digest,
+            files=status.files,
+            skipped=status.skipped,
+            indexed_at=status.indexed_at,
+            authority=definition.authority,
+        )
+
+    async def skipped(self, name: str) -> list[SkippedFile]:
+        """Files that were left out, with reasons, by path. Raises `CorpusUnknown`."""
+        self._registry.get(name)
+        return await asyncio.to_thread(self._skipped, name)
+
+    async def read(self, url: str) -> ExtractedDocument:
+        """Read `corpus:NAME/relative/path`; the text is the indexed one as long as the file is the same.
+
+        Raises `SourceUnreadable`, `CorpusUnknown`.
+        """
+        name, address = split_url(url)
+        definition = self._registry.get(name)
+        path = address_path(address)
+        if not definition.selects(path):
+            raise SourceUnreadable("not_found", "the corpus has no such document")
+        root = definition.path.resolve()
+        raw = await asyncio.to_thread(read_regular_file, root / path, root)
+        place = document_url(name, path_address(path))
+        indexed = await asyncio.to_thread(self._indexed, name, path_address(path), place, raw)
+        return indexed or _document(place, raw, await extract_document(self._pool, raw, file_name(path)))
+
+    def _index(self, name: str) -> Path:
+        return self._home / "indexes" / f"{name}.sqlite3"
+
+    def _status(self, name: str) -> IndexStatus:
+        index = self._index(name)
+        if not index.exists():
+            return NOT_INDEXED
+        with open_index(index) as reader:
+            return reader.status()
+
+    def _skipped(self, name: str) -> list[SkippedFile]:
+        index = self._index(name)
+        if not index.exists():
+            return []
+        with open_index(index) as reader:
+            return reader.skipped()
+
+    def _indexed(self, name: str, address: str, url: str, raw: bytes) -> ExtractedDocument | None:
+        index = self._index(name)
+        if not index.exists():
+            return None
+        with open_index(index) as reader:
+            row = reader.document(path=address)
+            if row is None or row.raw_hash != sha256(raw):
+                return None
+            return ExtractedDocument(
+                url=url,
+                title=row.title,
+                text=reader.text(row.id),
+                raw=raw,
+                media_type=row.media_type,
+                authors=row.authors,
+                publisher=row.publisher,
+                published_at=row.published_at,
+            )
+
+
+def _document(url: str, raw: bytes, found: Extraction) -> ExtractedDocument:
+    return ExtractedDocument(
+        url=url,
+        title=found.title,
+        text=found.text,
+        raw=raw,
+        media_type=found.media_type,
+        authors=found.authors,
+        publisher=found.publisher,
+        published_at=found.published_at,
+    )
+
+
+async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
+    """Read one file outside any corpus, exactly as a corpus would. Raises `SourceUnreadable`."""
+    raw = await asyncio.to_thread(read_regular_file, path)
+    return _document(path.absolute().as_uri(), raw, await extract_document(pool, raw, path.name))

@@ -1,0 +1,104 @@
+"""One query to one index: the blocking part of a search, run in a thread."""
+
+from pathlib import Path
+from typing import Final
+
+from contracts.activities import SearchRequest, SearchResponse
+from contracts.documents import SectionHint
+from contracts.sources import SearchHit
+from providers.search.corpus.addresses import document_url
+from providers.search.corpus.index_reader import IndexReader, Match, open_index
+from providers.search.corpus.ranking import (
+    COVERAGE_FLOOR,
+    QueryWeights,
+    RankedDocument,
+    RankedSection,
+    rank,
+    searched_keys,
+)
+from providers.text import question_stems
+
+PROVIDER: Final = "corpus"
+SNIPPET_LENGTH: Final = 200
+MOST_RESULTS: Final = 200
+
+
+def search_index(index: Path, corpus: str, language: str, request: SearchRequest) -> SearchResponse:
+    """Answer a query from an index. Raises `CorpusUnknown`, `Unavailable`."""
+    with open_index(index) as reader:
+        return _Search(reader, corpus, language, request).run()
+
+
+class _Search:
+    def __init__(self, reader: IndexReader, corpus: str, language: str, request: SearchRequest) -> None:
+        self.reader = reader
+        self.corpus = corpus
+        self.request = request
+        self.stems = question_stems(request.text, language)
+        self.documents = reader.documents()
+        self.counts = reader.document_counts(self.stems)
+        self.keys = searched_keys(request.text, self.stems, language)
+        self.weights = QueryWeights.of(request.text, language, self.documents, self.counts)
+
+    def run(self) -> SearchResponse:
+        matches = self.reader.matches(self.keys)
+        ranked = rank(matches, self.reader.paths({match.document for match in matches}))
+        first = max(0, self.request.offset)
+        last = first + max(0, min(self.request.max_results, MOST_RESULTS))
+        hits: list[SearchHit] = []
+        best, passed = 0.0, 0
+        for candidate in ranked:
+            if passed >= last:
+                break
+            coverage, passage = self._best_passage(candidate)
+            best = max(best, coverage)
+            if coverage < COVERAGE_FLOOR:
+                continue
+            passed += 1
+            if passed > first:
+                hits.append(self._hit(candidate, passage, passed))
+        return SearchResponse(
+            provider=PROVIDER,
+            hits=hits,
+            documents_searched=self.documents,
+            term_documents=self.counts,
+            coverage=round(best, 6) if self.stems else None,
+        )
+
+    def _best_passage(self, candidate: RankedDocument) -> tuple[float, Match]:
+        matches = candidate.best_matches()
+        stems = self.reader.passage_stems([match.passage for match in matches])
+        covered = [self.weights.coverage(*found) for found in stems]
+        number = max(range(len(matches)), key=lambda place: (covered[place], matches[place].score, -place))
+        return covered[number], matches[number]
+
+    def _hit(self, candidate: RankedDocument, passage: Match, rank_number: int) -> SearchHit:
+        document = self.reader.document(number=candidate.document)
+        assert document is not None
+        text = self.reader.text(document.id)
+        return SearchHit(
+            url=document_url(self.corpus, document.path),
+            title=document.title,
+            snippet=snippet_of(text[passage.start : passage.end]),
+            rank=rank_number,
+            provider=PROVIDER,
+            source_type="file",
+            published_at=document.published_at,
+            authors=document.authors,
+            sections=[self._hint(section) for section in candidate.sections],
+            content_hash=document.text_hash,
+        )
+
+    def _hint(self, section: RankedSection) -> SectionHint:
+        start, end, heading = self.reader.section(section.document, section.number)
+        return SectionHint(start=start, end=end, heading=heading, score=round(section.score, 6))
+
+
+def snippet_of(passage: str) -> str:
+    """The beginning of a passage on one line, at most 200 characters."""
+    line = " ".join(passage.split())
+    if len(line) <= SNIPPET_LENGTH:
+        return line
+    cut = line[: SNIPPET_LENGTH - 1]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > SNIPPET_LENGTH // 2 else cut) + "…"

@@ -1,0 +1,88 @@
+"""The real development server from the wheel, one for all tests of this tier, and workers that run real activities."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import Worker
+
+from contracts.names import POOLS
+from tests.fakes.world import World
+from workers.engine_server import find_binary
+from workers.pools import PoolContents, build_worker
+
+FAST = ["--dynamic-config-value", "history.transferProcessorMaxPollRPS=2000"]
+
+
+@dataclass
+class Server:
+    """Where the shared development server listens."""
+
+    address: str
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def server() -> AsyncIterator[Server]:
+    """A development server in memory."""
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=str(find_binary()), dev_server_extra_args=FAST
+    )
+    async with environment:
+        yield Server(environment.client.service_client.config.target_host)
+
+
+@pytest_asyncio.fixture
+async def client(server: Server) -> Client:
+    """A client of the shared server."""
+    return await Client.connect(server.address, data_converter=pydantic_data_converter)
+
+
+def pools_of(world: World) -> PoolContents:
+    """The activities of a world by pool, as the composition root gives them."""
+    from contracts.roles import ROLES
+    from workflows.registry import WORKFLOWS
+
+    by_name = {implementation.__name__: implementation for implementation in world.activities()}
+    return PoolContents(
+        workflows=WORKFLOWS,
+        activities={
+            "models": [by_name[role.activity] for role in ROLES],
+            "search": [by_name["search"]],
+            "reading": [by_name["read_source"]],
+            "records": [
+                by_name[name] for name in ("prepare_research", "save_session", "read_document", "render_report")
+            ],
+        },
+    )
+
+
+@asynccontextmanager
+async def running_workers(client: Client, world: World, pools: tuple[str, ...] = tuple(POOLS)) -> AsyncIterator[None]:
+    """Workers of these pools; the workflow worker keeps nothing in its cache, so every task replays the history."""
+    contents = pools_of(world)
+    async with AsyncExitStack() as stack:
+        for pool in pools:
+            if pool == "workflows":
+                worker = _replaying(client, contents)
+            else:
+                worker = build_worker(pool, client, contents)
+            await stack.enter_async_context(worker)
+        yield
+    await world.close()
+
+
+def _replaying(client: Client, contents: PoolContents) -> Worker:
+    from workers.sandbox import workflow_runner
+
+    return Worker(
+        client,
+        task_queue=POOLS["workflows"],
+        workflows=list(contents.workflows),
+        workflow_runner=workflow_runner(),
+        max_cached_workflows=0,
+    )

@@ -1,0 +1,35 @@
+"""Starting runs in tests of the integration tier."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+
+from contracts import names
+from contracts.outcome import ResearchResult, ResearchStatus
+
+QUESTION = "How does the engine prevent transaction ID wraparound?"
+
+
+async def start(client: Client, argument: object, **options: Any) -> WorkflowHandle[Any, ResearchResult]:
+    """Start a run as any client would: by name, with plain JSON."""
+    identity = options.pop("id", f"r-{uuid.uuid4().hex[:8]}")
+    return await client.start_workflow(
+        names.DEEP_RESEARCH,
+        argument,
+        id=identity,
+        task_queue=names.WORKFLOWS_QUEUE,
+        result_type=ResearchResult,
+        **options,
+    )
+
+
+async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[ResearchStatus], bool]) -> ResearchStatus:
+    """Poll the query `status` until something holds."""
+    while True:
+        status = await handle.query(names.STATUS, result_type=ResearchStatus)
+        if holds(status):
+            return status
+        await asyncio.sleep(0.05)

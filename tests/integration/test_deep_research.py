@@ -1,0 +1,61 @@
+"""The workflow `deep-research` on the real development server."""
+
+import json
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.exceptions import ApplicationError
+
+from contracts import names
+from contracts.events import EventPage
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.vocabulary import Outcome
+from tests.fakes.world import World
+from tests.integration.conftest import running_workers
+from tests.integration.runs import QUESTION, start
+
+pytestmark = pytest.mark.integration
+
+
+async def test_a_run_completes_and_can_be_read(client: Client, tmp_path: Path) -> None:
+    """Plain JSON in, a cited report out; status and events work on the closed run (S0-167, S0-182, X-21)."""
+    world = World(tmp_path)
+    async with running_workers(client, world):
+        handle = await start(client, {"query": QUESTION, "corpus": "manual"})
+        result = await handle.result()
+        status = await handle.query(names.STATUS, result_type=ResearchStatus)
+        events = await handle.query(names.EVENTS, 0, result_type=EventPage)
+    assert result.outcome is Outcome.COMPLETED, result
+    assert "[1]" in result.report
+    assert status.outcome is Outcome.COMPLETED
+    assert events.events[0].seq == 1
+    assert events.events[-1].type == "run.finished"
+    saved = await world.sessions.load(handle.id)
+    assert saved is not None
+    assert json.loads(saved)["result"]["outcome"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [
+        ({"query": "x", "nonsense": 1}, "nonsense: unknown key"),
+        ({"query": ""}, "query:"),
+        ({"query": "x", "limits": {"max_iterations": 99}}, "limits.max_iterations:"),
+        ({"query": 7}, "query:"),
+        ({"query": "x", "strategy": "living"}, "strategy: not available yet"),
+        (["x"], "request: expected an object"),
+        (None, "request: expected an object"),
+        ("secret words", "request: expected an object"),
+    ],
+)
+async def test_malformed_input_ends_at_once(client: Client, tmp_path: Path, argument: object, line: str) -> None:
+    """The run fails with `path: message` and never repeats what was sent."""
+    async with running_workers(client, World(tmp_path), ("workflows",)):
+        handle = await start(client, argument)
+        with pytest.raises(WorkflowFailureError) as failed:
+            await handle.result()
+    assert isinstance(failed.value.cause, ApplicationError)
+    assert failed.value.cause.type == "InvalidRequest"
+    assert line in failed.value.cause.message
+    assert "secret" not in failed.value.cause.message

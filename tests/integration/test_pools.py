@@ -1,0 +1,282 @@
+"""Worker pools against a real server: polling, cancelling, draining, health, and the process around them."""
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+import urllib.request
+import uuid
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from temporalio import activity, workflow
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from contracts.names import POOLS
+from tests.integration.conftest import Server
+from workers import __main__ as process
+from workers.composition import compose
+from workers.embedded import detach_engine
+from workers.health import health_endpoint
+from workers.pools import PoolContents, UnknownPoolError, build_worker, chosen_pools
+from workers.runtime import PoolGroup, PoolHealth, running_pools
+from workers.settings import Settings
+from workers.temporal import (
+    have_search_attributes,
+    missing_search_attributes,
+    open_connection,
+    register_search_attributes,
+)
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+SOON = 30.0
+
+
+@workflow.defn(name="one-call", sandboxed=False)
+class OneCall:
+    """Calls one activity of a pool."""
+
+    @workflow.run
+    async def run(self, name: str) -> str:
+        """The activity's answer."""
+        answer: str = await workflow.execute_activity(
+            name,
+            task_queue=POOLS["models"],
+            start_to_close_timeout=timedelta(seconds=30),
+            heartbeat_timeout=timedelta(seconds=60),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            result_type=str,
+        )
+        return answer
+
+
+class Calls:
+    """Activities that tell the test what happens to them."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    @activity.defn(name="waits")
+    async def waits(self) -> str:
+        """Until the test says so."""
+        self.begun.set()
+        await self.go_on.wait()
+        return f"attempt {activity.info().attempt}"
+
+    @activity.defn(name="beats")
+    async def beats(self) -> str:
+        """Beat until cancelled."""
+        self.begun.set()
+        try:
+            while True:
+                activity.heartbeat()
+                await asyncio.sleep(0.2)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+    def contents(self) -> PoolContents:
+        """What the pools run."""
+        return PoolContents(workflows=[OneCall], activities={"models": [self.waits, self.beats]})
+
+
+@pytest.fixture
+async def calls() -> AsyncIterator[Calls]:
+    """A fresh set; nothing is left waiting."""
+    made = Calls()
+    yield made
+    made.go_on.set()
+
+
+def identity() -> str:
+    """A workflow id of its own."""
+    return f"w-{uuid.uuid4().hex[:8]}"
+
+
+async def test_draining_lets_a_call_finish(client: Client, calls: Calls) -> None:
+    """A worker that is told to stop takes no new work and finishes what it began: no attempt is lost."""
+    async with running_pools(client, calls.contents(), ("workflows",)):
+        async with asyncio.timeout(SOON):
+            async with running_pools(client, calls.contents(), ("models",)) as models:
+                run = await client.start_workflow("one-call", "waits", id=identity(), task_queue=POOLS["workflows"])
+                await calls.begun.wait()
+                stopping = asyncio.create_task(models.stop())
+                await asyncio.sleep(0)
+                assert not stopping.done()
+                calls.go_on.set()
+                await stopping
+            assert await run.result() == "attempt 1"
+
+
+async def test_draining_ends_after_the_grace_time(client: Client, calls: Calls) -> None:
+    """A call that does not end in time is cancelled, and another worker makes it anew."""
+    async with running_pools(client, calls.contents(), ("workflows",)), asyncio.timeout(SOON):
+        async with running_pools(client, calls.contents(), ("models",), grace=timedelta(seconds=0)):
+            run = await client.start_workflow("one-call", "waits", id=identity(), task_queue=POOLS["workflows"])
+            await calls.begun.wait()
+        calls.go_on.set()
+        async with running_pools(client, calls.contents(), ("models",)):
+            assert await run.result() == "attempt 2"
+
+
+async def test_a_cancellation_reaches_a_call_soon(client: Client, calls: Calls) -> None:
+    """A cancelled run's activity hears of it with the next heartbeat; the SDK's own throttle would take 48 s here."""
+    async with running_pools(client, calls.contents(), ("workflows", "models")), asyncio.timeout(SOON):
+        run = await client.start_workflow("one-call", "beats", id=identity(), task_queue=POOLS["workflows"])
+        await calls.begun.wait()
+        await run.cancel()
+        await calls.cancelled.wait()
+
+
+async def test_health_tells_alive_and_ready(client: Client, calls: Calls) -> None:
+    """The endpoint answers per pool, and says no as soon as a worker has ended."""
+    pools = ("workflows", "models")
+    group = PoolGroup(client, {pool: build_worker(pool, client, calls.contents()) for pool in pools})
+    group.start()
+    async with health_endpoint(group.health) as address, asyncio.timeout(SOON):
+        await until_ready(group)
+        status, body = await fetch(f"http://{address}/healthz")
+        assert status == 200
+        assert body == {"ok": True, "pools": {pool: {"alive": True, "ready": True} for pool in pools}}
+        await group.stop()
+        assert (await fetch(f"http://{address}/healthz"))[0] == 503
+        assert (await fetch(f"http://{address}/livez"))[0] == 503
+        assert (await fetch(f"http://{address}/else"))[0] == 404
+    assert await group.health() == {pool: PoolHealth(alive=False, ready=False) for pool in pools}
+
+
+async def until_ready(group: PoolGroup) -> None:
+    """Wait until all pools can get work."""
+    while not all(state.ready for state in (await group.health()).values()):  # noqa: ASYNC110 - there is no event
+        await asyncio.sleep(0.02)
+
+
+async def fetch(address: str) -> tuple[int, dict[str, object]]:
+    """Status and JSON of an address."""
+
+    def blocking() -> tuple[int, dict[str, object]]:
+        try:
+            with urllib.request.urlopen(address, timeout=10) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    return await asyncio.to_thread(blocking)
+
+
+async def test_search_attributes_are_registered_once(client: Client) -> None:
+    """Registering is idempotent, and workers can tell whether it was done."""
+    added = await register_search_attributes(client)
+    assert await register_search_attributes(client) == set()
+    assert await missing_search_attributes(client) == set()
+    assert await have_search_attributes(client)
+    assert len(added) in {0, 5}
+
+
+async def test_a_namespace_that_is_not_there_is_no_answer(server: Server) -> None:
+    """Asking about search attributes where nothing can be asked raises, it does not say no."""
+    elsewhere = await Client.connect(server.address, namespace="not-there")
+    with pytest.raises(RPCError):
+        await have_search_attributes(elsewhere)
+
+
+async def test_every_pool_of_the_product_starts(client: Client, tmp_path: Path) -> None:
+    """The composition root fills every pool, and all of them poll."""
+    settings = Settings(home=tmp_path, temporal_variables={"TEMPORAL_ADDRESS": "elsewhere:7233"})
+    async with (
+        asyncio.timeout(SOON),
+        compose(settings, client) as contents,
+        running_pools(client, contents, tuple(POOLS)) as group,
+    ):
+        await until_ready(group)
+        assert group.pools == tuple(POOLS)
+
+
+async def test_the_embedded_engine_serves_a_client(tmp_path: Path) -> None:
+    """Without a cluster, connecting starts the engine of the home folder, search attributes included."""
+    settings = Settings(home=tmp_path)
+    try:
+        connection = await open_connection(settings)
+        assert connection.ui_url
+        assert await have_search_attributes(connection.client)
+    finally:
+        detach_engine(tmp_path)
+        from tests.integration.test_embedded_engine import kill_engine
+
+        kill_engine(tmp_path)
+
+
+@pytest.mark.parametrize("given", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Path, given: signal.Signals) -> None:
+    """`python -m workers` tells its health, and ends with 0 after SIGTERM and SIGINT."""
+    environment = {
+        "TEMPORAL_ADDRESS": server.address,
+        "RESEARCH_HOME": str(tmp_path),
+        "ANTHROPIC_API_KEY": "sk-secret-1",
+    }
+    arguments = ("-m", "workers", "--pool", "records,search", "--health-port", "0", "--metrics-port", "0")
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, *arguments), cwd=ROOT, env=environment, stderr=asyncio.subprocess.PIPE
+    )
+    events: list[dict[str, object]] = []
+    assert worker.stderr is not None
+    try:
+        async with asyncio.timeout(60):
+            while not events or events[-1].get("event") != "worker.health":
+                events.append(json.loads(await worker.stderr.readline()))
+            address = events[-1]["address"]
+            while (await fetch(f"http://{address}/healthz"))[0] != 200:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+            metrics = next(event["metrics"] for event in events if event.get("event") == "worker.connected")
+            assert b"temporal_" in await asyncio.to_thread(read, f"http://{metrics}/metrics")
+            worker.send_signal(given)
+            rest = (await worker.stderr.read()).decode()
+            assert await worker.wait() == 0
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+            await worker.wait()
+    assert "pools.stopped" in rest
+    assert "sk-secret-1" not in json.dumps(events) + rest
+    assert next(event for event in events if event.get("event") == "worker.configured")["pools"] == [
+        "search",
+        "records",
+    ]
+
+
+def read(address: str) -> bytes:
+    """The body at an address."""
+    with urllib.request.urlopen(address, timeout=10) as response:
+        return bytes(response.read())
+
+
+def test_a_wrong_pool_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """A pool that does not exist ends the process with the usage code and the names there are."""
+    assert process.main(["--pool", "models,thinking"]) == 2
+    assert "no pool is called thinking: there are workflows, models" in capsys.readouterr().err
+
+
+def test_pools_are_chosen_once_and_in_order() -> None:
+    """Names may repeat and come in any order; without names all pools are meant."""
+    assert chosen_pools("search, models,search") == ("models", "search")
+    assert chosen_pools(None) == chosen_pools("") == tuple(POOLS)
+    with pytest.raises(UnknownPoolError):
+        chosen_pools("model")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> AsyncIterator[None]:
+    """A test that runs a process in this one leaves the log as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level

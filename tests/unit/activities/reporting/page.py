@@ -1,0 +1,57 @@
+"""A strict reader of our HTML: every tag closed, every attribute known."""
+
+from html.parser import HTMLParser
+
+VOID = {"meta", "br", "hr"}
+ALLOWED = {"html", "head", "meta", "title", "style", "body", "a", "span", "div", "nav", "ol", "ul", "li", "header", "p"}
+ALLOWED |= {"h1", "h2", "h3", "h4", "h5", "h6", "main", "article", "section", "details", "summary", "footer", "mark"}
+ALLOWED |= {"blockquote", "strong", "em", "code", "pre", "table", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd"}
+ALLOWED |= VOID
+
+
+class Page(HTMLParser):
+    """What a page has: tags with their attributes, ids, links, text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.text: list[str] = []
+        self._open: list[str] = []
+        self.unbalanced: list[str] = []
+        self.feed(html)
+        self.close()
+        self.unbalanced += self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag that closes itself."""
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Every tag closes the last one that is open."""
+        if not self._open or self._open.pop() != tag:
+            self.unbalanced.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        """Note text outside the style sheet."""
+        if "style" not in self._open:
+            self.text.append(data)
+
+    @property
+    def links(self) -> list[str]:
+        """Targets of all links."""
+        return [attributes["href"] for tag, attributes in self.tags if tag == "a" and "href" in attributes]
+
+    @property
+    def ids(self) -> list[str]:
+        """All ids."""
+        return [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+
+    def with_class(self, name: str) -> list[dict[str, str]]:
+        """Attributes of the elements of a class."""
+        return [attributes for _, attributes in self.tags if name in attributes.get("class", "").split()]

@@ -1,0 +1,166 @@
+"""The audit of a report."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from activities.reporting.audit import AuditResult, audit
+from activities.reporting.render import render
+from contracts.identity import digest
+from providers.errors import ContentMissing
+from tests.unit.activities.reporting.memory_store import MemoryStore
+from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
+
+SAMPLE = Sample()
+RENDERING = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
+REPORT: dict[str, Any] = json.loads(RENDERING.document)
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    """The stored documents of the sample run."""
+    filled = MemoryStore()
+    for _, text in DOCUMENTS.values():
+        await filled.put_text(text)
+        await filled.put(("raw " + text).encode(), "text/html")
+    return filled
+
+
+async def audited(store: MemoryStore, report: dict[str, Any], markdown: str | None = None) -> AuditResult:
+    """The audit of a report against a store."""
+    return await audit(report, store.text_by_hash, store.by_hash, markdown=markdown)
+
+
+async def test_untouched_report_passes_and_everything_is_counted(store: MemoryStore) -> None:
+    """What was compared is counted, what cannot be compared is counted too, and nothing differs."""
+    result = await audited(store, REPORT, RENDERING.markdown)
+    assert result.problems == []
+    assert result.passed
+    assert result.checked == {
+        "stored texts": 3,
+        "stored originals": 3,
+        "passages": 6,
+        "citations": 2,
+        "claims": 8,
+        "word for word claims": 6,
+        "findings": 1,
+        "numbers in the text": 10,
+        "report.md": 1,
+    }
+    assert result.unchecked == {"claims that no comparison of words can check": 2}
+
+
+@pytest.mark.parametrize("position", [0, 100, len(VACUUM.encode()) - 1])
+@pytest.mark.parametrize("prefix", ["", "raw "])
+async def test_one_altered_byte_of_a_stored_file_is_found(store: MemoryStore, position: int, prefix: str) -> None:
+    """One changed byte of a stored text or of a stored original fails the audit."""
+    identity = digest(prefix + VACUUM)
+    data = bytearray(store.documents[identity])
+    data[position] ^= 1
+    store.documents[identity] = bytes(data)
+    result = await audited(store, REPORT)
+    assert {problem.kind for problem in result.problems} == {"original_differs" if prefix else "text_differs"}
+
+
+async def test_altered_file_is_found_behind_a_store_that_does_not_check(store: MemoryStore) -> None:
+    """The audit compares hashes itself; it does not rely on the store."""
+    texts = {digest(text): text.replace("t", "T", 1) for _, text in DOCUMENTS.values()}
+
+    async def get_text(identity: str) -> str:
+        return texts[identity]
+
+    async def get_bytes(identity: str) -> bytes:
+        return b"else"
+
+    result = await audit(REPORT, get_text, get_bytes)
+    kinds = [problem.kind for problem in result.problems]
+    assert (kinds.count("text_differs"), kinds.count("original_differs")) == (3, 3)
+
+
+async def test_missing_file_is_a_problem_and_its_passages_are_counted_as_unchecked(store: MemoryStore) -> None:
+    """A document that is gone fails the audit; its passages are counted as unchecked, not skipped in silence."""
+    del store.documents[digest(VACUUM)]
+    with pytest.raises(ContentMissing):
+        await store.text_by_hash(digest(VACUUM))
+    result = await audited(store, REPORT)
+    assert [problem.kind for problem in result.problems] == ["text_missing"]
+    assert result.unchecked["passages without their text"] == 4
+
+
+def changed(path: list[str | int], value: object) -> dict[str, Any]:
+    """The sample report with one value replaced."""
+    report = copy.deepcopy(REPORT)
+    place: Any = report
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value(place[path[-1]]) if callable(value) else value
+    return report
+
+
+Edit = Callable[[Any], Any]
+CASES: list[tuple[str, list[str | int], Any]] = [
+    ("quote_differs", ["evidence", 0, "quote"], "Other words."),
+    ("quote_differs", ["evidence", 0, "quote_hash"], digest("other")),
+    ("quote_differs", ["evidence", 0, "start"], lambda start: start + 1),
+    ("quote_differs", ["evidence", 0, "end"], lambda end: end - 1),
+    ("context_differs", ["evidence", 0, "prefix"], "other"),
+    ("context_differs", ["evidence", 0, "suffix"], "other"),
+    ("evidence_without_source", ["evidence", 0, "source_id"], "src-0000000000"),
+    ("id_twice", ["evidence"], lambda items: [*items, items[0]]),
+    ("id_twice", ["sources"], lambda items: [*items, items[0]]),
+    ("evidence_without_text", ["sources", 0, "text_hash"], None),
+    ("number_twice", ["citations", 1, "number"], 1),
+    ("number_twice", ["citations", 0, "number"], 0),
+    ("source_twice", ["citations", 1, "source_id"], SAMPLE.rule.source_id),
+    ("citation_without_source", ["citations", 0, "source_id"], "src-0000000000"),
+    ("cited_differs", ["sources", 0, "cited"], False),
+    ("number_unused", ["citations"], lambda items: [*items, {"number": 3, "source_id": REPORT["sources"][2]["id"]}]),
+    ("number_unknown", ["citations"], lambda items: items[:1]),
+    ("number_unknown", ["report", "markdown"], lambda text: text + "\nMore [3].\n"),
+    ("marker_left", ["report", "markdown"], lambda text: text + "\nMore [ev-0000000000].\n"),
+    ("address_unknown", ["report", "markdown"], lambda text: text + "\nSee https://evil.test/x now.\n"),
+    ("address_unknown", ["report", "markdown"], lambda text: text + "\n[x](javascript:alert)\n"),
+    ("address_unknown", ["report", "markdown"], lambda text: text + "\n[x][y]\n\n[y]: //evil.test\n"),
+    ("claim_moved", ["claims", 0, "start"], lambda start: start + 1),
+    ("claim_moved", ["claims", 0, "text"], "Other words. [1]"),
+    ("claim_without_evidence", ["claims", 0, "evidence_ids"], ["ev-0000000000"]),
+    ("claim_without_evidence", ["claims", 0, "evidence_ids"], []),
+    ("claim_numbers_differ", ["claims", 0, "citation_numbers"], [2]),
+    ("claim_not_the_quote", ["claims", 0, "evidence_ids"], [SAMPLE.problem.id]),
+    ("claim_not_the_quote", ["claims", 5, "method"], "quote_match"),
+    ("verdict_without_method", ["claims", 5, "verdict"], "supported"),
+    ("finding_without_evidence", ["findings", 0, "evidence_ids"], ["ev-0000000000"]),
+    ("malformed", ["schema_version"], 2),
+    ("malformed", ["evidence", 0, "quote"], ""),
+    ("malformed", ["claims"], None),
+]
+
+
+@pytest.mark.parametrize(("kind", "path", "value"), CASES, ids=[f"{kind}-{n}" for n, (kind, _, _) in enumerate(CASES)])
+async def test_every_altered_field_is_found(
+    store: MemoryStore, kind: str, path: list[str | int], value: object
+) -> None:
+    """A report in which one thing was changed fails the audit with the kind of the change."""
+    result = await audited(store, changed(path, value))
+    assert kind in {problem.kind for problem in result.problems}
+    assert not result.passed
+
+
+async def test_markdown_that_differs_is_found(store: MemoryStore) -> None:
+    """`report.md` must be the text in `report.json`; without it this is counted as unchecked."""
+    result = await audited(store, REPORT, RENDERING.markdown + " ")
+    assert [problem.kind for problem in result.problems] == ["markdown_differs"]
+    assert (await audited(store, REPORT)).unchecked["report.md"] == 1
+
+
+async def test_source_without_stored_text_is_counted(store: MemoryStore) -> None:
+    """A source that was never read has nothing to compare: it is counted."""
+    report = copy.deepcopy(REPORT)
+    report["sources"][2] |= {"text_hash": None, "content_hash": None}
+    result = await audited(store, report)
+    assert result.passed
+    assert result.unchecked["sources without a stored text"] == 1
+    assert result.unchecked["sources without a stored original"] == 1

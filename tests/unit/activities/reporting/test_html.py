@@ -1,0 +1,264 @@
+"""The report as one HTML file."""
+
+import base64
+import hashlib
+import re
+from importlib import resources
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.reporting.render import Rendering, render
+from contracts.evidence import Evidence
+from contracts.identity import digest
+from contracts.report import ReportDraft
+from contracts.sources import Source
+from tests.unit.activities.reporting.hostile import HOSTILE
+from tests.unit.activities.reporting.page import ALLOWED, Page
+from tests.unit.activities.reporting.sample import (
+    ENDING,
+    SKIPPED,
+    VACUUM,
+    Sample,
+    make_evidence,
+    make_resolved,
+    make_source,
+)
+
+SAMPLE = Sample()
+
+
+def rendered(words: str | None = None, **changes: object) -> Rendering:
+    """The sample run with another draft or another state."""
+    return render(SAMPLE.state(**changes), SAMPLE.draft if words is None else words, SAMPLE.texts, SKIPPED, "0.1.0")
+
+
+def harmless(html: str) -> Page:
+    """The page, after the checks that every page must pass."""
+    page = Page(html)
+    assert not page.unbalanced
+    assert {tag for tag, _ in page.tags} <= ALLOWED
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on") or name == "style"]
+    assert not [
+        name for _, attributes in page.tags for name in attributes if name in ("src", "srcset", "action", "data")
+    ]
+    assert len(page.ids) == len(set(page.ids))
+    inner = [link.removeprefix("#") for link in page.links if link.startswith("#")]
+    assert set(inner) <= set(page.ids)
+    assert not [link for link in page.links if not link.startswith("#")]
+    return page
+
+
+def test_page_loads_nothing_and_runs_nothing() -> None:
+    """No script, no handler, nothing loaded; the policy admits our style sheet by its hash and nothing else."""
+    html = rendered().html
+    page = harmless(html)
+    policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    style = re.search("<style>(.*?)</style>", html, re.DOTALL)
+    assert style
+    expected = base64.b64encode(hashlib.sha256(style.group(1).encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{expected}'; base-uri 'none'; form-action 'none'"
+    assert not re.search(r"url\(|@import|expression", style.group(1))
+
+
+def test_citation_opens_the_named_passage() -> None:
+    """A citation links to the very passage, in its context, not only to its source."""
+    page = harmless(rendered().html)
+    cited = [link for link in page.links if link.startswith("#ev-")]
+    assert cited == [
+        f"#{item.id}"
+        for item in (
+            SAMPLE.rule,
+            SAMPLE.forced,
+            SAMPLE.problem,
+            SAMPLE.freezing,
+            SAMPLE.default,
+            SAMPLE.default,
+            SAMPLE.failure,
+            SAMPLE.failure,
+        )
+    ]
+    text = "".join(page.text)
+    assert SAMPLE.quote(SAMPLE.failure) in text
+    assert "catastrophic data loss. To avoid this" in text
+
+
+def test_marker_with_several_passages_links_each() -> None:
+    """Two passages of one source in one marker give one number with two links."""
+    page = harmless(rendered(f"# T\n\nTold [{SAMPLE.rule.id}, {SAMPLE.problem.id}].").html)
+    assert [link for link in page.links if link.startswith("#ev-")] == [f"#{SAMPLE.rule.id}", f"#{SAMPLE.problem.id}"]
+    assert "[1b]" in "".join(page.text)
+
+
+def test_page_tells_sources_method_and_limits() -> None:
+    """The page has the sources with their quality and reason, what was read but not cited, and the method."""
+    text = " ".join("".join(Page(rendered().html).text).split())
+    for words in (
+        "quality high (chosen by the operator)",
+        "Also read, not cited (1)",
+        "Appendix M. Glossary",
+        "broken.pdf: encrypted",
+        "What freezing costs was not found.",
+        "research audit r-20261121-7k3f",
+        "word for word the cited passage: 6; in other words: 2,",
+    ):
+        assert words in text
+
+
+def test_language_of_the_page_is_the_language_of_the_report() -> None:
+    """The page says in which language it is, and which parts of it are in ours."""
+    german = rendered(resolved=make_resolved(language="de")).html
+    assert '<html lang="de">' in german
+    assert '<section class="apparatus" id="sources" lang="en">' in german
+    assert '<html lang="en">' in rendered(resolved=make_resolved(language='"><script>')).html
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.timeout(10)
+def test_hostile_draft_is_harmless(name: str) -> None:
+    """No hostile draft brings a link, an address, a tag or an attribute of its own into any form of the report."""
+    result = rendered(f"# T\n\nBefore [{SAMPLE.rule.id}].\n\n{HOSTILE[name]}\n\nAfter [{SAMPLE.forced.id}].\n")
+    page = harmless(result.html)
+    assert "evil.test/" not in result.html
+    assert "SECRET" not in result.html + result.markdown
+    assert not re.search(r"https?://", result.markdown)
+    assert len(page.with_class("cite")) == len(re.findall(r'id="cite-', result.html))
+    assert [mark.evidence_ids for mark in result.matter.numbered.marks][:1] == [(SAMPLE.rule.id,)]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.timeout(10)
+def test_hostile_page_is_harmless(name: str) -> None:
+    """Titles, headings, quotes and reasons of a hostile source are shown as text in every form of the report."""
+    words = HOSTILE[name].replace("\ud800", "")[:600]
+    text = f"Start. {words} End."
+    source = make_source(
+        "corpus:manual/evil.html", words, text, publisher=words, quality_reason=words, authors=[words], snippet=words
+    )
+    evidence = make_evidence(source, text, text, heading=words)
+    state = SAMPLE.state(sources={source.id: source}, evidence={evidence.id: evidence})
+    result = render(state, f"# T\n\nTold [{evidence.id}].", {digest(text): text}, SKIPPED, "0.1.0")
+    page = harmless(result.html)
+    assert [link for link in page.links if link.startswith("#ev-")] == [f"#{evidence.id}"]
+    assert not re.search(r"https?://\w", result.markdown)
+
+
+def web_source(url: str, text: str) -> Source:
+    """A source of the web."""
+    return make_source(url, "A page", text, provider="tavily", source_type="web")
+
+
+def test_links_lead_to_sources_only() -> None:
+    """A link to a source stays and cannot leak where the reader comes from; a link elsewhere becomes its words."""
+    url = "https://good.test/a_(b)?x=1&y=2"
+    source = web_source(url, VACUUM)
+    evidence = make_evidence(source, VACUUM, "In short, catastrophic data loss.")
+    draft = f"# T\n\nSee [the page]({url}) and [that](https://evil.test/) [{evidence.id}]."
+    state = SAMPLE.state(sources={source.id: source}, evidence={evidence.id: evidence})
+    result = render(state, draft, {digest(VACUUM): VACUUM}, [], "0.1.0")
+    page = Page(result.html)
+    outer = [a for tag, a in page.tags if tag == "a" and not a["href"].startswith("#")]
+    assert [a["href"] for a in outer] == [url, url]
+    assert {a["rel"] for a in outer} == {"noopener noreferrer nofollow ugc"}
+    assert f"[the page]({url}) and that [1]." in result.markdown
+    assert f"<{url}>" in result.markdown
+    assert result.matter.numbered.foreign_urls == ["https://evil.test/"]
+
+
+def test_forty_sources_stay_below_a_megabyte() -> None:
+    """A report of 40 sources with long quotes is one file below 1 MB."""
+    sources, evidence, texts, lines = {}, {}, {}, ["# T", ""]
+    for number in range(40):
+        text = f"Document {number}. " + VACUUM * 3
+        source = make_source(f"corpus:manual/{number}.html", f"Document {number}", text)
+        sources[source.id] = source
+        texts[digest(text)] = text
+        for start in range(0, 4_000, 500):
+            item = Evidence(
+                id=f"ev-{number:04}{start:06}",
+                source_id=source.id,
+                start=start,
+                end=start + 900,
+                quote_hash=digest(text[start : start + 900]),
+                heading="25.1.5. Preventing Transaction ID Wraparound Failures",
+            )
+            evidence[item.id] = item
+            lines.append(f"> {text[start : start + 900]} [{item.id}]\n")
+    result = render(SAMPLE.state(sources=sources, evidence=evidence), "\n".join(lines), texts, SKIPPED, "0.1.0")
+    assert len(result.matter.cited) == 40
+    assert len(result.html.encode()) < 1_000_000
+
+
+def palette(css: str) -> dict[str, str]:
+    """The colours of a block of custom properties."""
+    return dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", css))
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio (WCAG 2.2)."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark", "print"])
+def test_colours_have_enough_contrast(scheme: str) -> None:
+    """Every text colour on every ground it stands on has a contrast of at least 4.5 (WCAG AA)."""
+    css = (resources.files("activities.reporting") / "report_style.css").read_text("utf-8")
+    blocks = re.findall(r":root \{(.*?)\}", css, re.DOTALL)
+    assert len(blocks) == 3
+    colours = palette(blocks[0]) | palette(blocks[{"light": 0, "dark": 1, "print": 2}[scheme]])
+    pairs = [(text, ground) for text in ("ink", "soft", "accent") for ground in ("paper", "card", "wash")]
+    pairs += [
+        ("mark-ink", "mark"),
+        ("warn", "paper"),
+        ("warn", "warn-wash"),
+        ("ink", "warn-wash"),
+        ("accent", "warn-wash"),
+    ]
+    assert {pair: round(contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs if
+            contrast(colours[pair[0]], colours[pair[1]]) < 4.5} == {}  # fmt: skip
+
+
+def test_partial_report_says_so_first() -> None:
+    """A report that is not complete says so under its title, with the reason."""
+    ending = ENDING | {"outcome": "partial", "stop_reason": "budget_time", "completeness": "partial"}
+    result = rendered(metadata={"ending": ending})
+    assert result.markdown.split("\n")[2].startswith("> **Partial:** the time limit was reached")
+    assert '<p class="notice" role="note"><strong>Partial:</strong> the time limit was reached' in result.html
+
+
+def test_state_without_a_draft_gives_an_honest_report() -> None:
+    """Without a text the report says that there is none, and why; it cites nothing."""
+    ending = ENDING | {"outcome": "timed_out", "stop_reason": "budget_time", "completeness": "empty"}
+    state = SAMPLE.state(draft=None, metadata={"ending": ending})
+    result = render(state, None, SAMPLE.texts, [], "0.1.0")
+    assert "No report text was written. The run ended before the writing phase" in result.markdown
+    assert "This report cites nothing." in result.markdown
+    assert "## Sources" not in result.markdown
+    harmless(result.html)
+
+
+TEXT = st.text(
+    alphabet=st.one_of(st.sampled_from("[]()<>`*_#|!\\&:/\"'\n $-1a"), st.characters(codec="utf-8")), max_size=120
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXT)
+def test_any_draft_gives_a_harmless_page(draft: str) -> None:
+    """No draft whatever breaks the page."""
+    harmless(rendered(f"{draft}\n\nTold [{SAMPLE.rule.id}].").html)
+
+
+def test_draft_without_title_gets_the_question() -> None:
+    """A draft without a title is titled with the draft's name or the question."""
+    result = rendered("Just words.", draft=ReportDraft(document=SAMPLE.state().draft.document))
+    assert result.markdown.startswith("# How does PostgreSQL prevent transaction ID wraparound?\n")

@@ -1,0 +1,114 @@
+"""The report as Markdown."""
+
+import pytest
+
+from activities.reporting.render import render
+from contracts.report import ReportDraft
+from contracts.vocabulary import Quality, SourceStatus
+from providers.interfaces import SkippedFile
+from tests.unit.activities.reporting.sample import ENDING, QUESTION, SKIPPED, VACUUM, Sample, make_evidence, make_source
+
+SAMPLE = Sample()
+
+
+def markdown(text: str | None = None, files: list[SkippedFile] = SKIPPED, **changes: object) -> str:
+    """The Markdown of the sample run."""
+    words = SAMPLE.draft if text is None else text
+    return render(SAMPLE.state(**changes), words, SAMPLE.texts, files, "0.1.0").markdown
+
+
+def test_sources_tell_title_section_quality_and_when_they_were_read() -> None:
+    """A source is listed with number, title, section, quality with its reason, date of reading and address."""
+    assert (
+        "- [1] 25.1. Routine Vacuuming § 25.1.5. Preventing Transaction ID Wraparound Failures · quality high "
+        "(chosen by the operator) · read 2026-11-21 · `corpus:manual/routine-vacuuming.html`\n"
+    ) in markdown()
+
+
+def test_only_cited_sources_are_listed() -> None:
+    """A source that the text does not cite has no number and is not among the sources."""
+    assert "Glossary" not in markdown()
+
+
+def test_body_of_the_draft_is_kept() -> None:
+    """Nothing but markers changes in a clean draft."""
+    body = markdown().split("\n## Sources\n")[0]
+    assert len(body.split("\n")) == len(SAMPLE.draft.split("\n"))
+    assert body.startswith(f"# {QUESTION}\n\n> Evidence brief")
+    assert "WHERE tags[1] = '[ev-" in body
+
+
+def test_foreign_words_are_shown_as_they_are() -> None:
+    """A title with signs of Markdown, a number and an address stays a title."""
+    title = "A *b* [7] `c` <d> | [e](https://evil.test/) a_b _f_"
+    source = make_source("corpus:manual/we`ird _name_.html", title, VACUUM, quality=Quality.UNKNOWN, quality_reason="")
+    evidence = make_evidence(source, VACUUM, "In short, catastrophic data loss.")
+    state = {"sources": {source.id: source}, "evidence": {evidence.id: evidence}}
+    assert (
+        "- [1] A \\*b\\* \\`c\\` \\<d\\> \\| \\[e\\]((link removed)) a_b \\_f\\_ · quality not assessed "
+        "· read 2026-11-21 · ``corpus:manual/we`ird _name_.html``\n"
+    ) in markdown(f"# T\n\nTold [{evidence.id}].", **state)
+
+
+def test_skipped_files_are_counted_and_ten_are_named() -> None:
+    """Skipped files: their number, and the first ten with their reasons."""
+    skipped = [SkippedFile(f"{number}.pdf", "encrypted", "encrypted") for number in range(12)]
+    text = markdown(files=skipped)
+    assert "**Skipped files:** 12 files of the corpus could not be used." in text
+    assert "  - 9.pdf: encrypted\n  - and 2 more\n" in text
+    assert "10.pdf" not in text
+
+
+def test_sources_that_were_not_read_are_told() -> None:
+    """A source that could not be read is named with its reason."""
+    broken = make_source(
+        "corpus:manual/x.pdf", "X", "", status=SourceStatus.FAILED, status_reason="encrypted", text=None, raw=None
+    )
+    sources = {source.id: source for source in [*SAMPLE.sources.values(), broken]}
+    text = markdown(sources=sources)
+    assert "**Not read:** 1 source found but not read." in text
+    assert "  - X: failed (encrypted)\n" in text
+
+
+@pytest.mark.parametrize(
+    ("by_role", "words"),
+    [
+        (
+            {"planner": "extractive", "synthesizer": "extractive"},
+            "**Engine:** extractive: no language model: passages are selected and quoted word for word "
+            "(planner, synthesizer).",
+        ),
+        (
+            {"planner": "model", "synthesizer": "extractive"},
+            "**Engine:**\n  - extractive: no language model: passages are selected and quoted word for word "
+            "(synthesizer)\n  - model: a language model did the work (planner)\n",
+        ),
+    ],
+)
+def test_engine_is_told_by_role(by_role: dict[str, str], words: str) -> None:
+    """A report says which engine did which role."""
+    assert words in markdown(engine_by_role=by_role)
+
+
+def test_what_was_not_checked_is_said() -> None:
+    """Invariant 15: how many cited statements are quotations, and that nobody has checked the others."""
+    assert "Cited statements: 8; word for word the cited passage: 6; in other words: 2," in markdown()
+    quote = f"# T\n\n> {SAMPLE.quote(SAMPLE.rule)} [{SAMPLE.rule.id}]\n"
+    assert "Cited statements: 1, each of them word for word the cited passage." in markdown(quote)
+
+
+def test_empty_brief_cites_nothing_and_says_so() -> None:
+    """An empty report has no sources, and says so."""
+    ending = ENDING | {"outcome": "empty", "stop_reason": "no_evidence", "completeness": "empty"}
+    draft = ReportDraft(document=SAMPLE.state().draft.document, empty=True)
+    text = markdown(
+        "# T\n\nNothing answers this.\n", draft=draft, metadata={"ending": ending}, evidence={}, findings=[]
+    )
+    assert "> **Nothing found that answers the question:** no passage was found" in text
+    assert "This report cites nothing." in text
+    assert "## Sources" not in text
+
+
+def test_how_to_check_is_told() -> None:
+    """The report ends with the command that checks it."""
+    assert markdown().rstrip().endswith("`research audit r-20261121-7k3f`")

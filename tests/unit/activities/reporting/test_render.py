@@ -1,0 +1,188 @@
+"""The activity that renders a report."""
+
+import json
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.reporting.render import ReportingActivities, render
+from contracts import failures
+from contracts.activities import RenderedReport, RenderRequest, render_report
+from contracts.identity import digest
+from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
+from contracts.report import ReportDraft
+from contracts.state import ResearchState
+from providers.interfaces import SkippedFile
+from tests.unit.activities.reporting.memory_store import MemoryStore
+from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPPED, VACUUM, Sample
+
+SAMPLE = Sample()
+KEYS = (
+    "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
+    "language corpus outcome stop_reason completeness iterations started_at ended_at report sources evidence findings "
+    "gaps claims citations decisions queries usage fidelity degraded failed_branches limitations"
+)
+PARTS = {
+    "corpus": "name digest files indexed_at",
+    "report": "markdown sections word_count",
+    "sources": "id url title authors publisher venue doi published_at source_type quality quality_reason "
+    "content_hash text_hash retrieved_at status status_reason provider cited",
+    "evidence": "id source_id quote prefix suffix heading start end page",
+    "findings": "id statement confidence evidence_ids source_ids category",
+    "gaps": "id description kind status severity priority",
+    "claims": "id text start end citation_numbers evidence_ids verdict method reason",
+    "citations": "number source_id",
+    "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
+    "queries": "id text origin status error provider result_count",
+    "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds queue_seconds",
+}
+
+
+async def skipped_of(corpus: str) -> list[SkippedFile]:
+    """The skipped files of the sample corpus."""
+    assert corpus == "manual"
+    return SKIPPED
+
+
+async def run(state: ResearchState, draft: str | None, without: str = "") -> tuple[RenderedReport, MemoryStore]:
+    """Run the activity over a store that holds the sample's documents, but for the one with the hash `without`."""
+    store = MemoryStore()
+    for _, text in DOCUMENTS.values():
+        await store.put_text(text)
+    if draft is not None:
+        reference = await store.put_text(draft, "text/markdown")
+        assert state.draft is not None
+        state.draft = state.draft.model_copy(update={"document": reference})
+    store.documents.pop(without, None)
+    activities = ReportingActivities(store, skipped_of, "0.1.0")
+    request = RenderRequest(research_id=RESEARCH_ID, packed_state=state.pack())
+    return await ActivityEnvironment().run(activities.render_report, request), store
+
+
+async def test_three_forms_are_stored_and_agree() -> None:
+    """The activity stores Markdown, HTML and JSON of one report and returns its text, numbers and counts."""
+    rendered, store = await run(SAMPLE.state(), SAMPLE.draft)
+    expected = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
+    assert await store.get_text(rendered.files.markdown) == rendered.markdown == expected.markdown
+    document = json.loads(await store.get_text(rendered.files.json_document))
+    assert document["report"]["markdown"] == rendered.markdown
+    assert (await store.get_text(rendered.files.html)).startswith("<!doctype html>")
+    assert rendered.citations == [
+        Citation(number=1, source_id=SAMPLE.rule.source_id),
+        Citation(number=2, source_id=SAMPLE.forced.source_id),
+    ]
+    assert rendered.summary == "Every table must be vacuumed in time. [1]"
+    assert (rendered.counts.sources, rendered.counts.sources_cited, rendered.counts.evidence) == (3, 2, 6)
+    assert (rendered.cut, rendered.unresolved_markers, rendered.foreign_urls) == (False, [], [])
+
+
+async def test_activity_has_the_name_of_its_signature() -> None:
+    """Workflows call the activity by the name of its typed signature."""
+    name = "__temporal_activity_definition"
+    assert getattr(ReportingActivities.render_report, name).name == getattr(render_report, name).name
+
+
+def test_document_has_every_field() -> None:
+    """report.json has every field of its schema, and every entry every field of its kind."""
+    document = json.loads(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document)
+    assert list(document) == KEYS.split()
+    assert document["schema_version"] == 1
+    for name, fields in PARTS.items():
+        entries = document[name] if isinstance(document[name], list) else [document[name]]
+        assert entries
+        for entry in entries:
+            assert set(fields.split()) <= set(entry), name
+    assert document["report"]["sections"][-2:] == ["Sources", "Method and limits"]
+
+
+def test_evidence_graph_of_the_document_resolves() -> None:
+    """Invariants 3 and 10: every reference resolves, every quote is the text at its place, claims are at theirs."""
+    document = json.loads(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document)
+    sources = {source["id"]: source for source in document["sources"]}
+    evidence = {item["id"]: item for item in document["evidence"]}
+    for item in evidence.values():
+        text = SAMPLE.texts[sources[item["source_id"]]["text_hash"]]
+        assert text[item["start"] : item["end"]] == item["quote"]
+    for claim in document["claims"]:
+        assert document["report"]["markdown"][claim["start"] : claim["end"]] == claim["text"]
+        assert set(claim["evidence_ids"]) <= set(evidence)
+    for finding in document["findings"]:
+        assert set(finding["evidence_ids"]) <= set(evidence)
+    assert {citation["source_id"] for citation in document["citations"]} == {
+        source["id"] for source in document["sources"] if source["cited"]
+    }
+
+
+def test_same_state_gives_the_same_bytes() -> None:
+    """Invariant 13: rendering is a pure function of the state, the texts and the skipped files."""
+    one = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
+    packed = ResearchState.unpack(SAMPLE.state().pack())
+    other = render(packed, SAMPLE.draft, dict(reversed(SAMPLE.texts.items())), SKIPPED, "0.1.0")
+    assert (one.markdown, one.html, one.document) == (other.markdown, other.html, other.document)
+
+
+def test_second_rendering_keeps_numbers() -> None:
+    """Invariant 4: with the numbers of the first rendering in the state, a draft in another order keeps them."""
+    first = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, [], "0.1.0")
+    state = SAMPLE.state(citations=first.matter.numbered.citations)
+    draft = f"# T\n\nOnly the second [{SAMPLE.forced.id}]."
+    second = render(state, draft, SAMPLE.texts, [], "0.1.0")
+    assert "Only the second [2]." in second.markdown
+    assert second.matter.numbered.citations == first.matter.numbered.citations
+    assert json.loads(second.document)["citations"] == [{"number": 2, "source_id": SAMPLE.forced.source_id}]
+
+
+async def test_text_that_differs_from_its_quote_is_never_written() -> None:
+    """A stored text without the quoted words at their place ends the rendering as ContentCorrupt; nothing is stored."""
+    wrong = SAMPLE.rule.model_copy(update={"start": SAMPLE.rule.start + 1, "end": SAMPLE.rule.end + 1})
+    with pytest.raises(ApplicationError) as caught:
+        await run(SAMPLE.state(evidence=SAMPLE.evidence | {wrong.id: wrong}), SAMPLE.draft)
+    assert caught.value.type == failures.CONTENT_CORRUPT
+    assert caught.value.non_retryable
+
+
+async def test_missing_text_ends_the_rendering() -> None:
+    """A stored text that is gone is an error, never an empty quote."""
+    with pytest.raises(ApplicationError) as caught:
+        await run(SAMPLE.state(), SAMPLE.draft, without=digest(VACUUM))
+    assert caught.value.type == failures.CONTENT_MISSING
+
+
+async def test_state_without_an_ending_is_refused() -> None:
+    """A report never guesses how its run ended."""
+    with pytest.raises(ApplicationError):
+        await run(SAMPLE.state(metadata={}), SAMPLE.draft)
+
+
+async def test_state_without_a_draft_is_rendered() -> None:
+    """A run that wrote nothing still gets its three forms."""
+    rendered, _ = await run(SAMPLE.state(draft=None), None)
+    assert "No report text was written." in rendered.markdown
+    assert (rendered.summary, rendered.citations) == ("", [])
+
+
+async def test_long_report_is_cut_inline_and_stored_whole() -> None:
+    """Inline text ends at 128,000 characters with a flag; the stored document is whole."""
+    draft = f"# T\n\nTold [{SAMPLE.rule.id}].\n\n" + "word " * 30_000
+    rendered, store = await run(SAMPLE.state(), draft)
+    assert (len(rendered.markdown), rendered.cut) == (INLINE_REPORT_CHARACTERS, True)
+    assert len(await store.get_text(rendered.files.markdown)) > INLINE_REPORT_CHARACTERS
+
+
+def test_sources_of_the_draft_are_replaced_by_ours() -> None:
+    """A list of sources that a draft brings along is replaced, and the report says so."""
+    draft = f"# T\n\nTold [{SAMPLE.rule.id}].\n\n## References\n\n1. Smith, *Made up*, 2020.\n"
+    markdown = render(SAMPLE.state(), draft, SAMPLE.texts, [], "0.1.0").markdown
+    assert "Smith" not in markdown
+    assert "The draft brought its own list of sources" in markdown
+
+
+def test_what_was_removed_is_said() -> None:
+    """X-7: removed markers and addresses are counted among the limitations."""
+    draft = f"# T\n\nTold [{SAMPLE.rule.id}] [7]. See https://evil.test/.\n"
+    markdown = render(
+        SAMPLE.state(draft=ReportDraft(document=SAMPLE.state().draft.document)), draft, SAMPLE.texts, [], "1"
+    ).markdown
+    assert "1 citation marker of the draft named no known passage" in markdown
+    assert "1 address that no source of this run has" in markdown

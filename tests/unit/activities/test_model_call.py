@@ -1,0 +1,289 @@
+"""The activities that do roles."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.journal import CallJournal
+from activities.model_call import RoleActivities
+from contracts import failures, roles
+from contracts.roles import ROLES
+from contracts.usage import Usage
+from contracts.vocabulary import EngineKind
+from providers import errors
+from providers.engines import answers
+from tests.unit.activities.scripted import (
+    MemoryCalls,
+    MemoryContent,
+    ScriptedEngine,
+    analyze_input,
+    environment,
+    plan_input,
+    source,
+)
+
+PLAN = roles.PlanDraft(
+    research_brief="A brief.",
+    sub_queries=[roles.SubQueryDraft(query="what is vacuum"), roles.SubQueryDraft(query="what is wraparound")],
+)
+
+
+class Bench:
+    """Activities over a scripted engine, a content store and a call store in memory."""
+
+    def __init__(self, script: Any, *, paid: bool = True, renew_seconds: float = 2.0) -> None:
+        self.engine = ScriptedEngine(script, paid=paid)
+        self.calls = MemoryCalls()
+        self.content = MemoryContent()
+        journal = CallJournal(self.calls, answers, renew_seconds=renew_seconds)
+        self.activities = RoleActivities({EngineKind.MODEL: self.engine}, self.content, journal)
+
+    async def plan(self, details: list[Any] | None = None, beats: list[Any] | None = None, **changes: Any) -> Any:
+        """Run the planner as one attempt of its activity."""
+        env = environment(details=details, beats=beats)
+        return await env.run(self.activities.run, roles.PLANNER, plan_input(**changes))
+
+    async def failed_plan(self, **changes: Any) -> ApplicationError:
+        """The failure that an attempt ends with."""
+        with pytest.raises(ApplicationError) as caught:
+            await self.plan(**changes)
+        return caught.value
+
+
+async def test_a_role_is_done_and_accounted() -> None:
+    """The output has the finished draft, the engine, the model, the prompt's version and the usage."""
+    bench = Bench(PLAN)
+    output = await bench.plan()
+    assert [query.query for query in output.sub_queries] == ["what is vacuum", "what is wraparound"]
+    assert output.account.usage.model_calls == 1
+    assert (output.account.engine, output.account.model) == (EngineKind.MODEL, "scripted-1")
+    assert output.account.prompt_version
+    assert bench.calls.log == ["begin", "finish"]
+
+
+async def test_documents_are_loaded_once_each() -> None:
+    """Every reference of the input is fetched, a document that two sources share only once."""
+    bench = Bench(roles.AnalysisDraft(findings=[]))
+    one, two = await bench.content.put_text("one text"), await bench.content.put_text("two texts")
+    request = analyze_input([source(one), source(one, id="src-2"), source(two, id="src-3")])
+    await environment().run(bench.activities.run, roles.ANALYZER, request)
+    assert sorted(bench.content.fetched) == sorted([one.hash, two.hash])
+    assert bench.engine.tasks[0].documents == {one.hash: "one text", two.hash: "two texts"}
+
+
+async def test_a_missing_document_fails_before_anything_is_paid() -> None:
+    """A stored text that is gone is a failure of its own type, and the engine is not asked."""
+    bench = Bench(roles.AnalysisDraft(findings=[]))
+    gone = await MemoryContent().put_text("gone")
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(bench.activities.run, roles.ANALYZER, analyze_input([source(gone)]))
+    assert caught.value.type == failures.CONTENT_MISSING
+    assert bench.engine.tasks == []
+
+
+async def test_a_second_attempt_takes_the_stored_answer() -> None:
+    """S0-131: an answered call is not paid again; its usage is told again, for the first attempt's result was lost."""
+    bench = Bench(PLAN)
+    first, second = await bench.plan(), await bench.plan()
+    assert len(bench.engine.tasks) == 1
+    assert second == first
+
+
+@pytest.mark.parametrize(
+    "change", [{"repair": "problem"}, {"operation": "op/2"}, {"tenant": "b"}, {"research_id": "r-2"}]
+)
+async def test_another_call_is_another_call(change: dict[str, Any]) -> None:
+    """A repair, another operation, tenant or run never takes the answer of this call."""
+    bench = Bench(PLAN)
+    await bench.plan()
+    await bench.plan(**change)
+    assert len(bench.engine.tasks) == 2
+
+
+async def test_a_live_lease_makes_the_attempt_wait() -> None:
+    """While another attempt makes the call, this one fails retryably with the delay that the store names."""
+    bench = Bench(PLAN)
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Any) -> Any:
+        started.set()
+        await go_on.wait()
+        return PLAN
+
+    bench.engine.script = slow
+    first = asyncio.create_task(bench.plan())
+    await started.wait()
+    failure = await bench.failed_plan()
+    assert (failure.type, failure.non_retryable) == (failures.CALL_IN_FLIGHT, False)
+    assert failure.next_retry_delay is not None
+    assert failure.next_retry_delay.total_seconds() == 7
+    go_on.set()
+    await first
+    assert len(bench.engine.tasks) == 1
+
+
+async def test_the_lease_is_renewed_while_the_call_runs() -> None:
+    """A call longer than its lease keeps it, and lets go of it at the end."""
+    bench = Bench(None, renew_seconds=0.01)
+
+    async def until_renewed(_: Any) -> Any:
+        await bench.calls.renewed.wait()
+        return PLAN
+
+    bench.engine.script = until_renewed
+    await bench.plan()
+    assert bench.calls.log[:2] == ["begin", "renew"]
+    assert bench.calls.log[-1] == "finish"
+    assert not bench.calls.leased
+
+
+@pytest.mark.parametrize(
+    "error", [errors.RateLimited("wait", retry_after=3), errors.Unavailable("503"), errors.NotConfigured("key")]
+)
+async def test_a_call_without_an_answer_is_given_up(error: Exception) -> None:
+    """The lease of a failed call is released, so that the next attempt need not wait it out."""
+    bench = Bench(error)
+    await bench.failed_plan()
+    assert bench.calls.log == ["begin", "release"]
+    bench.engine.script = PLAN
+    await bench.plan()
+    assert len(bench.engine.tasks) == 2
+
+
+async def test_a_cancelled_call_is_given_up() -> None:
+    """Cancellation stops the call, releases the lease, and stays a cancellation."""
+    started = asyncio.Event()
+
+    async def endless(_: Any) -> Any:
+        started.set()
+        await asyncio.Event().wait()
+
+    bench = Bench(endless)
+    env = environment()
+    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
+    await started.wait()
+    env.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert bench.calls.log == ["begin", "release"]
+
+
+async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> None:
+    """A paid answer that is being stored is stored, also when the attempt is cancelled in that moment."""
+    bench = Bench(PLAN)
+    writing, go_on = asyncio.Event(), asyncio.Event()
+    finish = bench.calls.finish
+
+    async def slow_finish(key: str, answer: str) -> None:
+        writing.set()
+        await go_on.wait()
+        await finish(key, answer)
+
+    bench.calls.finish = slow_finish  # type: ignore[method-assign]
+    env = environment()
+    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
+    await writing.wait()
+    env.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert len(bench.calls.answers) == 1
+
+
+async def test_an_unusable_answer_is_stored_and_accounted() -> None:
+    """An answer that was paid and cannot be used is journalled: a second attempt gives the same failure unpaid."""
+    paid = Usage(model_calls=1, input_tokens=9, cost_usd=0.5)
+    bench = Bench(errors.InvalidOutput("not of the schema", usage=paid))
+    first, second = await bench.failed_plan(), await bench.failed_plan()
+    assert len(bench.engine.tasks) == 1
+    for failure in (first, second):
+        assert (failure.type, failure.non_retryable) == (failures.INVALID_MODEL_OUTPUT, True)
+        assert Usage.model_validate(failure.details[0]["usage"]) == paid
+
+
+async def test_a_draft_that_cannot_be_finished_is_accounted_too() -> None:
+    """A plan without sub-queries is an unusable answer with the problem and the usage of the call."""
+    failure = await Bench(roles.PlanDraft(sub_queries=[])).failed_plan()
+    assert failure.type == failures.INVALID_MODEL_OUTPUT
+    assert "sub-query" in failure.details[0]["problem"]
+    assert failure.details[0]["usage"]["model_calls"] == 1
+
+
+async def test_a_failing_store_does_not_waste_a_paid_answer() -> None:
+    """If the answer cannot be written down, the run still gets it, with a warning."""
+    bench = Bench(PLAN)
+
+    async def full(key: str, answer: str) -> None:
+        raise errors.StorageFull("no room")
+
+    bench.calls.finish = full  # type: ignore[method-assign]
+    output = await bench.plan()
+    assert output.sub_queries
+    assert any("could not be stored" in warning for warning in output.account.warnings)
+
+
+async def test_a_free_engine_needs_no_call_store() -> None:
+    """An engine that costs nothing is asked directly, every time."""
+    bench = Bench(PLAN, paid=False)
+    await bench.plan()
+    await bench.plan()
+    assert len(bench.engine.tasks) == 2
+    assert bench.calls.log == []
+
+
+async def test_the_extractive_engine_is_given_no_prompt() -> None:
+    """Without a model no prompt is rendered, and the account names no version of one."""
+    engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
+    journal = CallJournal(MemoryCalls(), answers)
+    activities = RoleActivities({EngineKind.EXTRACTIVE: engine}, MemoryContent(), journal)
+    output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
+    assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
+
+
+async def test_an_engine_that_is_not_there_is_named() -> None:
+    """A worker without the wanted engine refuses for good, and says what to look at."""
+    failure = await Bench(PLAN).failed_plan(engine=EngineKind.EXTRACTIVE)
+    assert (failure.type, failure.non_retryable) == (failures.MODEL_REJECTED, True)
+    assert "research doctor" in failure.message
+
+
+async def test_an_endpoint_that_keeps_failing_is_given_up() -> None:
+    """Other transient errors are tried three times; the count travels with the heartbeats of the attempts."""
+    bench = Bench(errors.Unavailable("503"))
+    retried = []
+    details: list[Any] = []
+    for _ in range(3):
+        beats: list[Any] = []
+        retried.append(not (await bench.failed_plan(details=details, beats=beats)).non_retryable)
+        details = list(beats[-1])
+    assert retried == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "error", [errors.RateLimited("wait", retry_after=1), errors.Unavailable("other way", retry_after=0)]
+)
+async def test_being_told_to_wait_uses_up_nothing(error: Exception) -> None:
+    """A rate limit, or an endpoint that is asked in another way next time, is retried however often it happens."""
+    beats: list[Any] = []
+    failure = await Bench(error).failed_plan(details=[2], beats=beats)
+    assert not failure.non_retryable
+    assert beats[-1] == (2,)
+
+
+def test_one_activity_per_role_with_the_role_s_types() -> None:
+    """Each role is registered under its own name, with exactly its input and output types."""
+    registered = [activity._Definition.must_from_callable(one) for one in Bench(PLAN).activities.register()]
+    assert [(one.name, one.arg_types, one.ret_type) for one in registered] == [
+        (role.activity, [role.input], role.output) for role in ROLES
+    ]
+
+
+async def test_a_registered_activity_does_its_role() -> None:
+    """What is registered is what runs."""
+    bench = Bench(PLAN)
+    output = await environment().run(bench.activities.register()[0], plan_input())
+    assert isinstance(output, roles.PlanOutput)

@@ -1,0 +1,172 @@
+"""The activities `search` and `read_source`, and the beats of all."""
+
+# ruff: noqa: D102 - the Protocols say what the methods do
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.heartbeats import heartbeating
+from activities.reading import ReadingActivities, declared_quality
+from activities.searching import SearchingActivities
+from contracts import activities as signatures
+from contracts import failures
+from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
+from contracts.sources import SearchHit
+from contracts.vocabulary import Quality
+from providers import errors
+from providers.interfaces import ExtractedDocument
+from tests.unit.activities.scripted import SOURCE, URL, MemoryContent, environment
+
+
+class Shelf:
+    """A search provider and reader with one document."""
+
+    name = "shelf"
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        found: SearchResponse = await self._answer()
+        return found
+
+    async def read(self, url: str) -> ExtractedDocument:
+        read: ExtractedDocument = await self._answer()
+        return read
+
+    async def _answer(self) -> Any:
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+def asked(provider: str = "shelf") -> SearchRequest:
+    """A search."""
+    return SearchRequest(research_id="r-1", operation="search/1", provider=provider, text="vacuum")
+
+
+def document(**changes: Any) -> ExtractedDocument:
+    """A document as a reader gives it."""
+    fields: dict[str, Any] = {
+        "url": URL, "title": "", "text": "Vacuum 🧹 text", "raw": b"<p>raw</p>", "media_type": "text/html", **changes
+    }  # fmt: skip
+    return ExtractedDocument(**fields)
+
+
+def reading(given: Any, content: MemoryContent | None = None) -> ReadingActivities:
+    """The activity over one document."""
+    quality = declared_quality({"manual": "high", "notes": "splendid"})
+    return ReadingActivities(
+        Shelf(given), content or MemoryContent(), quality, lambda: datetime(2026, 11, 21, tzinfo=UTC)
+    )
+
+
+async def read(given: Any, content: MemoryContent | None = None) -> ReadRecord:
+    """One read."""
+    request = ReadRequest(research_id="r-1", operation="read/1", source_id=SOURCE, url=URL, title="From the hit")
+    return await environment().run(reading(given, content).read_source, request)
+
+
+async def test_a_search_gives_what_the_provider_found() -> None:
+    """Hits pass unchanged, and an empty answer is an answer."""
+    found = SearchResponse(provider="shelf", hits=[SearchHit(url=URL, title="t", rank=1, provider="shelf")])
+    for response in (found, SearchResponse(provider="shelf")):
+        assert await environment().run(SearchingActivities({"shelf": Shelf(response)}).search, asked()) == response
+
+
+@pytest.mark.parametrize(
+    ("given", "provider", "name", "retried"),
+    [
+        (errors.RateLimited("wait", retry_after=2), "shelf", failures.RATE_LIMITED, True),
+        (errors.Unavailable("locked"), "shelf", failures.CORPUS_UNAVAILABLE, True),
+        (errors.CorpusUnknown("none"), "shelf", failures.CORPUS_UNAVAILABLE, False),
+        (None, "other", failures.CORPUS_UNAVAILABLE, False),
+    ],
+)
+async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str, retried: bool) -> None:
+    """S0-053, S0-054: no failure of a provider becomes an empty list of hits."""
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(SearchingActivities({"shelf": Shelf(given)}).search, asked(provider))
+    assert (caught.value.type, not caught.value.non_retryable) == (name, retried)
+
+
+async def test_a_read_archives_raw_bytes_and_text() -> None:
+    """S0-055: both forms are stored, the record tells where, when and how long, and holds no text itself."""
+    content = MemoryContent()
+    record = await read(document(authors=["A"]), content)
+    assert content.data[record.raw.hash] == b"<p>raw</p>"
+    assert content.data[record.text.hash].decode() == "Vacuum 🧹 text"
+    assert record.content_hash == record.raw.hash
+    assert (record.title, record.characters) == ("From the hit", 13)
+    assert record.retrieved_at == "2026-11-21T00:00:00+00:00"
+    assert "Vacuum 🧹" not in record.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("url", "quality", "reason"),
+    [
+        (URL, Quality.HIGH, "chosen by the operator"),
+        ("corpus:notes/a.md", Quality.UNKNOWN, ""),
+        ("corpus:elsewhere/a.md", Quality.UNKNOWN, ""),
+        ("https://example.org/corpus:manual/", Quality.UNKNOWN, ""),
+    ],
+)
+async def test_quality_is_what_the_operator_declared(url: str, quality: Quality, reason: str) -> None:
+    """C0-24: documents of a corpus have its declared authority; an unknown word or place is unknown, never high."""
+    record = await read(document(url=url))
+    assert (record.quality, record.quality_reason) == (quality, reason)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [(errors.SourceUnreadable("encrypted", "locked"), "encrypted"), (document(text=" \n\t"), "no_text")],
+)
+async def test_an_unreadable_document_is_a_failure_with_its_reason(given: Any, kind: str) -> None:
+    """A document without usable text fails for good, with the typed reason, and nothing is stored."""
+    content = MemoryContent()
+    with pytest.raises(ApplicationError) as caught:
+        await read(given, content)
+    assert (caught.value.type, caught.value.non_retryable) == (failures.SOURCE_UNREADABLE, True)
+    assert caught.value.details[0] == {"kind": kind}
+    assert content.data == {}
+
+
+def test_activities_keep_to_their_signatures() -> None:
+    """Name, argument and result of `search` and `read_source` are those that workflows call."""
+    pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+        (SearchingActivities({}).search, signatures.search),
+        (reading(document()).read_source, signatures.read_source),
+    ]
+    for implementation, signature in pairs:
+        ours, wanted = (activity._Definition.must_from_callable(one) for one in (implementation, signature))
+        assert (ours.name, ours.arg_types, ours.ret_type) == (wanted.name, wanted.arg_types, wanted.ret_type)
+
+
+async def test_an_activity_beats_at_once_and_goes_on() -> None:
+    """Heartbeats come while the work goes on, with their details, and stop with it."""
+    beats: list[Any] = []
+    enough = asyncio.Event()
+    env = environment()
+
+    def beat(*details: Any) -> None:
+        beats.append(details)
+        if len(beats) == 4:
+            enough.set()
+
+    async def work() -> None:
+        async with heartbeating(7, interval=0.001):
+            assert beats == [(7,)]
+            await enough.wait()
+
+    env.on_heartbeat = beat
+    await env.run(work)
+    counted = len(beats)
+    await asyncio.sleep(0.01)
+    assert counted >= 4
+    assert len(beats) == counted

@@ -1,0 +1,75 @@
+"""The command line itself: names, help, start-up cost."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from client.cli.app import app
+from contracts.request import Depth, EngineChoice, Strategy
+
+COMMANDS = {
+    "run", "start", "watch", "resume", "steer", "stop", "cancel", "delete", "status", "list", "report", "open",
+    "sources", "source", "decisions", "audit", "corpus", "read", "search", "worker", "serve", "doctor",
+}  # fmt: skip
+WITH_EXAMPLES = ["run", "start", "watch", "resume", "steer", "report", "source", "audit", "corpus", "read", "search"]
+
+
+def output_of(*arguments: str) -> str:
+    """Standard output of a command that ends well."""
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_every_command_is_there_and_no_other() -> None:
+    """The commands of interfaces, section 2, that are built; names that are not built do not pretend."""
+    listed = output_of("--help").split("Commands:")[1]
+    assert {line.split()[0] for line in listed.splitlines() if line[:2] == "  " and line[2:3].strip()} == (COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_explains_itself(command: str) -> None:
+    """Help works for each command."""
+    assert "Usage:" in output_of(command, "--help")
+
+
+@pytest.mark.parametrize("command", WITH_EXAMPLES)
+def test_help_teaches_by_example(command: str) -> None:
+    """A line that can be copied."""
+    assert f"  research {command} " in output_of(command, "--help")
+
+
+def test_help_names_the_choices_of_the_request() -> None:
+    """The options list what the request model knows, although help does not load it."""
+    shown = " ".join(output_of("run", "--help").split())
+    for choice in [*Strategy, *Depth, *EngineChoice]:
+        assert choice.value in shown
+
+
+def test_the_exit_codes_are_told() -> None:
+    """A script's author finds them without the documentation."""
+    shown = " ".join(output_of("--help").split())
+    for part in ("0 completed", "3 partial", "5 cancelled", "7 nothing to work with", "8 nothing in the sources"):
+        assert part in shown
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["run", "--nonsense"], ["steer", "last"], ["list", "--limit", "0"]]
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
+    """As for every other command line."""
+    assert CliRunner().invoke(app, arguments).exit_code == 2
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """`research --help` answers at once because engine, contracts and terminal library stay unloaded."""
+    program = (
+        "import sys\n"
+        "import client.cli.app\n"
+        "heavy = [name for name in ('temporalio', 'pydantic', 'workers', 'anthropic') if name in sys.modules]\n"
+        "print(heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

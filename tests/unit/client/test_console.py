@@ -1,0 +1,122 @@
+"""Watching a run."""
+
+import asyncio
+import io
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+from rich.console import Console
+
+from client.console import PlainSink, QuietSink, TerminalSink, follow
+from client.errors import EngineUnreachable, NoWorker
+from client.handle import ResearchHandle
+from client.live_view import LiveView
+from client.rendering import Frame
+from contracts.events import Event, EventPage
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.vocabulary import Outcome, RunStatus, StopReason
+
+RESULT = ResearchResult(research_id="r", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS)
+
+
+@dataclass
+class ScriptedRun:
+    """Stands for a handle: a fixed list of events, an end after so many looks, and faults."""
+
+    looks: int = 2
+    page_size: int = 200
+    silent: int = 0
+    """How many looks get no answer."""
+    outages: int = 0
+    """How often waiting for the result finds no engine."""
+    seen: list[int] = field(default_factory=list)
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def status(self) -> ResearchStatus:
+        """A status, unless the run is silent."""
+        if self.silent:
+            self.silent -= 1
+            raise NoWorker("no worker is polling")
+        self.looks -= 1
+        if self.looks <= 0:
+            self._over.set()
+        return ResearchStatus(research_id="r", query="q", status=RunStatus.RUNNING)
+
+    async def events(self, after: int = 0) -> EventPage:
+        """Pages of five events."""
+        self.seen.append(after)
+        all_of_them = [Event(seq=place, type="status", time="", text=f"event {place}") for place in range(1, 6)]
+        page = [event for event in all_of_them if event.seq > after][: self.page_size]
+        return EventPage(events=page, next=page[-1].seq if page else after)
+
+    async def result(self) -> ResearchResult:
+        """The result once the looks are used up."""
+        if self.outages:
+            self.outages -= 1
+            raise EngineUnreachable("gone")
+        await self._over.wait()
+        return RESULT
+
+
+def as_handle(run: ScriptedRun) -> ResearchHandle:
+    """The stand-in as what `follow` takes."""
+    return cast("ResearchHandle", run)
+
+
+async def test_every_event_is_told_once_and_in_order() -> None:
+    """Pages are followed to their end; later looks begin where the last one ended."""
+    lines: list[str] = []
+    run = ScriptedRun(looks=3, page_size=2)
+    assert await follow(as_handle(run), PlainSink(lines.append), poll_seconds=0.01) == RESULT
+    assert lines == [f"event {place}" for place in range(1, 6)]
+    assert run.seen[:4] == [0, 2, 4, 5]
+
+
+async def test_silence_is_told_and_not_the_end() -> None:
+    """No answer for a while is a notice; the view goes on when answers come again."""
+    lines: list[str] = []
+    await follow(as_handle(ScriptedRun(silent=2)), PlainSink(lines.append), poll_seconds=0.01)
+    assert lines[0] == "no worker is polling"
+    assert lines.count("no worker is polling") == 1
+    assert lines[-1] == "event 5"
+
+
+async def test_an_engine_that_died_is_started_again() -> None:
+    """With a way to recover the watcher goes on; the person is told."""
+    lines: list[str] = []
+    recovered: list[int] = []
+
+    async def recover() -> None:
+        recovered.append(1)
+
+    run = ScriptedRun(outages=2)
+    result = await follow(as_handle(run), PlainSink(lines.append), recover=recover, poll_seconds=0.01)
+    assert (result, len(recovered)) == (RESULT, 2)
+    assert any("starting it again" in line for line in lines)
+
+
+async def test_without_a_way_to_recover_the_loss_is_an_error() -> None:
+    """A cluster that is gone is not started by us."""
+    with pytest.raises(EngineUnreachable):
+        await follow(as_handle(ScriptedRun(outages=1)), QuietSink(), poll_seconds=0.01)
+
+
+def test_the_picture_changes_although_nothing_happens() -> None:
+    """The terminal is drawn from a clock, not from events: the seconds go on."""
+    now = [100.0]
+    sink = TerminalSink(Console(file=io.StringIO()), Frame("r", "q"), clock=lambda: now[0])
+    sink.show(
+        LiveView(status=ResearchStatus(research_id="r", query="q", status=RunStatus.RUNNING, elapsed_seconds=5)),
+        [],
+    )
+
+    def picture() -> str:
+        console = Console(file=io.StringIO(), width=80)
+        console.print(sink.draw())
+        return cast("io.StringIO", console.file).getvalue()
+
+    before = picture()
+    now[0] += 2.0
+    assert "0:05" in before
+    assert "0:07" in picture()

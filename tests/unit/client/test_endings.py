@@ -1,0 +1,57 @@
+"""What a handle gives for a run that did not return a result."""
+
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
+
+from client.endings import result_of_failure
+from contracts import failures
+from contracts.outcome import Counts, ResearchResult, ResearchStatus
+from contracts.vocabulary import Outcome, RunStatus, StopReason
+
+
+def failure(kind: str, *details: Any) -> ApplicationError:
+    """A failure as the workflow raises it."""
+    return ApplicationError("why it ended", *details, type=kind, non_retryable=True)
+
+
+def test_the_result_in_the_details_wins() -> None:
+    """A failed run carries its result; nothing of it is lost."""
+    result = ResearchResult(
+        research_id="r", outcome=Outcome.TIMED_OUT, stop_reason=StopReason.BUDGET_TIME, report="# What there is"
+    )
+    assert result_of_failure("r", failure(failures.TIMED_OUT, result.model_dump(mode="json")), None) == result
+
+
+@pytest.mark.parametrize(
+    ("cause", "outcome", "reason"),
+    [
+        (failure(failures.INVALID_REQUEST, {"lines": []}), Outcome.REFUSED, StopReason.INVALID_INPUT),
+        (failure(failures.REFUSED), Outcome.REFUSED, StopReason.INVALID_INPUT),
+        (failure(failures.TIMED_OUT), Outcome.TIMED_OUT, StopReason.BUDGET_TIME),
+        (failure(failures.RESEARCH_FAILED, "no result"), Outcome.FAILED, StopReason.INTERNAL_ERROR),
+        (failure("SomethingElse"), Outcome.FAILED, StopReason.INTERNAL_ERROR),
+        (CancelledError("x"), Outcome.CANCELLED, StopReason.USER_CANCELLED),
+        (TerminatedError("x"), Outcome.FAILED, StopReason.INTERNAL_ERROR),
+        (None, Outcome.FAILED, StopReason.INTERNAL_ERROR),
+    ],
+)
+def test_every_ending_gives_a_result(cause: BaseException | None, outcome: Outcome, reason: StopReason) -> None:
+    """A handle always returns a result, whatever the engine says."""
+    result = result_of_failure("r", cause, None)
+    assert (result.research_id, result.outcome, result.stop_reason, result.report) == ("r", outcome, reason, "")
+
+
+def test_the_words_of_the_failure_are_kept() -> None:
+    """A person learns why."""
+    assert result_of_failure("r", failure(failures.RESEARCH_FAILED), None).limitations == ["why it ended"]
+
+
+def test_the_last_status_gives_the_counts() -> None:
+    """What was seen before the end is not forgotten."""
+    last = ResearchStatus(
+        research_id="r", query="q", status=RunStatus.RUNNING, counts=Counts(sources=3), started_at="2026-11-21"
+    )
+    result = result_of_failure("r", CancelledError("x"), last)
+    assert (result.counts.sources, result.started_at) == (3, "2026-11-21")

@@ -1,0 +1,72 @@
+"""Whole runs with the model engine, the real SDK and real activities, against a loopback endpoint."""
+
+from pathlib import Path
+
+import pytest
+
+from activities.configuration import ResearchConfiguration
+from contracts.request import ResearchRequest
+from contracts.resolved import PrepareRequest
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind, Outcome, Tier
+from providers.anthropic_chat import AnthropicChat
+from providers.chat import ChatMode
+from providers.engines.capabilities import EndpointCapabilities
+from providers.engines.language_model import LanguageModelEngine
+from providers.prices import load_prices
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World
+from workflows.desk import Desk
+from workflows.engine import Engine
+from workflows.run import ResearchRun
+from workflows.strategies import SupervisorStrategy
+
+QUESTION = "How does the engine prevent transaction ID wraparound?"
+MODEL = "claude-haiku-4-5"
+
+
+async def conducted(api: MessagesApi, folder: Path, mode: ChatMode = ChatMode.NATIVE) -> tuple[Outcome, ResearchState]:
+    """One run to its end."""
+    chat = AnthropicChat(api_key=None, base_url=api.base_url)
+    engine = LanguageModelEngine(chat, EndpointCapabilities(mode=mode), load_prices())
+    configuration = ResearchConfiguration(models={tier.value: MODEL for tier in Tier}, model_host="127.0.0.1")
+    world = World(folder, engines={EngineKind.MODEL: engine}, configuration=configuration)
+    host = world.host()
+    request = ResearchRequest(query=QUESTION, corpus="manual", engine="model")
+    prepared = await host.implementations["prepare_research"](
+        PrepareRequest(research_id="r-unit", request_json=request.model_dump_json())
+    )
+    state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
+    state.clock_started_at = host.now().timestamp()
+    state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
+    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    for item in state.evidence.values():
+        stored = state.sources[item.source_id].text
+        assert stored is not None
+        text = await world.content.get_text(stored)
+        assert text[item.start : item.end].strip()
+    await engine.close()
+    return outcome, state
+
+
+@pytest.mark.parametrize("mode", [ChatMode.TOOL, ChatMode.TEXT])
+async def test_a_sensible_model_completes_the_run(tmp_path: Path, mode: ChatMode) -> None:
+    """Every role is done by the model, whichever way it is asked, and the report cites passages that exist."""
+    async with MessagesApi() as api:
+        outcome, state = await conducted(api, tmp_path, mode)
+    assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
+    assert state.citations
+    assert set(api.counts()) == {"planner", "analyzer", "synthesizer", "supervisor"}
+
+
+@pytest.mark.parametrize("scenario", ["good", "gaps", "hopeless", "cut"])
+async def test_what_the_endpoint_answered_is_what_the_run_accounts_for(tmp_path: Path, scenario: str) -> None:
+    """Each run ends, and calls, tokens and cost are those of the endpoint's own journal, bad answers included."""
+    async with MessagesApi(scenario) as api:
+        _, state = await conducted(api, tmp_path)
+    assert state.result is not None
+    assert (scenario in {"hopeless", "cut"}) is any("without the model" in note for note in state.degraded)
+    usage = state.result.usage
+    assert usage.model_calls == len(api.calls)
+    assert usage.input_tokens == sum(len(request.system + request.prompt) // 4 for request in api.requests)
+    assert usage.cost_usd == pytest.approx((usage.input_tokens + 5 * usage.output_tokens) / 1e6)
