@@ -9,7 +9,7 @@ from contracts.vocabulary import EngineKind, StopReason, Tier
 from providers.text import detect_language
 
 
-class Refusal(Exception):  # noqa: N818 - names what happened
+class Refusal(Exception):
     """The run cannot start. The message says what is missing and what to do."""
 
     def __init__(self, reason: StopReason, message: str) -> None:

@@ -1,6 +1,7 @@
 """The typed handle: start a run, ask it, talk to it, get its result."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from enum import Enum
@@ -45,6 +46,8 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 
 MESSAGE_PATIENCE_SECONDS: Final = 10.0
+POLLER_SECONDS: Final = 75.0
+"""A long poll lasts at most a minute."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
 FAIRNESS_KEY_CHARACTERS: Final = 64
@@ -124,7 +127,11 @@ class ResearchClient:
         return await self.start(going_on, research_id, reuse=reuse)
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
-        """Identities of the workers that poll a task queue now."""
+        """Identities of the workers that poll a task queue now.
+
+        The engine lists pollers for minutes after they are gone; one that did not come back in `POLLER_SECONDS`
+        counts as gone.
+        """
         kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY if activities else TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
         answer = await self.temporal.workflow_service.describe_task_queue(
             DescribeTaskQueueRequest(
@@ -132,7 +139,8 @@ class ResearchClient:
             ),
             timeout=timedelta(seconds=5),
         )
-        return [poller.identity for poller in answer.pollers]
+        oldest = time.time() - POLLER_SECONDS
+        return [poller.identity for poller in answer.pollers if poller.last_access_time.seconds >= oldest]
 
 
 class ResearchHandle:
@@ -273,8 +281,8 @@ class ResearchHandle:
             return EngineUnreachable("the engine does not answer any more: start it with `research serve`")
         if pollers:
             return WorkerStuck(
-                f"a worker is there, but the run {self.research_id} gave no answer for "
-                f"{MESSAGE_PATIENCE_SECONDS:.0f} s: see `research doctor`"
+                f"the run {self.research_id} gave no answer for {MESSAGE_PATIENCE_SECONDS:.0f} s, although a worker "
+                "polled a minute ago: start one with `research serve`, or see `research doctor`"
             )
         return NoWorker(
             f"no worker is polling {names.WORKFLOWS_QUEUE}: start one with `research serve` (this machine) "

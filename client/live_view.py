@@ -156,11 +156,9 @@ def _task_failed(view: LiveView, event: Event) -> LiveView:
 
 
 def _found(event: Event) -> str:
-    parts = [
-        f"{count} {label}"
-        for key, label in (("found", "found"), ("new", "new"), ("duplicates", "duplicate"))
-        if (count := _number(event, key)) is not None and (count or key != "duplicates")
-    ]
+    parts = [f"{count} {key}" for key in ("found", "new") if (count := _number(event, key)) is not None]
+    if duplicates := _number(event, "duplicates"):
+        parts.append("1 duplicate" if duplicates == 1 else f"{duplicates} duplicates")
     return " · ".join(parts) or event.text
 
 

@@ -8,7 +8,7 @@ from temporalio import activity
 from contracts.base import Contract
 from contracts.documents import DocumentRef
 from contracts.outcome import Citation, Counts, ReportFiles
-from contracts.resolved import PrepareRequest, Prepared, SessionRef
+from contracts.resolved import Prepared, PrepareRequest, SessionRef
 from contracts.sources import SearchHit
 from contracts.vocabulary import Quality
 

@@ -14,7 +14,7 @@ MAX_METADATA_BYTES = 2_048
 RESTING = "not available yet"
 
 
-class InvalidRequest(ValueError):  # noqa: N818 - names what happened, as the other errors do
+class InvalidRequest(ValueError):
     """The request cannot be used. `lines` are `path: message`; no value that was sent is repeated."""
 
     def __init__(self, lines: list[str]) -> None:

@@ -57,8 +57,7 @@ def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
     merged = base.model_dump() | explicit
     if asked.max_sources is not None:
         merged["max_new_sources"] = min(base.max_new_sources, asked.max_sources)
-        if asked.max_sources < merged["max_sources_per_query"]:
-            merged["max_sources_per_query"] = asked.max_sources
+        merged["max_sources_per_query"] = min(merged["max_sources_per_query"], asked.max_sources)
     if asked.deadline_seconds is not None:
         merged["reserve_seconds"] = min(base.reserve_seconds, asked.deadline_seconds * RESERVE_SHARE)
     return EffectiveLimits.model_validate(merged)

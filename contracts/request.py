@@ -12,6 +12,8 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,6
 
 
 class Strategy(StrEnum):
+    """Which strategy conducts the run."""
+
     SUPERVISOR = "supervisor"
     REFLECTIVE = "reflective"
     LIVING = "living"
@@ -20,6 +22,8 @@ class Strategy(StrEnum):
 
 
 class Mode(StrEnum):
+    """How much ceremony a question gets."""
+
     AUTO = "auto"
     DIRECT = "direct"
     QUICK = "quick"
@@ -27,6 +31,8 @@ class Mode(StrEnum):
 
 
 class Depth(StrEnum):
+    """How deep to look; `auto` is `medium`."""
+
     AUTO = "auto"
     LIGHT = "light"
     MEDIUM = "medium"
@@ -34,35 +40,47 @@ class Depth(StrEnum):
 
 
 class EngineChoice(StrEnum):
+    """Who does the roles; `auto` is a model where one is configured."""
+
     AUTO = "auto"
     MODEL = "model"
     EXTRACTIVE = "extractive"
 
 
 class OnDeadline(StrEnum):
+    """What happens when the time is over."""
+
     REPORT = "report"
     ABORT = "abort"
 
 
 class Clarify(StrEnum):
+    """Whether a person is asked what the question means."""
+
     OFF = "off"
     AUTO = "auto"
     REQUIRED = "required"
 
 
 class Approve(StrEnum):
+    """Whether a person must approve the plan, and how."""
+
     NONE = "none"
     PLAN = "plan"
     PHRASE = "phrase"
 
 
 class Verify(StrEnum):
+    """How thoroughly claims are checked against their evidence."""
+
     OFF = "off"
     LIGHT = "light"
     FULL = "full"
 
 
 class CitationStyle(StrEnum):
+    """What a citation looks like."""
+
     NUMERIC = "numeric"
     KEY = "key"
     SOURCE_ID = "source_id"

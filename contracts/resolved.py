@@ -30,6 +30,8 @@ class EffectiveLimits(Contract):
 
 
 class EffectiveGates(Contract):
+    """Gates with every preset filled in."""
+
     policy: GatePolicy = GatePolicy.STRICT
     think: ThinkMode = ThinkMode.RULES
     hook: str | None = None

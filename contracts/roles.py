@@ -66,6 +66,8 @@ class PlanInput(RoleInput):
 
 
 class SubQueryDraft(Contract):
+    """A sub-query as a planner proposes it (S0-041)."""
+
     query: str = Field(description="a specific question that can be searched for by itself")
     rationale: str = Field(default="", description="why the answer needs it")
     priority: int = Field(default=1, description="1 is the most important")
@@ -73,11 +75,15 @@ class SubQueryDraft(Contract):
 
 
 class PlanDraft(Contract):
+    """What a planner returns (S0-041)."""
+
     research_brief: str = Field(default="", description="two or three sentences: approach and aspects")
     sub_queries: list[SubQueryDraft]
 
 
 class PlanOutput(RoleOutput):
+    """A plan as the workflow gets it: clamped, without repetitions."""
+
     research_brief: str
     sub_queries: list[SubQueryDraft]
 
@@ -111,12 +117,16 @@ class AnalyzeInput(RoleInput):
 
 
 class QuoteDraft(Contract):
+    """A passage that a finding rests on."""
+
     source_id: str
     quote: str = Field(description="copied word for word from the source")
     start: int | None = Field(default=None, description="offset in the stored text, if known")
 
 
 class FindingDraft(Contract):
+    """A finding as an analyzer proposes it (S0-061)."""
+
     content: str = Field(description="one specific statement that the quotes support")
     confidence: str = Field(default="low", description="low, medium, high, confirmed or speculation")
     quotes: list[QuoteDraft] = Field(default=[], description="the passages it rests on")
@@ -124,6 +134,8 @@ class FindingDraft(Contract):
 
 
 class GapDraft(Contract):
+    """A gap as an analyzer proposes it (S0-062)."""
+
     description: str
     suggested_queries: list[str] = []
     priority: int = 1
@@ -131,17 +143,23 @@ class GapDraft(Contract):
 
 
 class QualityUpdateDraft(Contract):
+    """An opinion of a source (S0-063)."""
+
     source_id: str
     quality: str
 
 
 class AnalysisDraft(Contract):
+    """What an analyzer returns."""
+
     findings: list[FindingDraft]
     gaps: list[GapDraft] = []
     quality_updates: list[QualityUpdateDraft] = []
 
 
 class AnalysisOutput(RoleOutput):
+    """An analysis whose every quote was found in stored text."""
+
     findings: list[Finding] = []
     evidence: list[Evidence] = []
     gaps: list[GapDraft] = []
@@ -180,6 +198,8 @@ class ReportTextDraft(Contract):
 
 
 class WriteOutput(RoleOutput):
+    """A draft in the content store."""
+
     draft: ReportDraft
 
 
@@ -201,11 +221,15 @@ class RefineInput(RoleInput):
 
 
 class FollowUpDraft(Contract):
+    """A follow-up query and what it is to bring (S0-075)."""
+
     query: str
     expected_contribution: str = ""
 
 
 class GapAnalysisDraft(Contract):
+    """A gap as a refiner judges it (S0-075)."""
+
     gap_id: str
     severity: str = "moderate"
     addressable: bool = True
@@ -213,18 +237,24 @@ class GapAnalysisDraft(Contract):
 
 
 class RecommendationDraft(Contract):
+    """Whether to go round again (S0-076)."""
+
     should_iterate: bool = False
     rationale: str = ""
     priority_gaps: list[str] = []
 
 
 class RefineDraft(Contract):
+    """What a refiner returns (S0-075 to S0-077)."""
+
     gap_analysis: list[GapAnalysisDraft]
     iteration_recommendation: RecommendationDraft
     report_improvements: list[str] = []
 
 
 class GapAssessment(Contract):
+    """A gap as judged, in known words."""
+
     gap_id: str
     severity: Severity
     addressable: bool
@@ -232,6 +262,8 @@ class GapAssessment(Contract):
 
 
 class RefineOutput(RoleOutput):
+    """A refinement as the workflow gets it: known gaps, new queries only."""
+
     gap_analysis: list[GapAssessment] = []
     iteration_recommendation: RecommendationDraft
     report_improvements: list[str] = []
@@ -250,12 +282,16 @@ class ReflectInput(RoleInput):
 
 
 class QualityAssessmentDraft(Contract):
+    """A supervisor’s assessment (S0-034)."""
+
     score: float = Field(default=5, description="1 to 10")
     strengths: list[str] = []
     weaknesses: list[str] = []
 
 
 class ReflectionDraft(Contract):
+    """What a supervisor returns (S0-034)."""
+
     action: str = Field(description="proceed, retry, iterate or complete")
     rationale: str = ""
     quality_assessment: QualityAssessmentDraft = QualityAssessmentDraft()
@@ -263,6 +299,8 @@ class ReflectionDraft(Contract):
 
 
 class ReflectOutput(RoleOutput):
+    """A reflection in known words."""
+
     action: Action
     rationale: str = ""
     score: float = 5.0

@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS calls (
 CREATE INDEX IF NOT EXISTS calls_by_research ON calls (research_id);
 """
 
-FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE}
+FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
@@ -124,13 +124,9 @@ class SqliteCallStore:
         connection.execute("BEGIN IMMEDIATE")
         try:
             result = work(connection)
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        try:
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:
+            if connection.in_transaction:  # SQLite itself gives up the transaction of a full disk
                 connection.execute("ROLLBACK")
             raise
         return result

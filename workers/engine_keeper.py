@@ -153,8 +153,9 @@ class Keeper:
 
 
 def log(text: str) -> None:
-    """A line in the keeper's log (standard error)."""
-    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}", file=sys.stderr, flush=True)  # noqa: T201
+    """A line in the keeper's log (standard error); a full disk must not end the keeper."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n".encode())
 
 
 def tell(text: str) -> None:

@@ -27,10 +27,12 @@ STOP_SECONDS = 10.0
 ANSWER_SECONDS = 5.0
 LOG_TAIL_BYTES = 4_000
 
+LEAST_FREE_BYTES = 4_000_000
 PORT_SIGN = "address already in use"
+NO_SPACE = "no space is left where RESEARCH_HOME is: make room, the engine then starts again"
 PROBLEMS = (
-    ("disk is full", "no space is left where RESEARCH_HOME is: make room, the engine then starts again"),
-    ("no space left", "no space is left where RESEARCH_HOME is: make room, the engine then starts again"),
+    ("disk is full", NO_SPACE),
+    ("no space left", NO_SPACE),
     ("file is not a database", "the engine's database is damaged: move {database} away; sessions are kept elsewhere"),
     ("malformed", "the engine's database is damaged: move {database} away; sessions are kept elsewhere"),
     ("readonly database", "the engine's database cannot be written: check the rights of {database}"),
@@ -223,6 +225,8 @@ def problem_in(log: str, files: EngineFiles) -> EngineError:
     for sign, text in PROBLEMS:
         if sign in lowered:
             return EngineError(text.format(database=files.database))
+    if shutil.disk_usage(files.folder).free < LEAST_FREE_BYTES:  # then the log could not be written either
+        return EngineError(NO_SPACE)
     lines = [line for line in log.splitlines() if line.strip()]
     return EngineError(f"the server ended at once: {lines[-1][:300]}" if lines else "the server ended without a word")
 

@@ -142,7 +142,8 @@ class Settings(BaseSettings):
         """The built-in preset with the operator's values over it. Raises KeyError for a strategy not built yet."""
         base = preset(strategy, depth)
         chosen = self.strategy.get(strategy, {})
-        override = chosen.get(depth_of(depth)) or chosen.get(depth)
+        named = depth_of(depth)
+        override = chosen.get(named) or (chosen.get(Depth.AUTO) if named is depth_of(Depth.AUTO) else None)
         if override is None:
             return base
         own = override.model_dump(

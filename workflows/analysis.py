@@ -28,8 +28,9 @@ def unanalyzed(state: ResearchState) -> list[SubQuery]:
 
 
 async def analyze(run: "ResearchRun", *, again: bool = False, engine: EngineKind | None = None) -> None:
-    """Analyze what was gathered and not analyzed yet; `again` repeats the iteration's sub-queries with the gate's issues.
+    """Analyze what was gathered and not analyzed yet.
 
+    `again` repeats the iteration's sub-queries with the gate's issues.
     What was finished is merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
     """
     state = run.state

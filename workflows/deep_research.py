@@ -194,9 +194,11 @@ class WorkflowWatchers(Watchers):
     """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
 
     def changed(self, run: ResearchRun) -> None:
+        """Renew the current details; this adds nothing to the history."""
         workflow.set_current_details(details_markdown(run.state, run.host.now().timestamp()))
 
     async def phase_entered(self, run: ResearchRun) -> None:
+        """Renew the search attributes, if the namespace knows them."""
         if not run.resolved.search_attributes:
             return
         state = run.state
@@ -252,11 +254,9 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
 
 
 def _parse(request: RawValue) -> ResearchRequest:
-    payload = request.payload
+    is_json = request.payload.metadata.get("encoding") == JSON_ENCODING
     try:
-        if payload.metadata.get("encoding") != JSON_ENCODING:
-            raise InvalidRequest(['request: expected an object such as {"query": "…"}, sent as JSON'])
-        return parse_request(payload.data)
+        return parse_request(request.payload.data if is_json else "null")
     except InvalidRequest as error:
         raise ApplicationError(
             str(error), {"lines": error.lines}, type=failures.INVALID_REQUEST, non_retryable=True

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from contracts.vocabulary import StopReason
 
 
-class Interrupted(Exception):  # noqa: N818 - it is no error: a limit or a person ends the work early
+class Interrupted(Exception):
     """The work must end now and the report be written from what is there. Never leaves the engine."""
 
     def __init__(self, reason: StopReason) -> None:

@@ -17,15 +17,16 @@ def details_markdown(state: ResearchState, now: float) -> str:
     if resolved is None:
         return "preparing"
     elapsed = max(0.0, now - state.clock_started_at)
-    lines = [
+    head = (
         f"**{state.status.value}** · {state.phase.value if state.phase else 'starting'} · "
         f"iteration {state.iteration} of {resolved.limits.max_iterations} · "
-        f"{elapsed:.0f} of {resolved.limits.deadline_seconds:.0f} s",
-        "",
+        f"{elapsed:.0f} of {resolved.limits.deadline_seconds:.0f} s"
+    )
+    figures = (
         f"{len(state.readable_sources())} sources · {len(state.findings)} findings · "
-        f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls",
-        "",
-    ]
+        f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls"
+    )
+    lines = [head, "", figures, ""]
     lines += [f"- {MARKS[query.status]} {query.text}" for query in state.plan.sub_queries[:10]]
     if state.decisions:
         last = state.decisions[-1]

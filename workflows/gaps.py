@@ -1,4 +1,4 @@
-"""The life of a gap: opened by analysis, a silent sub-query or a person; closed by later evidence (C0-5, C0-8, C0-25)."""
+"""The life of a gap: opened by analysis, a silent sub-query or a person; closed by later evidence (C0-8, C0-25)."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,7 @@
-"""Gates: deterministic validators with S0's thresholds (S0-103 to S0-122). They decide about a retry, never about the outcome (C0-24)."""
+"""Gates: deterministic validators with S0's thresholds (S0-103 to S0-122).
+
+They decide about a retry, never about the outcome (C0-24).
+"""
 
 from contracts.decisions import GateIssue, GateResult
 from contracts.state import ResearchState

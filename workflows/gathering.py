@@ -1,4 +1,4 @@
-"""Gathering: search each sub-query, read as soon as its own search returned, merge in a fixed order (S0-049 to S0-059)."""
+"""Gathering: search, read as soon as the own search returned, merge in a fixed order (S0-049 to S0-059)."""
 
 import asyncio
 from typing import TYPE_CHECKING

@@ -53,23 +53,29 @@ class TemporalHost:
         self._used: dict[str, int] = {}
 
     def now(self) -> datetime:
+        """The workflow clock."""
         return workflow.now()
 
     async def execute(self, activity: str, argument: Any, result_type: type[T], options: CallOptions) -> T:
+        """Schedule one activity."""
         result: T = await self._start(activity, [argument], result_type, options)
         return result
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> str | None:
+        """Schedule a hook."""
         result: str | None = await self._start(activity, arguments, str, options)
         return result
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
+        """A durable wait."""
         await workflow.wait_condition(predicate)
 
     async def sleep(self, seconds: float) -> None:
+        """A durable timer."""
         await workflow.sleep(timedelta(seconds=seconds))
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
+        """Wait in a deterministic way."""
         if tasks:
             await workflow.wait(tasks)
 

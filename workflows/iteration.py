@@ -1,4 +1,7 @@
-"""When to go round again, and when to stop: pure functions of the state (S0-017 to S0-033, C0-1, C0-4, C0-5, C0-27)."""
+"""When to go round again, and when to stop: pure functions of the state.
+
+S0-017 to S0-033; C0-1, C0-4, C0-5, C0-22, C0-27.
+"""
 
 from contracts.decisions import GateResult, Verdict
 from contracts.evidence import Gap
@@ -27,7 +30,7 @@ def retry_key(phase: Phase, iteration: int) -> str:
 
 
 def decide(state: ResearchState, gate: GateResult, reflection: ReflectOutput | None, *, can_change: bool) -> Verdict:
-    """What happens after a phase. A reflection may tighten; it may loosen only the iteration decision (C0-22, C0-27)."""
+    """What happens after a phase. A reflection may tighten; it may loosen the iteration decision alone (C0-27)."""
     wants_retry = (not gate.valid and gate.policy is GatePolicy.STRICT) or (
         reflection is not None and reflection.action is Action.RETRY
     )
@@ -44,7 +47,7 @@ def decide(state: ResearchState, gate: GateResult, reflection: ReflectOutput | N
     return _verdict(gate, Action.PROCEED, reflection.rationale if reflection else "the gate is satisfied")
 
 
-def stop_reason_after_synthesis(state: ResearchState, verdict: Verdict) -> StopReason:
+def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
     """Why a run that completes after a synthesis does so."""
     if not state.has_unresolved_gaps():
         return StopReason.NO_OPEN_GAPS

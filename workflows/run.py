@@ -62,7 +62,7 @@ class ResearchRun:
         return await self._caller.ask(role, step, fields, engine)
 
     def operation(self, step: str) -> str:
-        """A logical operation id: `step/iteration`, with the count of its repetitions in this session (invariant 12)."""
+        """A logical operation id: `step/iteration`, with its repetition in this session (invariant 12)."""
         base = f"{step}/{self.state.iteration}"
         count = self.state.operations.get(base, 0)
         return base if count == 0 else f"{base}/again-{count + 1}"

@@ -5,7 +5,7 @@ from typing import Any
 from temporalio.exceptions import ActivityError
 
 from contracts.decisions import GateResult, Verdict
-from contracts.roles import SUPERVISOR, ReflectInput, ReflectOutput
+from contracts.roles import SUPERVISOR, ReflectOutput
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, AgentRole, Confidence, GatePolicy, Phase, ThinkMode
 from workflows.activity_options import hook_options

@@ -1,7 +1,7 @@
 """No address outside the source registry: links lose their target, bare addresses are taken out, both are reported."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from markdown_it import MarkdownIt
@@ -66,35 +66,38 @@ def _identity(url: str) -> str:
 
 
 def _trimmed(found: str) -> str:
-    """An address found in prose, without the punctuation that follows it."""
-    kept = found
-    while kept:
-        last = kept[-1]
-        opening = {")": "(", "]": "["}.get(last)
-        unbalanced = opening is not None and kept.count(last) > kept.count(opening)
-        if last not in ".,;:!?'*_~" and not unbalanced:
-            break
-        kept = kept[:-1]
-    return kept
+    """An address found in prose, up to the first bracket that nothing in it opens, without punctuation at its end."""
+    depth = {")": 0, "]": 0}
+    for place, character in enumerate(found):
+        if character in "([":
+            depth[")" if character == "(" else "]"] += 1
+        elif character in ")]":
+            depth[character] -= 1
+            if depth[character] < 0:
+                return _trimmed(found[:place])
+    return found.rstrip(".,;:!?'*_~")
+
+
+def _found(text: str) -> Iterator[tuple[int, int]]:
+    """Where addresses stand; what follows one is searched again, for it may hold the next."""
+    place = 0
+    while match := ADDRESS.search(text, place):
+        address = _trimmed(match.group(0))
+        place = match.start() + max(len(address), 1)
+        if not address.endswith("://"):
+            yield match.start(), match.start() + len(address)
 
 
 def addresses(text: str) -> list[str]:
     """Every address written in a text, in order."""
-    found = (_trimmed(match.group(0)) for match in ADDRESS.finditer(text))
-    return [address for address in found if not address.endswith("://")]
+    return [text[start:end] for start, end in _found(text)]
 
 
 def strip_addresses(text: str, registry: Registry, foreign: list[str]) -> str:
     """The text without foreign addresses; each one taken out is appended to `foreign`."""
-
-    def replaced(match: re.Match[str]) -> str:
-        address = _trimmed(match.group(0))
-        if registry.names(address):
-            return match.group(0)
-        foreign.append(address)
-        return REMOVED + match.group(0)[len(address) :]
-
-    return ADDRESS.sub(replaced, text)
+    edits = [(start, end, REMOVED) for start, end in _found(text) if not registry.names(text[start:end])]
+    foreign.extend(text[start:end] for start, end, _ in edits)
+    return _replace(text, edits)
 
 
 def _replace(text: str, edits: list[tuple[int, int, str]]) -> str:

@@ -64,10 +64,10 @@ def _facts(matter: Matter) -> str:
         f"{counted(len(matter.cited), 'source')} cited" if matter.cited else "Cites nothing",
         counted(passages, "passage") if passages else "",
         f"{counted(corpus.files, 'file')} in the corpus {corpus.title or corpus.name}" if corpus else "",
-        day(matter.ending.ended_at),
         matter.resolved.egress,
     ]
-    return " · ".join(_text(part) for part in parts if part)
+    date = f'<span class="date">{_text(day(matter.ending.ended_at))}</span>'
+    return " · ".join([*(_text(part) for part in parts if part), date])
 
 
 def _notice(matter: Matter) -> str:

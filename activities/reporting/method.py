@@ -49,7 +49,7 @@ def _engine(matter: Matter) -> Fact:
     models = f"Models: {', '.join(matter.state.models_used)}." if matter.state.models_used else ""
     if len(items) == 1:
         return Fact("Engine", f"{items[0]}. {models}".strip())
-    return Fact("Engine", models, items)
+    return Fact("Engine", f"Different engines did different roles. {models}".strip(), items)
 
 
 def _corpus(matter: Matter) -> list[Fact]:
@@ -109,10 +109,10 @@ def _limits(matter: Matter) -> list[Fact]:
         limitations.append("The draft brought its own list of sources; the list above replaces it.")
     if numbered.unresolved:
         count = counted(len(numbered.unresolved), "citation marker")
-        limitations.append(f"{count} of the draft named no known passage and had to be removed.")
+        limitations.append(f"{count} removed from the draft: no passage of this run has that name.")
     if numbered.foreign_urls:
         count = counted(len(numbered.foreign_urls), "address", "addresses")
-        limitations.append(f"{count} that no source of this run has had to be removed from the draft.")
+        limitations.append(f"{count} removed from the draft: no source of this run is there.")
     if limitations:
         facts.append(Fact("Limitations", "", limitations))
     return facts

@@ -18,29 +18,35 @@ from contracts.vocabulary import Outcome
 
 @dataclass(frozen=True)
 class Beginning:
-    """A handle on what goes on, or the result of what is over."""
+    """A handle on what goes on."""
 
     handle: ResearchHandle
     how: str
-    """`started`, `joined`, `resumed` or `stored`."""
-    result: ResearchResult | None = None
+    """`started`, `joined` or `resumed`."""
+
+
+async def finished(desk: Desk, request: ResearchRequest, research_id: str) -> ResearchResult | None:
+    """The stored result if the run of this id is complete. Raises `CommandError` for another question."""
+    state = await desk.stored_state(research_id)
+    if state is None or state.resolved is None or state.result is None:
+        return None
+    _check_question(request.query, state.resolved.query, research_id)
+    return state.result if state.result.outcome is Outcome.COMPLETED else None
 
 
 async def begin(desk: Desk, client: ResearchClient, request: ResearchRequest, research_id: str) -> Beginning:
-    """Start, join or resume the run of this id, or find its stored result.
+    """Start, join or resume the run of this id.
 
     Raises `CommandError` when the id belongs to another question.
     """
     handle = client.handle(research_id)
     state = await desk.stored_state(research_id)
     if await _is_running(handle):
-        await _check_question(request.query, await _running_question(handle, state), research_id)
+        _check_question(request.query, await _running_question(handle, state), research_id)
         return Beginning(handle, "joined")
     if state is None or state.resolved is None:
         return Beginning(await client.start(request, research_id, reuse=Reuse.AFTER_FAILURE), "started")
-    await _check_question(request.query, state.resolved.query, research_id)
-    if state.result is not None and state.result.outcome is Outcome.COMPLETED:
-        return Beginning(handle, "stored", state.result)
+    _check_question(request.query, state.resolved.query, research_id)
     resumed = await client.resume(request, research_id, after=stored.last_outcome(state))
     return Beginning(resumed, "resumed")
 
@@ -67,7 +73,7 @@ async def _running_question(handle: ResearchHandle, state: ResearchState | None)
         return await handle.question()
 
 
-async def _check_question(asked: str, known: str | None, research_id: str) -> None:
+def _check_question(asked: str, known: str | None, research_id: str) -> None:
     if known is None:
         return
     if normalized_text(asked) != normalized_text(known) and static_summary(asked) != known:

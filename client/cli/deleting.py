@@ -55,8 +55,7 @@ def references_of(value: Any) -> Iterable[DocumentRef]:
 
 
 async def _refuse_running(desk: Desk, research_id: str) -> None:
-    going_on = any(run.research_id == research_id and run.status == "running" for run in await desk.engine_runs())
-    if going_on:
+    if await desk.is_running(research_id):
         raise CommandError(f"the run {research_id} is going on: research cancel {research_id} first")
 
 

@@ -22,6 +22,7 @@ from workers.temporal import open_connection
 
 NO_ENGINE = "no engine is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 LISTED = 500
+RUNNING = "running"
 RECOVERY_PAUSE_SECONDS = 0.5
 
 
@@ -75,6 +76,10 @@ class Desk:
             client = await self.client_if_running()
             self._runs = [] if client is None else await _list_runs(client)
         return self._runs
+
+    async def is_running(self, research_id: str) -> bool:
+        """Whether the engine says that a run goes on, as of the list that this command has read."""
+        return any(run.research_id == research_id and run.status == RUNNING for run in await self.engine_runs())
 
     async def engine_knows(self, research_id: str) -> bool:
         """Whether the engine keeps a run of this id."""

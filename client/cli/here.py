@@ -41,5 +41,5 @@ def log_to_file(desk: Desk) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size > LOG_BYTES:
         path.replace(path.with_suffix(".old.log"))
-    stream = path.open("a", encoding="utf-8")  # noqa: SIM115  logs go on until the process ends
+    stream = path.open("a", encoding="utf-8")
     configure_logging("json", logging.INFO, secrets=secrets_of(desk.settings), stream=stream)

@@ -19,6 +19,14 @@ def say(line: str | Text = "") -> None:
     Console(highlight=False, soft_wrap=True).print(text)
 
 
+def say_cut(line: Text) -> None:
+    """One line, cut at the width of a terminal; whole in a pipe or a file."""
+    console = Console(highlight=False, soft_wrap=True)
+    if console.is_terminal:
+        line.truncate(console.width, overflow="ellipsis")
+    console.print(line)
+
+
 def tell(line: str) -> None:
     """One line beside the result."""
     sys.stderr.write(line + "\n")

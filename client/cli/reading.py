@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from client.cli import output, stored
-from client.cli.desk import Desk, open_desk
+from client.cli.desk import RUNNING, Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.report_files import FORMATS, write_all, write_atomically
@@ -49,13 +47,11 @@ async def list_runs(query: str, *, limit: int, as_json: bool) -> int:
     elif not wanted:
         output.tell('no runs yet: research run "…" --corpus ./folder' if not rows else "no question contains this")
     else:
-        grid = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("id", "status", "when"):
-            grid.add_column(name, no_wrap=True)
-        grid.add_column("question", overflow="ellipsis", no_wrap=True)
+        width = max(len(row["research_id"]) for row in wanted)
         for row in wanted:
-            grid.add_row(row["research_id"], row["status"], row["when"][:16].replace("T", " "), printable(row["query"]))
-        Console(highlight=False).print(grid)
+            when = row["when"][:16].replace("T", " ")
+            line = Text(f"{row['research_id']:<{width}}  {row['status']:<12} {when}  {printable(row['query'])}")
+            output.say_cut(line)
     return ExitCode.COMPLETED
 
 
@@ -134,7 +130,7 @@ async def _status(desk: Desk, research_id: str) -> tuple[ResearchStatus, str]:
     """The status, and a note when it is that of the last checkpoint of a run that should be going on."""
     note = ""
     client = await desk.client_if_running()
-    going_on = any(run.research_id == research_id and run.status == "running" for run in await desk.engine_runs())
+    going_on = await desk.is_running(research_id)
     if client is not None and going_on:
         try:
             return await client.handle(research_id).status(), ""
@@ -157,7 +153,7 @@ async def _rows(desk: Desk) -> list[dict[str, str]]:
         run = running.get(session.research_id)
         status = session.status
         if not session.closed:
-            status = "running" if run is not None and run.status == "running" else stored.INTERRUPTED
+            status = RUNNING if run is not None and run.status == RUNNING else stored.INTERRUPTED
         when = run.started_at if run is not None else session.saved_at
         rows[session.research_id] = _row(session.research_id, status, when, session.query)
     for run in running.values():
@@ -184,7 +180,7 @@ async def _documents(desk: Desk, research_id: str) -> dict[str, bytes]:
                 return {"md": await desk.stores.content.get(draft.document)}
             raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
         result = await handle.result()
-    documents = {} if result is None else await report_documents(desk, client, result)
+    documents = {} if result is None else await report_documents(desk, result)
     if not documents:
         ended = f"ended as {result.outcome.value}" if result else "was interrupted"
         raise CommandError(

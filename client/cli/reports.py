@@ -2,14 +2,12 @@
 
 from client.cli import output
 from client.cli.desk import Desk
-from client.handle import ResearchClient
 from contracts.outcome import ResearchResult
 from providers.errors import ContentCorrupt, ContentMissing
 
 
-async def report_documents(desk: Desk, client: ResearchClient | None, result: ResearchResult) -> dict[str, bytes]:
+async def report_documents(desk: Desk, result: ResearchResult) -> dict[str, bytes]:
     """`md`, `html` and `json` as far as they exist; only `md` where the content store is out of reach."""
-    del client
     if result.files is None:
         return {"md": result.report.encode()} if result.report else {}
     references = {"md": result.files.markdown, "html": result.files.html, "json": result.files.json_document}

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from client.cli import announcing, output
 from client.cli.asking import Asked, ask
-from client.cli.beginning import Beginning, begin, request_again
+from client.cli.beginning import Beginning, begin, finished, request_again
 from client.cli.corpora import index, registered_folders, summary
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode, exit_code
@@ -21,7 +21,6 @@ from client.cli.research_ids import checked, new_id
 from client.cli.run_options import RunOptions
 from client.cli.stored import last_outcome
 from client.cli.watching import sink_for, stay_with
-from client.handle import ResearchClient
 from client.rendering import Frame, ending
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
@@ -39,6 +38,9 @@ async def run(options: RunOptions) -> int:
         if options.dry_run:
             return _dry_run(desk, asked)
         research_id = _id_for(options)
+        done = await finished(desk, asked.request, research_id)
+        if done is not None:
+            return await _print_stored(desk, done, asked.request.query, options)
         _announce(desk, asked.request, options)
         return await _begin_and_stay(desk, asked, research_id, options)
 
@@ -49,9 +51,11 @@ async def start(options: RunOptions) -> int:
         asked = await _asked(desk, options)
         if options.dry_run:
             return _dry_run(desk, asked)
+        research_id = _id_for(options)
+        if await finished(desk, asked.request, research_id) is not None:
+            raise CommandError(f"the run {research_id} is completed: research report {research_id}")
         client = await desk.running_client()
         await _index(desk, asked, options)
-        research_id = _id_for(options)
         beginning = await begin(desk, client, asked.request, research_id)
         if options.as_json:
             output.document({"research_id": research_id, "how": beginning.how})
@@ -86,14 +90,12 @@ async def _begin_and_stay(
         beginning = await begin(desk, client, asked.request, research_id)
         if not quiet:
             output.tell(f"{research_id} {beginning.how}")
-        result = beginning.result
-        if result is None:
-            if report_now:
-                await beginning.handle.stop_and_report()
-            result = await _stay(desk, beginning, asked.request, options)
+        if report_now:
+            await beginning.handle.stop_and_report()
+        result = await _stay(desk, beginning, asked.request, options)
     if result is None:
         return _left(desk, research_id)
-    return await _deliver(desk, client, result, asked.request.query, options)
+    return await _deliver(desk, result, asked.request.query, options)
 
 
 async def _stay(
@@ -111,11 +113,17 @@ async def _stay(
     return await stay_with(beginning.handle, sink, recover=None if cluster else desk.recover, detach=cluster)
 
 
-async def _deliver(
-    desk: Desk, client: ResearchClient, result: ResearchResult, question: str, options: RunOptions
-) -> int:
+async def _print_stored(desk: Desk, result: ResearchResult, question: str, options: RunOptions) -> int:
+    """The stored report of a run that is complete: nothing is started for it."""
+    documents = await report_documents(desk, result)
+    if "md" in documents and not options.as_json and not options.quiet:
+        output.raw(documents["md"] + b"\n")
+    return await _deliver(desk, result, question, options)
+
+
+async def _deliver(desk: Desk, result: ResearchResult, question: str, options: RunOptions) -> int:
     """Write the files, say where they are and what can be done next."""
-    documents = await report_documents(desk, client, result)
+    documents = await report_documents(desk, result)
     folder = options.out or default_folder(question, result.research_id, _now(), Path())
     paths = write_all(folder, documents) if documents else {}
     if options.as_json:

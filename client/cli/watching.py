@@ -63,8 +63,10 @@ async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> 
     async with open_desk() as desk:
         research_id = await desk.resolve(given)
         client = await desk.client_if_running()
-        if client is None or not await desk.engine_knows(research_id):
+        if client is None or not await desk.is_running(research_id):
             result = await desk.stored_result(research_id)
+            if result is None and client is not None and await desk.engine_knows(research_id):
+                result = await client.handle(research_id).result()
             return tell_ending(result, as_json=as_json) if result else _unfinished(research_id)
         question = await desk.question(research_id)
         frame = Frame(research_id, question, desk.web_address(research_id), hint=KEEPS)

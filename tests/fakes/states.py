@@ -8,7 +8,6 @@ from contracts.presets import SUPERVISOR_PRESETS
 from contracts.report import ReportDraft
 from contracts.request import Depth
 from contracts.resolved import CorpusSnapshot, EffectiveGates, ProviderChoice, ResolvedResearch
-
 from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence, EngineKind, Quality, SourceStatus, SubQueryStatus

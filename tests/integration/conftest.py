@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-import pytest
 import pytest_asyncio
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
@@ -66,14 +65,11 @@ async def running_workers(client: Client, world: World, pools: tuple[str, ...] =
     """Workers of these pools; the workflow worker keeps nothing in its cache, so every task replays the history."""
     contents = pools_of(world)
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(world.close)
         for pool in pools:
-            if pool == "workflows":
-                worker = _replaying(client, contents)
-            else:
-                worker = build_worker(pool, client, contents)
+            worker = _replaying(client, contents) if pool == "workflows" else build_worker(pool, client, contents)
             await stack.enter_async_context(worker)
         yield
-    await world.close()
 
 
 def _replaying(client: Client, contents: PoolContents) -> Worker:

@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import names
 from contracts.events import EventPage
-from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.outcome import ResearchStatus
 from contracts.vocabulary import Outcome
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers

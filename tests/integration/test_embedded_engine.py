@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from workers import embedded, engine_server
-from workers.embedded import EngineError, describe_engine, detach_engine, ensure_engine, stop_engine
+from workers.embedded import EngineError, describe_engine, detach_engine, ensure_engine, stop_engine, watch_engine
 from workers.engine_files import READY, EngineDescription, EngineFiles
 
 pytestmark = pytest.mark.integration
@@ -194,6 +194,27 @@ async def test_an_adopted_server_is_watched_too(engine_home: Path) -> None:
     os.kill(before.server_pid, signal.SIGKILL)
     await until(lambda: (d := describe_engine(engine_home)) is not None and d.server_pid not in {0, before.server_pid})
     assert running(engine_home).port == before.port
+
+
+async def test_a_process_that_uses_the_engine_replaces_a_killed_keeper(
+    engine_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While workers run nobody has to call again: they notice that the keeper has gone, but respect a stop."""
+    monkeypatch.setattr(embedded, "WATCH_SECONDS", 0.05)
+    await ensure_engine(engine_home)
+    before = running(engine_home)
+    watching = asyncio.create_task(watch_engine(engine_home))
+    try:
+        os.kill(before.keeper_pid, signal.SIGKILL)
+        await until(lambda: (d := describe_engine(engine_home)) is not None and d.keeper_pid != before.keeper_pid)
+        await until(lambda: (d := describe_engine(engine_home)) is not None and d.status == READY)
+        assert running(engine_home).server_pid == before.server_pid
+        await stop_engine(engine_home)
+        await asyncio.sleep(0.2)
+        assert describe_engine(engine_home) is None
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
 async def test_a_server_without_keeper_is_stopped_too(engine_home: Path) -> None:

@@ -215,6 +215,32 @@ async def test_the_embedded_engine_serves_a_client(tmp_path: Path) -> None:
         kill_engine(tmp_path)
 
 
+async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, tmp_path: Path) -> None:
+    """Temporal's own configuration file and variables decide the connection, the variables over the file."""
+    file = tmp_path / "temporal.toml"
+    file.write_text(f'[profile.lab]\naddress = "{server.address}"\nnamespace = "unused"\n')
+    variables = {"TEMPORAL_CONFIG_FILE": str(file), "TEMPORAL_PROFILE": "lab", "TEMPORAL_NAMESPACE": "default"}
+    connection = await open_connection(Settings(home=tmp_path, temporal_variables=variables))
+    assert connection.address == server.address
+    assert connection.client.namespace == "default"
+    assert connection.ui_url is None
+    assert not (tmp_path / "engine").exists()
+
+
+async def test_a_silent_cluster_is_named(tmp_path: Path) -> None:
+    """Where nobody answers the error says at which address."""
+    settings = Settings(home=tmp_path, temporal_variables={"TEMPORAL_ADDRESS": "127.0.0.1:9"})
+    with pytest.raises(EngineUnreachableError, match=r"no Temporal engine answers at 127\.0\.0\.1:9"):
+        await open_connection(settings)
+
+
+async def test_looking_for_an_engine_starts_none(tmp_path: Path) -> None:
+    """A command that only reads does not start an engine."""
+    with pytest.raises(EngineUnreachableError, match="no engine is running"):
+        await open_connection(Settings(home=tmp_path), start=False)
+    assert not (tmp_path / "engine").exists()
+
+
 @pytest.mark.parametrize("given", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Path, given: signal.Signals) -> None:
     """`python -m workers` tells its health, and ends with 0 after SIGTERM and SIGINT."""

@@ -54,7 +54,7 @@ class SupervisorStrategy:
         if verdict.phase in FOLLOWING:
             state.strategy.next_phase = FOLLOWING[verdict.phase]
         elif verdict.action is not Action.ITERATE:
-            return stop_reason_after_synthesis(state, verdict)
+            return stop_reason_after_synthesis(state)
         elif verdict.phase is Phase.SYNTHESIS:
             state.strategy.next_phase = Phase.REFINEMENT
         else:

@@ -1,31 +1,23 @@
 """The analyzer: two to five verbatim passages for a sub-query, or a gap that says what can be checked."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
 from contracts.vocabulary import GapKind, Quality
 from providers.engines.extractive import gaps
-from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION, STRONG, facet_named
-from providers.engines.extractive.lexicon import QUALIFYING
+from providers.engines.extractive.aims import PREMISE_BONUS, aim_of, known_frequencies
+from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
+from providers.engines.extractive.lexicon import DENYING
 from providers.engines.extractive.passages import Passage, containment, shorten
-from providers.engines.extractive.question import QuestionType, read_question
-from providers.engines.extractive.ranking import Aim, Reading, chosen, lowered, ranked, readings
-from providers.engines.extractive.acronyms import with_acronyms
-from providers.engines.extractive.terms import (
-    Frequencies,
-    QuestionTerms,
-    frequencies,
-    key_words,
-    missing_names,
-    question_terms,
-    word_keys,
-)
+from providers.engines.extractive.question import read_question
+from providers.engines.extractive.ranking import Aim, chosen, lowered, ranked, readings
+from providers.engines.extractive.terms import Frequencies, QuestionTerms, missing_names, text_keys
 
 COVERAGE_FLOOR = 0.35
 """Share of the question's weight that the best passage must cover, else the question is not covered [P]."""
 FURTHER_FLOOR = 0.25
-MAIN_WEIGHT = 0.1
+QUALIFYING_COVERAGE = 0.4
 RELATIVE_FLOOR = 0.55
 """A further finding must reach this share of the best one's score."""
 MAIN_FACETS = frozenset(("mechanism", "steps", "reason", "comparison", "items", "definition", "fact", ""))
@@ -38,37 +30,27 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     every = readings(task.sources, documents, task.language)
     question = read_question(task.query)
     asked = _asked(task)
-    known = _known(task, every, asked)
-    terms = with_acronyms(
-        question_terms(asked, task.language, known), [reading.document.text for reading in every], task.language
-    )
+    known = known_frequencies(task, every, asked, task.query, task.sub_query.text)
     missing = missing_names(asked, task.language, known, [reading.document.all_keys for reading in every])
     if missing:
         return AnalysisDraft(findings=[], gaps=[gaps.names_missing(missing, known, task)])
-    facet = facet_named(task.sub_query.facet)
     main = task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
-    aim = Aim(
-        terms=terms,
-        searched=question_terms(task.sub_query.text, task.language, known),
-        facet=facet,
-        facet_weight=MAIN_WEIGHT if main else 2 * MAIN_WEIGHT,
-        strong=STRONG.get(facet.name),
-        denial_bonus=0.14 if question.may_hold_a_premise else 0.03,
-        rows_welcome=question.kind in (QuestionType.LIST, QuestionType.FACT) or facet.name == "settings",
+    aim = aim_of(
+        question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main
     )
     candidates = ranked(every, aim)
     best = max((passage.coverage for passage in candidates), default=0.0)
     if best < COVERAGE_FLOOR:
-        return AnalysisDraft(findings=[], gaps=[gaps.below_floor(terms, best, known, task)])
+        return AnalysisDraft(findings=[], gaps=[gaps.below_floor(aim.terms, best, known, task)])
     fitting = [passage for passage in candidates if passage.coverage >= FURTHER_FLOOR]
     most = max(1, min(5, task.max_findings))
     if not main and task.sub_query.facet in FACETS:
-        own = replace(aim, facet=FACETS[question.main_facet], facet_weight=MAIN_WEIGHT, strong=STRONG.get(question.main_facet))
+        own = aim_of(question, question.main_facet, task, every, asked=asked)
         fitting = lowered(fitting, chosen(ranked(every, own), most, 0.0))
-    kept = chosen(fitting, most, RELATIVE_FLOOR * fitting[0].score if fitting else 0.0)
+    kept = chosen(fitting, most, RELATIVE_FLOOR * fitting[0].score)
     sources = {reading.source.id: reading.source for reading in every}
-    findings = [_finding(passage, fitting, kept, sources, task, terms) for passage in kept]
-    return AnalysisDraft(findings=findings, gaps=_gaps(kept, terms, known, task, main=main))
+    findings = [_finding(passage, fitting, kept, sources, task, aim) for passage in kept]
+    return AnalysisDraft(findings=findings, gaps=_gaps(kept, aim.terms, known, task, main=main))
 
 
 def _asked(task: AnalyzeInput) -> str:
@@ -78,32 +60,22 @@ def _asked(task: AnalyzeInput) -> str:
     return task.sub_query.text if own_words else task.query
 
 
-def _known(task: AnalyzeInput, every: list[Reading], asked: str) -> Frequencies:
-    wanted = [
-        word_keys(word, task.language)[0]
-        for word in [*key_words(asked), *key_words(task.query), *key_words(task.sub_query.text)]
-    ]
-    return frequencies(
-        task.documents_searched, task.term_documents, (reading.document.all_keys for reading in every), wanted
-    )
-
-
 def _finding(
     passage: Passage,
     candidates: list[Passage],
     kept: list[Passage],
     sources: Mapping[str, SourceExtract],
     task: AnalyzeInput,
-    terms: QuestionTerms,
+    aim: Aim,
 ) -> FindingDraft:
-    agreeing = _agreeing(passage, candidates, kept, terms)
+    agreeing = _agreeing(passage, candidates, kept, aim.terms)
     return FindingDraft(
         content=shorten(passage.text, STATEMENT_LENGTH),
         confidence=_confidence([sources[passage.source_id], *(sources[other.source_id] for other in agreeing)]),
         quotes=[
             QuoteDraft(source_id=one.source_id, quote=one.text, start=one.start) for one in [passage, *agreeing[:2]]
         ],
-        category=QUALIFICATION if _qualifies(passage, terms) else task.sub_query.facet or None,
+        category=QUALIFICATION if _qualifies(passage, aim) else task.sub_query.facet or None,
     )
 
 
@@ -130,9 +102,13 @@ def _confidence(sources: list[SourceExtract]) -> str:
     return "medium" if authoritative or len(sources) > 1 else "low"
 
 
-def _qualifies(passage: Passage, terms: QuestionTerms) -> bool:
-    """Whether it limits or denies something near what the question speaks of."""
-    return passage.own_coverage >= 0.4 and QUALIFYING.search(passage.text) is not None and bool(terms.terms)
+def _qualifies(passage: Passage, aim: Aim) -> bool:
+    """Whether it denies or narrows something in the very sentence that speaks of the question."""
+    near = any(
+        DENYING.search(sentence) and aim.terms.coverage(text_keys(sentence, "en")) >= QUALIFYING_COVERAGE
+        for sentence in re.split(r"(?<=[.;!?])\s+", passage.text)
+    )
+    return near and (aim.denial_bonus >= PREMISE_BONUS or aim.facet.name == "limits")
 
 
 def _gaps(
@@ -142,7 +118,7 @@ def _gaps(
     if not main or not kept:
         return []
     held = frozenset[str]().union(*(terms.present(passage.keys) for passage in kept))
-    context = {key for passage in kept for key in word_keys_of(passage.heading, task.language)}
+    context = {key for passage in kept for key in text_keys(passage.heading, task.language)}
     open_terms = [
         term
         for term in terms.terms
@@ -151,10 +127,3 @@ def _gaps(
     if not open_terms:
         return []
     return [gaps.words_unsupported([term.word for term in open_terms], kept, known, task, GapKind.WEAK_SUPPORT)]
-
-
-def word_keys_of(text: str, language: str) -> frozenset[str]:
-    """Stems of a short text."""
-    from providers.engines.extractive.terms import text_keys
-
-    return text_keys(text, language)

@@ -65,7 +65,7 @@ def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | 
     """The passage that denies what the question takes for granted, if one stands near enough to its words."""
     if not question.may_hold_a_premise:
         return None
-    denying = [one for one in quoted if one.facet == QUALIFICATION and one.own_coverage >= 0.5]
+    denying = [one for one in quoted if one.facet == QUALIFICATION and one.passage.own_coverage >= 0.5]
     return denying[0] if denying and denying[0].score >= 0.8 * quoted[0].score else None
 
 
@@ -132,4 +132,4 @@ def _reading_order(members: list[Quotation]) -> list[Quotation]:
     first: dict[str, int] = {}
     for position, one in enumerate(members):
         first.setdefault(one.source.id, position)
-    return sorted(members, key=lambda one: (first[one.source.id], one.start))
+    return sorted(members, key=lambda one: (first[one.source.id], one.passage.start))

@@ -141,7 +141,8 @@ STRONG: Final[dict[str, re.Pattern[str]]] = {
         "mechanism": r"\b(?:to|in\s+order\s+to)\s+(?:prevent|avoid|ensure|guarantee|protect|make\s+sure|guard|solve|overcome)\b|\bensures?\b|\bprevents?\b"
         r"|\bguarantees?\b|\bprotects?\b|\bworks?\s+by\b|\bso\s+that\b|\bis\s+necessary\s+to\b|\bautomatically\b",
         "reason": r"\bbecause\b|\breasons?\b|\bin\s+order\s+to\b|\bdue\s+to\b|\bthe\s+purpose\b|\botherwise\b|\bfor\s+\w+\s+compatibility\b|\bso\s+that\b",
-        "definition": r"^[^,.;:]{0,70}\b(?:is|are)\s+(?:an?|the|called|used\s+to)\b|\bstands\s+for\b|\brefers\s+to\b|\bis\s+known\s+as\b|\bmeans\s+that\b",
+        "quantity": r"\b\d[\d,.]*(?!\d*\.\d+\.)\b|\bunlimited\b|\bno\s+(?:fixed\s+|upper\s+)?limit\b|\bat\s+most\b|\bmaximum\b",
+        "definition": r"\b[A-Z]{3,}\s*\(\w+\s|\([A-Z]{3,}\)|^[^,.;:]{0,70}\b(?:is|are)\s+(?:an?|the|called|used\s+to)\b|\bstands\s+for\b|\brefers\s+to\b|\bis\s+known\s+as\b|\bmeans\s+that\b",
         "items": r"\bfollowing\b|:\s*(?:\w[\w\s-]*,\s*){2,}|(?:\b[\w\s-]{1,25},\s*){2,}(?:and|or)\s|\b(?:two|three|four|five|six|seven|eight|nine|ten|several)\s+(?:\w+\s+){0,3}"
         r"(?:types|kinds|modes|levels|methods|options|ways|classes|forms|states|values)\b",
         "comparison": r"\bunlike\b|\bwhereas\b|\bthan\b|\bdiffer\w*\b|\bin\s+contrast\b|\b(?:dis)?advantages?\b|\binstead\s+of\b|\bwhile\b|\bboth\b",

@@ -74,7 +74,7 @@ RELATED = _related(_GROUPS.splitlines())
 """English stem → stems that may stand for it, at reduced credit."""
 
 _LEANING = r"""
-    it(?!\s+(?:is|was|may\s+be|might\s+be|can\s+be)\s+(?:\w+\s+)?\w+\s+(?:to|that|for)\b)
+    it(?!(?:['’]s|\s+(?:is|was|may\s+be|might\s+be|can\s+be))\s+(?:\w+\s+)?\w+\s+(?:to|that|for)\b)
   | its | this(?!\s+(?:section|chapter|page|document|appendix|article)\b) | these | those | they | their | them | such
   | that(?!\s+is\s+why) | he | she | his | her
   | however | but | and | or | so | yet | nor

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from providers.engines.extractive.lexicon import CORRECTING, LEANING
-from providers.engines.extractive.structure import Block, BlockKind, Structure, is_foreign, is_statement
+from providers.engines.extractive.structure import TERMINAL, Block, BlockKind, Structure, is_foreign, is_statement
 
 LONGEST_PASSAGE = 1_000
 MOST_SENTENCES = 4
@@ -159,7 +159,7 @@ def _same_block(document: Structure, one: int, other: int) -> bool:
 def _adjoining(document: Structure, one: int, other: int) -> bool:
     """Whether two sentences follow each other with nothing but white space or an item's bullet between."""
     if _same_block(document, one, other):
-        return not is_foreign(document.of(document.sentences[one]))
+        return _whole(document.of(document.sentences[one]))
     first, second = document.block_of(one), document.block_of(other)
     gap = document.text[document.sentences[one].end : document.sentences[other].start]
     plain = all(block.kind in (BlockKind.PROSE, BlockKind.ITEM) for block in (first, second))
@@ -177,13 +177,18 @@ def _fits(document: Structure, first: int, last: int) -> bool:
     if not 0 <= first <= last < len(document.sentences):
         return False
     whole = all(
-        not is_foreign(document.of(document.sentences[index])) and document.block_of(index).kind is not BlockKind.ROW
+        _whole(document.of(document.sentences[index])) and document.block_of(index).kind is not BlockKind.ROW
         for index in (first, last)
     )
     neighbours = all(
         _same_block(document, index, index + 1) or _adjoining(document, index, index + 1) for index in range(first, last)
     )
     return whole and neighbours and not _too_long(document, first, last)
+
+
+def _whole(text: str) -> bool:
+    """Whether a neighbour is a sentence, however short, that may be quoted along."""
+    return not is_foreign(text) and TERMINAL.search(text.strip()) is not None
 
 
 def _too_long(document: Structure, first: int, last: int) -> bool:

@@ -22,6 +22,7 @@ _APPROACH = {
     QuestionType.DEFINE: "asks what something is",
     QuestionType.CONSEQUENCE: "asks what follows from something",
     QuestionType.YES_NO: "can be answered with yes or no",
+    QuestionType.QUANTITY: "asks for a number",
     QuestionType.FACT: "asks for a fact",
 }
 

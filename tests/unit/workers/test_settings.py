@@ -1,0 +1,236 @@
+"""The configuration: where values come from, who wins, what is refused, and what is never shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contracts.presets import preset
+from contracts.request import Depth, Strategy
+from contracts.vocabulary import Tier
+from workers.settings import FILE_NAME, Flags, Settings, SettingsError, child_environment, load_settings
+from workers.settings_sections import CorpusSettings
+
+KEY = "sk-ant-this-is-the-secret"
+
+
+class Places:
+    """A working directory and a user's configuration folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.here, self.user = folder / "here", folder / "user"
+        for place in (self.here, self.user):
+            place.mkdir()
+
+    def write(self, place: Path, text: str) -> Path:
+        """Put a configuration file there."""
+        path = place / FILE_NAME
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def load(self, flags: Flags | None = None, **environment: str) -> Settings:
+        """The settings from these places and variables alone."""
+        return load_settings(flags, environment=environment, working_directory=self.here, user_folder=self.user)
+
+    def problems(self, flags: Flags | None = None, **environment: str) -> str:
+        """What is wrong with them."""
+        with pytest.raises(SettingsError) as raised:
+            self.load(flags, **environment)
+        return str(raised.value)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """Empty places."""
+    return Places(tmp_path)
+
+
+def test_nothing_set_means_no_model_and_the_embedded_engine(places: Places) -> None:
+    """Without any configuration everything stays on this machine."""
+    settings = places.load()
+    assert not settings.model_configured
+    assert not settings.uses_cluster
+    assert settings.model_host is None
+    assert settings.retention_days == 90
+    assert settings.home.is_absolute()
+    assert settings.notices() == []
+
+
+def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> None:
+    """Each value comes from the nearest place that sets it, key by key."""
+    places.write(places.user, 'retention_days = 1\n[models]\nsimple = "u"\nanalytical = "u"\ncomplex = "u"\n')
+    places.write(places.here, '[models]\nsimple = "h"\nanalytical = "h"\n')
+    settings = places.load(RESEARCH_MODEL_SIMPLE="e", ANTHROPIC_BASE_URL="http://localhost:1/")
+    assert settings.models.by_tier() == {"simple": "e", "analytical": "h", "complex": "u"}
+    assert settings.retention_days == 1
+    flagged = places.load(Flags(model="f", model_url="https://m.example"), RESEARCH_MODEL_SIMPLE="e")
+    assert set(flagged.models.by_tier().values()) == {"f"}
+    assert flagged.model_host == "m.example"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("modles = 1", "modles: unknown key"),
+        ('[models]\nsimpel = "x"', "models.simpel: unknown key"),
+        ('[corpus.a]\npath = "x"\ninclud = []', "corpus.a.includ: unknown key"),
+        ('[corpus."../a"]\npath = "x"', "corpus.../a: String should match pattern"),
+        ("[strategy.supervisor.light]\nmax_itertions = 1", "strategy.supervisor.light.max_itertions: unknown key"),
+        (
+            "[strategy.supervisor.light]\nmax_iterations = 0",
+            "strategy.supervisor.light.max_iterations: Input should be",
+        ),
+        ("[strategy.living.light]", "strategy.living: not available yet"),
+        ('anthropic_api_key = "x"', "anthropic_api_key: unknown key"),
+        ("[models", "Expected"),
+    ],
+    ids=["top", "section", "corpus", "corpus-name", "preset", "range", "unbuilt", "secret", "no-toml"],
+)
+def test_what_a_file_may_not_say_is_refused_with_its_place(places: Places, text: str, line: str) -> None:
+    """A misspelt or impossible key ends the start with the file, the path and no value."""
+    path = places.write(places.here, text)
+    assert f"{path}: {line}" in places.problems()
+
+
+def test_every_problem_is_told_at_once(places: Places) -> None:
+    """A person mends all keys in one go."""
+    places.write(places.here, "a = 1\nb = 2\n")
+    assert len(places.problems().splitlines()) == 2
+
+
+def test_a_bad_variable_is_named_without_its_value(places: Places) -> None:
+    """What the environment says wrongly is refused by the variable's name; the value may be a secret."""
+    text = places.problems(RESEARCH_RETENTION_DAYS="secret-value", ANTHROPIC_BASE_URL="ftp://user:pw@x")
+    assert "RESEARCH_RETENTION_DAYS: " in text
+    assert "ANTHROPIC_BASE_URL: " in text
+    assert "secret-value" not in text
+    assert "pw" not in text
+
+
+def test_an_empty_variable_is_unset(places: Places) -> None:
+    """`RESEARCH_MODEL=` switches nothing on."""
+    assert not places.load(RESEARCH_MODEL=" ", ANTHROPIC_API_KEY=KEY).models.by_tier()
+
+
+@pytest.mark.parametrize(
+    ("environment", "configured", "reason"),
+    [
+        ({}, False, "no model is named"),
+        ({"ANTHROPIC_API_KEY": KEY}, False, "no model is named: set RESEARCH_MODEL or give --model"),
+        ({"RESEARCH_MODEL": "m"}, False, "neither ANTHROPIC_API_KEY nor ANTHROPIC_BASE_URL"),
+        ({"RESEARCH_MODEL": "m", "ANTHROPIC_API_KEY": KEY}, True, "at api.anthropic.com"),
+        ({"RESEARCH_MODEL": "m", "ANTHROPIC_BASE_URL": "http://u:p@localhost:8080/v1"}, True, "at localhost:8080"),
+    ],
+    ids=["nothing", "key-alone", "name-alone", "name-and-key", "name-and-address"],
+)
+def test_a_model_is_configured_by_name_and_key_or_address(
+    places: Places, environment: dict[str, str], configured: bool, reason: str
+) -> None:
+    """A key in the environment is no decision to send text away: a model has to be named."""
+    settings = places.load(**environment)
+    assert settings.model_configured is configured
+    assert reason in settings.model_reason
+    assert bool(settings.notices()) is (bool(environment) and not configured)
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ({"RESEARCH_MODEL": "d"}, ("d", "d", "d")),
+        ({"RESEARCH_MODEL": "d", "RESEARCH_MODEL_COMPLEX": "c"}, ("d", "d", "c")),
+        ({"RESEARCH_MODEL_COMPLEX": "c"}, ("c", "c", "c")),
+        ({"RESEARCH_MODEL_SIMPLE": "s", "RESEARCH_MODEL_COMPLEX": "c"}, ("s", "c", "c")),
+        ({"RESEARCH_MODEL_SIMPLE": "s"}, ("s", "s", "s")),
+    ],
+)
+def test_a_tier_without_a_name_takes_the_next(
+    places: Places, named: dict[str, str], expected: tuple[str, str, str]
+) -> None:
+    """A tier's own model, else the default, else a more demanding tier's, else any."""
+    models = places.load(**named).models
+    assert tuple(models.name_for(tier) for tier in Tier) == expected
+
+
+@pytest.mark.parametrize("variable", ["TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"])
+def test_a_named_cluster_replaces_the_embedded_engine(places: Places, variable: str) -> None:
+    """Any variable that names a cluster decides; others of Temporal do not."""
+    assert places.load(**{variable: "x"}).uses_cluster
+    assert not places.load(TEMPORAL_NAMESPACE="x").uses_cluster
+
+
+def test_secrets_are_never_shown(places: Places) -> None:
+    """Neither the description, nor the digest's input, nor the representation holds a secret (X-7)."""
+    settings = places.load(
+        ANTHROPIC_API_KEY=KEY,
+        REDIS_URL="redis://u:redis-password@h",
+        TEMPORAL_API_KEY="temporal-password",
+        TEMPORAL_ADDRESS="h:1",
+        RESEARCH_MODEL="m",
+        ANTHROPIC_BASE_URL="https://u:url-password@h/v1?token=url-password",
+        RESEARCH_CONTENT_URL="s3://u:content-password@bucket/x",
+    )
+    shown = json.dumps(settings.describe())
+    for secret in (KEY, "redis-password", "temporal-password", "url-password", "content-password"):
+        assert secret not in shown
+    assert settings.describe()["anthropic_api_key"] == "set"
+    assert settings.describe()["engine"] == "cluster"
+    for secret in (KEY, "redis-password", "temporal-password"):
+        assert secret not in repr(settings)
+
+
+def test_redis_is_told_to_be_unused(places: Places) -> None:
+    """A setting without effect is reported, not swallowed."""
+    assert "Redis is not used yet" in "".join(places.load(REDIS_URL="redis://h").notices())
+
+
+def test_the_digest_names_what_shapes_a_run(places: Places) -> None:
+    """Pools configured alike have the same digest, whatever their folders and keys; others have another."""
+    digest = places.load(RESEARCH_MODEL="m").digest()
+    assert places.load(RESEARCH_MODEL="m", ANTHROPIC_API_KEY=KEY, RESEARCH_HOME="/elsewhere").digest() == digest
+    assert places.load(RESEARCH_MODEL="other").digest() != digest
+    places.write(places.here, '[corpus.a]\npath = "a"\n')
+    assert places.load(RESEARCH_MODEL="m").digest() != digest
+
+
+def test_folders_of_a_file_are_relative_to_it(places: Places) -> None:
+    """A corpus path means the same folder from wherever a command is run."""
+    places.write(places.user, 'home = "data"\n[corpus.a]\npath = "docs"\nlanguage = "de"\n')
+    places.write(places.here, '[corpus.b]\npath = "docs"\n')
+    settings = places.load()
+    assert settings.home == places.user / "data"
+    assert settings.corpus["a"].path == places.user / "docs"
+    assert settings.corpus["b"].path == places.here / "docs"
+    assert settings.with_corpus("c", CorpusSettings(path=Path("x"))).corpus.keys() == {"a", "b", "c"}
+
+
+def test_home_is_absolute_and_may_be_the_users(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative home does not move with the working directory; a tilde is the user's folder."""
+    monkeypatch.chdir(places.here)
+    assert places.load(RESEARCH_HOME="data").home == places.here / "data"
+    assert "~" not in str(places.load(RESEARCH_HOME="~/data").home)
+
+
+def test_operators_presets_replace_single_values(places: Places) -> None:
+    """A preset of the file changes what it names; the rest stays as documented (X-24)."""
+    places.write(places.here, "[strategy.supervisor.light]\nmax_sources = 3\nreserve_seconds = 9\n")
+    settings = places.load()
+    base = preset(Strategy.SUPERVISOR, Depth.LIGHT)
+    changed = settings.preset(Strategy.SUPERVISOR, Depth.LIGHT)
+    assert (changed.max_sources, changed.max_new_sources, changed.reserve_seconds) == (3, 3, 9)
+    assert changed.max_iterations == base.max_iterations
+    assert settings.preset(Strategy.SUPERVISOR, Depth.AUTO) == preset(Strategy.SUPERVISOR, Depth.MEDIUM)
+
+
+def test_prices_come_from_the_file(places: Places) -> None:
+    """An operator states the price of a model of theirs."""
+    places.write(places.here, '[models.prices."local-model"]\ninput = 0.5\noutput = 1\n')
+    assert places.load().models.prices["local-model"].output == 1
+
+
+def test_child_processes_get_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is passed on to helpers is a short list without keys (X-7)."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("SOME_TOKEN", KEY)
+    passed = child_environment()
+    assert "PATH" in passed
+    assert KEY not in passed.values()

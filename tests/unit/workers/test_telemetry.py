@@ -1,0 +1,102 @@
+"""Logs of a process: one form, no secrets."""
+
+import io
+import json
+import logging
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from workers.telemetry import HIDDEN, Redaction, configure_logging, metrics_address, temporal_runtime
+
+SECRET = "sk-ant-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """A test leaves the log as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+    structlog.reset_defaults()
+
+
+def logged(stream: io.StringIO) -> list[dict[str, Any]]:
+    """The events so far."""
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_every_line_is_one_json_event() -> None:
+    """Events of ours and lines of libraries come out alike."""
+    stream = io.StringIO()
+    configure_logging("json", stream=stream)
+    structlog.get_logger("ours").info("fetch.robots_refused", host="example.org", text="ü\n")
+    logging.getLogger("library").warning("said %s", "something", extra={"detail": 7})
+    ours, library = logged(stream)
+    assert (ours["event"], ours["host"], ours["text"], ours["level"]) == (
+        "fetch.robots_refused",
+        "example.org",
+        "ü\n",
+        "info",
+    )
+    assert (library["event"], library["logger"], library["detail"]) == ("said something", "library", 7)
+    assert ours["timestamp"].endswith("Z")
+
+
+def test_secrets_are_hidden_by_name_and_by_value() -> None:
+    """No key reaches the log: not as a field, not nested, not inside a message, not in a traceback (X-7)."""
+    stream = io.StringIO()
+    configure_logging("json", secrets=[SECRET], stream=stream)
+    log = structlog.get_logger("ours")
+    log.info(
+        "a", api_key="x", nested={"Authorization": "Bearer y", "list": [{"password": "z"}]}, url=f"http://{SECRET}@h"
+    )
+    try:
+        raise ValueError(SECRET)
+    except ValueError:
+        log.exception("b")
+    logging.getLogger("library").error("with %s", SECRET)
+    assert SECRET not in stream.getvalue()
+    first = logged(stream)[0]
+    assert first["api_key"] == HIDDEN
+    assert first["nested"] == {"Authorization": HIDDEN, "list": [{"password": HIDDEN}]}
+    assert "ValueError" in logged(stream)[1]["exception"]
+
+
+def test_counts_of_tokens_are_no_secrets() -> None:
+    """Redaction goes by whole names: what a run used stays visible, and short values stay in words."""
+    redaction = Redaction.of(["abc"])
+    event = {"input_tokens": 7, "max_tokens": "8", "text": "abc", "token": "t", "access_token": "t"}
+    shown = redaction(None, "info", event)
+    assert shown == {**event, "token": HIDDEN, "access_token": HIDDEN}
+
+
+def test_the_console_form_is_for_people() -> None:
+    """The other form is one readable line, without secrets as well."""
+    stream = io.StringIO()
+    configure_logging("console", secrets=[SECRET], stream=stream)
+    structlog.get_logger("ours").info("pool.started", pool="models", key_text=SECRET)
+    assert "pool.started" in stream.getvalue()
+    assert "pool=models" in stream.getvalue()
+    assert SECRET not in stream.getvalue()
+
+
+def test_metrics_take_a_free_port() -> None:
+    """Port 0 becomes a port that can be bound; a given one stays."""
+    host, _, port = metrics_address("127.0.0.1", 0).rpartition(":")
+    with socket.socket() as probe:
+        probe.bind((host, int(port)))
+    assert metrics_address("0.0.0.0", 9464) == "0.0.0.0:9464"
+
+
+def test_a_taken_metrics_port_is_refused() -> None:
+    """Metrics that cannot be served end the start instead of being lost."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises((ValueError, RuntimeError)):
+            temporal_runtime(f"127.0.0.1:{taken.getsockname()[1]}")
