@@ -24,7 +24,8 @@ help:
 	@echo '  make lock                      resolve pyproject.toml anew into requirements.lock'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
 	@echo '  make configuration             generate docs/configuration.md anew'
-	@echo '  make bench · make soak         measurements · the slow proofs, again and again'
+	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
+	@echo '  make soak [ROUNDS=10]          the slow proofs, again and again'
 	@echo '  make clean                     remove .venv, caches and the demo folder; reports stay'
 
 setup: $(READY)
@@ -94,8 +95,10 @@ histories: setup
 configuration: setup
 	@$(BIN)/python docs/generate_configuration.py
 
+# Each benchmark takes a folder of documents: CORPUS, else the documents of the demo.
 bench: setup
-	@for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+	@if [ -z "$$CORPUS" ]; then CORPUS=.demo/python-docs; $(BIN)/python examples/export_python_docs.py "$$CORPUS"; fi; \
+	for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file" "$$CORPUS" || exit 1; done
 
 # Each round kills and restarts real processes: what fails once in fifty runs fails here.
 ROUNDS ?= 10

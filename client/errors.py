@@ -10,8 +10,6 @@ ClientError
 └── MessageRefused       the run refused the message, with its reason
 """
 
-# ruff: noqa: N818 - the names say what happened, as in `providers.errors`
-
 
 class ClientError(Exception):
     """Root of the tree; the message is one line for a person."""

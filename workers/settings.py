@@ -181,12 +181,21 @@ class Settings(BaseSettings):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def notices(self) -> list[str]:
-        """What an operator should know of the configuration: accepted but without effect."""
-        redis = (
-            ["REDIS_URL is set, but Redis is not used yet: the call store is a local file"] if self.redis_url else []
-        )
-        unused = [self.model_reason] if not self.model_configured and self._model_half_set() else []
-        return redis + unused
+        """What an operator should know of the configuration: accepted, but without effect."""
+        told = {
+            "REDIS_URL is set, but Redis is not used yet: the call store is a local file": self.redis_url is not None,
+            "retention_days is set, but nothing is deleted by itself yet: see `research delete`": self._differs(
+                "retention_days"
+            ),
+            "[search] is set, but has no effect yet: a run's limits decide how much is searched": self._differs(
+                "search"
+            ),
+            self.model_reason: not self.model_configured and self._model_half_set(),
+        }
+        return [text for text, holds in told.items() if holds]
+
+    def _differs(self, name: str) -> bool:
+        return bool(getattr(self, name) != type(self).model_fields[name].default)
 
     def _model_half_set(self) -> bool:
         return bool(self.models.by_tier()) or self.anthropic_api_key is not None or self.models.base_url is not None

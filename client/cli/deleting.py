@@ -1,5 +1,6 @@
 """`delete`: remove a run from everywhere it left something."""
 
+import asyncio
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -14,8 +15,12 @@ from client.cli import output
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
+from client.handle import ResearchClient
 from contracts.documents import DocumentRef
 from contracts.state import ResearchState
+
+UNLISTED_LOOKS = 50
+UNLISTED_PAUSE_SECONDS = 0.1
 
 
 async def delete(given: str, *, yes: bool) -> int:
@@ -95,4 +100,14 @@ async def _delete_histories(desk: Desk, research_id: str) -> int:
                 raise
         else:
             removed += 1
+    await _until_unlisted(client, research_id)
     return removed
+
+
+async def _until_unlisted(client: ResearchClient, research_id: str) -> None:
+    """The engine's list lags behind a deletion; a run that was just deleted must not be listed any more."""
+    for _ in range(UNLISTED_LOOKS):
+        found = await client.temporal.count_workflows(f'WorkflowId="{research_id}"')
+        if not found.count:
+            return
+        await asyncio.sleep(UNLISTED_PAUSE_SECONDS)

@@ -115,7 +115,8 @@ class _Writer:
         self.label = ""
         self.after_term = False
         self.boxes = 0
-        self.lists = 0
+        self.lists: list[int] = []
+        """The open lists: the next number of an ordered one, 0 for others."""
 
     def write(self, root: Element) -> None:
         self._children(root, depth=0, in_link=False)
@@ -161,9 +162,9 @@ class _Writer:
         elif tag == "table" and is_data_table(element):
             self._table(element, depth=depth)
         elif tag in {"ul", "ol", "dir"}:
-            self.lists += 1
+            self.lists.append(1 if tag == "ol" else 0)
             self._children(element, depth=depth, in_link=in_link)
-            self.lists -= 1
+            self.lists.pop()
         elif tag == "li":
             self._item(element, depth=depth, in_link=in_link)
         elif tag == "dt":
@@ -210,11 +211,10 @@ class _Writer:
         write_rows(self.builder, rows)
 
     def _item(self, element: Element, *, depth: int, in_link: bool) -> None:
-        parent = element.getparent()
-        number = 0
-        if parent is not None and parent.tag == "ol":
-            number = 1 + sum(1 for _ in element.itersiblings("li", preceding=True))
-        indent = "  " * max(0, min(self.lists, 6) - 1)
+        if self.lists and self.lists[-1]:
+            self.lists[-1] += 1
+        number = self.lists[-1] - 1 if self.lists else 0
+        indent = "  " * max(0, min(len(self.lists), 6) - 1)
         self.bullet = f"{indent}{number}. " if number else f"{indent}- "
         self._children(element, depth=depth, in_link=in_link)
         self._flush()

@@ -17,6 +17,7 @@ import pytest
 
 from workers.embedded import stop_engine
 from workers.engine_files import EngineFiles
+from workers.settings import child_environment
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -76,7 +77,9 @@ class Started:
         self.lines: list[str] = []
         self._news = threading.Condition()
         self._ended = False
-        threading.Thread(target=self._read, daemon=True).start()
+        self.output = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def wait_for(self, words: str) -> None:
         """Wait until a line holds these words."""
@@ -87,13 +90,18 @@ class Started:
 
     def end(self) -> int:
         """Wait for the end; its exit code."""
-        return self.process.wait(LONGEST_WAIT)
+        code = self.process.wait(LONGEST_WAIT)
+        self._reader.join(LONGEST_WAIT)
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.output = self.process.stdout.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code
 
     @property
     def errors(self) -> str:
-        """Standard error after the end."""
-        with self._news:
-            self._news.wait_for(lambda: self._ended, LONGEST_WAIT)
+        """Standard error so far."""
         return "\n".join(self.lines)
 
     def _read(self) -> None:
@@ -117,9 +125,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     for number, topic in enumerate(TOPICS):
         (corpus / f"{topic}.md").write_text(page(number, topic), encoding="utf-8")
     (corpus / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing that could be read")
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     root_folder = Path(__file__).parents[2]
-    made.environment = {**kept, "RESEARCH_HOME": str(made.home), "PYTHONPATH": str(root_folder), "COLUMNS": "120"}
+    made.environment = child_environment() | {"RESEARCH_HOME": str(made.home), "PYTHONPATH": str(root_folder)}
     yield made
     made.stop_engine()
 
@@ -211,8 +218,7 @@ def test_ctrl_c_keeps_the_state_and_resume_goes_on(bench: Bench, first_run: subp
     started.process.send_signal(signal.SIGINT)
     assert started.end() == 5, started.errors
     assert "cancelling" in started.errors
-    assert started.process.stdout is not None
-    assert "research resume interrupted" in started.process.stdout.read()
+    assert "research resume interrupted" in started.output
     status = only_document(bench.run("status", "interrupted", "--json").stdout)
     assert status["status"] == "cancelled"
     resumed = bench.run("resume", "interrupted", "--set", "limits.max_iterations=1", "--json", "--out", "resumed")
@@ -221,7 +227,7 @@ def test_ctrl_c_keeps_the_state_and_resume_goes_on(bench: Bench, first_run: subp
 
 
 def test_a_killed_command_goes_on_under_its_id(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:
-    """kill -9 leaves the run in the engine; the same command joins it and brings it to its end."""
+    """A kill -9 leaves the run in the engine; the same command joins it and brings it to its end."""
     assert first_run.returncode == 0
     arguments = ("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "killed")
     started = bench.start(*arguments)

@@ -36,6 +36,7 @@ def test_the_import_rules_bite(tmp_path: Path, package: str, forbidden: str) -> 
         (tmp_path / name / "__init__.py").touch()
     for name in ("handle", "console", "rendering"):
         (tmp_path / "client" / f"{name}.py").touch()
+    (tmp_path / "contracts" / "activities.py").write_text("import temporalio")
     (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
     assert lint_imports(tmp_path, tmp_path / "pyproject.toml").returncode == 0
     (tmp_path / package / "offender.py").write_text(forbidden)

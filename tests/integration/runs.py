@@ -3,9 +3,11 @@
 import asyncio
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
 
 from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus
@@ -27,9 +29,13 @@ async def start(client: Client, argument: object, **options: Any) -> WorkflowHan
 
 
 async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[ResearchStatus], bool]) -> ResearchStatus:
-    """Poll the query `status` until something holds."""
+    """Poll the query `status` until something holds; while no worker answers, ask again."""
     while True:
-        status = await handle.query(names.STATUS, result_type=ResearchStatus)
+        try:
+            patience = timedelta(seconds=5)
+            status = await handle.query(names.STATUS, result_type=ResearchStatus, rpc_timeout=patience)
+        except RPCError:
+            continue
         if holds(status):
             return status
         await asyncio.sleep(0.05)

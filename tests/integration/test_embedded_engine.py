@@ -12,9 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from contracts.names import WORKFLOWS_QUEUE
+from tests.integration.pool_calls import Calls
 from workers import embedded, engine_server
 from workers.embedded import EngineError, describe_engine, detach_engine, ensure_engine, stop_engine, watch_engine
 from workers.engine_files import READY, EngineDescription, EngineFiles
+from workers.runtime import running_pools
+from workers.settings import Settings
+from workers.temporal import open_connection
 
 pytestmark = pytest.mark.integration
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -55,7 +60,7 @@ def kill_engine(home: Path) -> None:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that must happen soon."""
     async with asyncio.timeout(SOON):
-        while not condition():  # noqa: ASYNC110 - other processes set no event
+        while not condition():
             await asyncio.sleep(0.02)
 
 
@@ -167,6 +172,18 @@ async def test_a_killed_server_comes_back_at_the_same_place(engine_home: Path) -
     after = running(engine_home)
     assert (after.port, after.ui_port, after.keeper_pid) == (before.port, before.ui_port, before.keeper_pid)
     assert namespace(after)["namespaceInfo"]["id"] == namespace(before)["namespaceInfo"]["id"]
+
+
+async def test_runs_survive_a_killed_server(engine_home: Path) -> None:
+    """A run whose server was killed in the middle of a call ends as if nothing had happened, with one attempt."""
+    calls = Calls()
+    client = (await open_connection(Settings(home=engine_home))).client
+    async with asyncio.timeout(60), running_pools(client, calls.contents(), ("workflows", "models")):
+        run = await client.start_workflow("one-call", "waits", id="r-1", task_queue=WORKFLOWS_QUEUE)
+        await calls.begun.wait()
+        os.kill(running(engine_home).server_pid, signal.SIGKILL)
+        calls.go_on.set()
+        assert await run.result() == "attempt 1"
 
 
 async def test_the_server_of_a_killed_keeper_is_adopted(engine_home: Path) -> None:

@@ -12,20 +12,21 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.service import RPCError
 
 from contracts.names import POOLS
 from tests.integration.conftest import Server
+from tests.integration.pool_calls import Calls
 from workers import __main__ as process
 from workers.composition import compose
 from workers.embedded import detach_engine
 from workers.health import health_endpoint
-from workers.pools import PoolContents, UnknownPoolError, build_worker, chosen_pools
+from workers.pools import UnknownPoolError, build_worker, chosen_pools
 from workers.runtime import PoolGroup, PoolHealth, running_pools
 from workers.settings import Settings
 from workers.temporal import (
+    EngineUnreachableError,
     have_search_attributes,
     missing_search_attributes,
     open_connection,
@@ -36,56 +37,6 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 SOON = 30.0
-
-
-@workflow.defn(name="one-call", sandboxed=False)
-class OneCall:
-    """Calls one activity of a pool."""
-
-    @workflow.run
-    async def run(self, name: str) -> str:
-        """The activity's answer."""
-        answer: str = await workflow.execute_activity(
-            name,
-            task_queue=POOLS["models"],
-            start_to_close_timeout=timedelta(seconds=30),
-            heartbeat_timeout=timedelta(seconds=60),
-            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            result_type=str,
-        )
-        return answer
-
-
-class Calls:
-    """Activities that tell the test what happens to them."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.go_on = asyncio.Event()
-        self.cancelled = asyncio.Event()
-
-    @activity.defn(name="waits")
-    async def waits(self) -> str:
-        """Until the test says so."""
-        self.begun.set()
-        await self.go_on.wait()
-        return f"attempt {activity.info().attempt}"
-
-    @activity.defn(name="beats")
-    async def beats(self) -> str:
-        """Beat until cancelled."""
-        self.begun.set()
-        try:
-            while True:
-                activity.heartbeat()
-                await asyncio.sleep(0.2)
-        except asyncio.CancelledError:
-            self.cancelled.set()
-            raise
-
-    def contents(self) -> PoolContents:
-        """What the pools run."""
-        return PoolContents(workflows=[OneCall], activities={"models": [self.waits, self.beats]})
 
 
 @pytest.fixture
@@ -155,7 +106,7 @@ async def test_health_tells_alive_and_ready(client: Client, calls: Calls) -> Non
 
 async def until_ready(group: PoolGroup) -> None:
     """Wait until all pools can get work."""
-    while not all(state.ready for state in (await group.health()).values()):  # noqa: ASYNC110 - there is no event
+    while not all(state.ready for state in (await group.health()).values()):
         await asyncio.sleep(0.02)
 
 
@@ -260,7 +211,7 @@ async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Pat
             while not events or events[-1].get("event") != "worker.health":
                 events.append(json.loads(await worker.stderr.readline()))
             address = events[-1]["address"]
-            while (await fetch(f"http://{address}/healthz"))[0] != 200:  # noqa: ASYNC110 - another process
+            while (await fetch(f"http://{address}/healthz"))[0] != 200:
                 await asyncio.sleep(0.05)
             metrics = next(event["metrics"] for event in events if event.get("event") == "worker.connected")
             assert b"temporal_" in await asyncio.to_thread(read, f"http://{metrics}/metrics")

@@ -8,7 +8,7 @@ from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS
 from providers.engines.extractive.question import PARTS, Question, QuestionType, read_question
 from providers.engines.extractive.terms import key_words, named_terms
 
-AIM = 4
+AIM = 5
 """S0-042: two to five, aim at three or four."""
 SHORTEST_QUERY = 10
 LONGEST_QUERY = 400

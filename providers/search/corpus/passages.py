@@ -1,6 +1,7 @@
 """From the blocks of a document to what is indexed: sections, and the passages in them that can be evidence."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,11 +80,10 @@ def sections_of(document: Extraction) -> list[Section]:
 def passages_of(document: Extraction, sections: list[Section]) -> list[Passage]:
     """The passages that can be evidence: no code, no lists of links, no tables of contents."""
     found: list[Passage] = []
-    remaining = list(document.blocks)
+    first = 0
     for number, section in enumerate(sections):
-        inside = []
-        while remaining and remaining[0].start < section.end:
-            inside.append(remaining.pop(0))
+        last = bisect_left(document.blocks, section.end, key=lambda block: block.start)
+        inside, first = document.blocks[first:last], last
         if not _is_link_list(inside):
             found += _section_passages(document.text, number, section, inside)
     return found

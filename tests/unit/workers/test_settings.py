@@ -178,9 +178,14 @@ def test_secrets_are_never_shown(places: Places) -> None:
         assert secret not in repr(settings)
 
 
-def test_redis_is_told_to_be_unused(places: Places) -> None:
-    """A setting without effect is reported, not swallowed."""
-    assert "Redis is not used yet" in "".join(places.load(REDIS_URL="redis://h").notices())
+def test_settings_without_effect_are_told(places: Places) -> None:
+    """What is accepted and does nothing yet is reported, not swallowed; a default is nothing to report."""
+    places.write(places.here, "[search]\nmax_results_per_query = 3\n")
+    told = "".join(places.load(REDIS_URL="redis://h", RESEARCH_RETENTION_DAYS="7").notices())
+    for words in ("Redis is not used yet", "nothing is deleted by itself yet", "[search] is set"):
+        assert words in told
+    places.write(places.here, "[search]\nmax_results_per_query = 10\n")
+    assert places.load(RESEARCH_RETENTION_DAYS="90").notices() == []
 
 
 def test_the_digest_names_what_shapes_a_run(places: Places) -> None:

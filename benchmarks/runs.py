@@ -1,0 +1,178 @@
+"""Overhead, efficiency, history, CPU and memory of whole runs: `python -m benchmarks.runs [--runs 20] [--call 8]`.
+
+The fake model endpoint answers after a fixed time, so what a run would need is known: everything else is ours. The
+engine is the embedded one (one SQLite file, WAL, synchronous=normal), workers are one process with all pools.
+"""
+
+import argparse
+import asyncio
+import resource
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowHandle
+
+from contracts.outcome import ResearchResult
+from contracts.roles import ROLES
+from tests.acceptance.topology import Topology, topology
+from tests.integration.runs import QUESTION, start
+
+MODEL_ACTIVITIES = {role.activity for role in ROLES}
+RULES = {"query": QUESTION, "corpus": "documents", "gates": {"think": "rules"}}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One activity of a history; times in seconds since the epoch."""
+
+    name: str
+    scheduled: float
+    started: float
+    completed: float
+
+    @property
+    def body(self) -> float:
+        """How long the activity itself took."""
+        return self.completed - self.started
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run, as its history tells it."""
+
+    wall: float
+    path: list[Step]
+    events: int
+    bytes: int
+
+    def overhead(self, call_seconds: float) -> float:
+        """Seconds per critical step that neither a model call nor a local activity's own work explains."""
+        models = sum(step.name in MODEL_ACTIVITIES for step in self.path) * call_seconds
+        local = sum(step.body for step in self.path if step.name not in MODEL_ACTIVITIES)
+        return (self.wall - models - local) / len(self.path)
+
+    def efficiency(self, call_seconds: float) -> float:
+        """Model calls on the longest chain ÷ wall; the bodies of searches and reads count as overhead here."""
+        return sum(step.name in MODEL_ACTIVITIES for step in self.path) * call_seconds / self.wall
+
+
+async def measure(handle: WorkflowHandle[Any, ResearchResult]) -> Measured:
+    """Read a closed run's history."""
+    scheduled: dict[int, tuple[str, float]] = {}
+    started: dict[int, float] = {}
+    steps: list[Step] = []
+    first = last = 0.0
+    events = 0
+    async for event in handle.fetch_history_events():
+        at = event.event_time.ToDatetime().timestamp()
+        first, last, events = first or at, at, events + 1
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            name = event.activity_task_scheduled_event_attributes.activity_type.name
+            scheduled[event.event_id] = (name, at)
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+            started[event.activity_task_started_event_attributes.scheduled_event_id] = at
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+            which = event.activity_task_completed_event_attributes.scheduled_event_id
+            steps.append(Step(*scheduled[which], started[which], at))
+    description = await handle.describe()
+    size = description.raw_description.workflow_execution_info.history_size_bytes
+    return Measured(last - first, critical_path(steps), events, size)
+
+
+def critical_path(steps: list[Step]) -> list[Step]:
+    """From the last activity back: each one's cause is the latest to complete before it was scheduled."""
+    path = [max(steps, key=lambda step: step.completed)]
+    while causes := [step for step in steps if step.completed <= path[-1].scheduled]:
+        path.append(max(causes, key=lambda step: step.completed))
+    return path[::-1]
+
+
+async def deployed(made: Topology) -> None:
+    """A corpus and workers."""
+    code, _, errors = await made.command("corpus", "add", str(made.documents))
+    if code:
+        raise SystemExit(errors)
+    await made.start_workers()
+    warm = await start(await made.client(), RULES | {"engine": "extractive"})
+    await warm.result()
+
+
+async def single(call: float, request: dict[str, Any], scenario: str = "good") -> Measured:
+    """One run alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with topology(Path(folder), call, scenario) as made:
+            await deployed(made)
+            handle = await start(await made.client(), request)
+            await handle.result()
+            return await measure(handle)
+
+
+async def many(runs: int, call: float) -> tuple[list[Measured], float, float]:
+    """Runs at once: each one's figures, worker CPU seconds per run, and megabytes per waiting run."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with topology(Path(folder), call) as made:
+            await deployed(made)
+            pid = made.worker_pids()[0]
+            client = await made.client()
+            cpu, memory = cpu_seconds(pid), resident_megabytes(pid)
+            handles = [await start(client, RULES) for _ in range(runs)]
+            await asyncio.sleep(call / 2)
+            waiting = (resident_megabytes(pid) - memory) / runs
+            await asyncio.gather(*(handle.result() for handle in handles))
+            used = (cpu_seconds(pid) - cpu) / runs
+            return [await measure(handle) for handle in handles], used, waiting
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(int(value) for value in fields[11:15]) / 100
+
+
+def resident_megabytes(pid: int) -> float:
+    """Resident memory."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+async def main() -> None:
+    """Measure and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--call", type=float, default=8.0, help="seconds that a model call takes with many runs")
+    given = parser.parse_args()
+    print(f"{datetime.now():%Y-%m-%d %H:%M}, embedded engine: one SQLite file, WAL, synchronous=normal\n")
+    print("| what | wall s | critical steps | overhead ms/step | efficiency | events | history kB |")
+    print("|---|---|---|---|---|---|---|")
+    extractive = await single(0.0, RULES | {"engine": "extractive"})
+    row("one run, extractive", extractive, 0.0)
+    row("one run, calls of 2 s", await single(2.0, RULES), 2.0)
+    row("one run, calls of 2 s, reflections on", await single(2.0, RULES | {"gates": {}}), 2.0)
+    row("one run with another iteration, calls of 0.5 s", await single(0.5, RULES, "gaps"), 0.5)
+    began = time.monotonic()
+    measured, cpu, waiting = await many(given.runs, given.call)
+    mean = statistics.mean(item.efficiency(given.call) for item in measured)
+    print(
+        f"\n{given.runs} runs at once, calls of {given.call:.0f} s: mean efficiency {mean:.3f}, "
+        f"{time.monotonic() - began:.0f} s in all, {cpu:.2f} worker CPU s and {waiting:.1f} MB per waiting run"
+    )
+
+
+def row(what: str, item: Measured, call: float) -> None:
+    """One line of the table."""
+    efficiency = f"{item.efficiency(call):.3f}" if call else "–"
+    print(
+        f"| {what} | {item.wall:.2f} | {len(item.path)} | {item.overhead(call) * 1000:.0f} | {efficiency} "
+        f"| {item.events} | {item.bytes / 1000:.0f} |",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

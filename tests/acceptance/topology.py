@@ -1,0 +1,158 @@
+"""A deployment made of real processes: engine, fake model endpoint, workers, one home."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+
+from tests.fakes.corpus import MANUAL
+from workers.embedded import EngineAddress, describe_engine, detach_engine, ensure_engine, stop_engine
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = sys.executable
+
+
+class Topology:
+    """Processes around one home."""
+
+    def __init__(self, home: Path, latency: float, scenario: str = "good") -> None:
+        self.home = home
+        self.journal = home / "model-calls.jsonl"
+        self.documents = home / "documents"
+        self.engine: EngineAddress | None = None
+        self._latency, self._scenario = latency, scenario
+        self._workers: list[asyncio.subprocess.Process] = []
+        self._model: asyncio.subprocess.Process | None = None
+        self._model_url = ""
+
+    # --- starting and killing --------------------------------------------------------------------------------------
+    async def open(self) -> None:
+        """Documents, engine and model endpoint; no worker yet."""
+        self.documents.mkdir(parents=True)
+        for name, text in MANUAL.items():
+            (self.documents / name).write_text(text, encoding="utf-8")
+        self.engine = await ensure_engine(self.home)
+        command = ["-m", "tests.fakes.messages_api", "--port", "0", "--latency", str(self._latency)]
+        command += ["--journal", str(self.journal), "--scenario", self._scenario]
+        self._model = await asyncio.create_subprocess_exec(
+            PYTHON, *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        )
+        assert self._model.stdout is not None
+        first = json.loads(await self._model.stdout.readline())
+        self._model_url = f"http://127.0.0.1:{first['port']}"
+
+    async def close(self) -> None:
+        """End every process."""
+        await self.kill_workers()
+        if self._model is not None:
+            self._model.kill()
+            await self._model.wait()
+        await stop_engine(self.home)
+        detach_engine(self.home)
+
+    def environment(self) -> dict[str, str]:
+        """What our processes see: nothing of the developer's."""
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
+        return kept | {
+            "RESEARCH_HOME": str(self.home),
+            "RESEARCH_MODEL": "test-model",
+            "ANTHROPIC_API_KEY": "planted-secret-key",
+            "ANTHROPIC_BASE_URL": self._model_url,
+            "NO_COLOR": "1",
+        }
+
+    async def start_workers(self, count: int = 1) -> None:
+        """Worker processes with all pools."""
+        for _ in range(count):
+            log = (self.home / "workers.log").open("ab")
+            worker = await asyncio.create_subprocess_exec(
+                PYTHON, "-m", "workers", cwd=ROOT, env=self.environment(), stdout=log, stderr=log
+            )
+            log.close()
+            self._workers.append(worker)
+
+    async def kill_workers(self) -> None:
+        """SIGKILL for every worker."""
+        for worker in self._workers:
+            if worker.returncode is None:
+                worker.send_signal(signal.SIGKILL)
+            await worker.wait()
+        self._workers.clear()
+
+    def worker_pids(self) -> list[int]:
+        """Process ids of the workers."""
+        return [worker.pid for worker in self._workers]
+
+    def kill_server(self) -> None:
+        """SIGKILL for the engine's server; its keeper brings it back."""
+        description = describe_engine(self.home)
+        assert description is not None
+        os.kill(description.server_pid, signal.SIGKILL)
+
+    # --- talking ---------------------------------------------------------------------------------------------------
+    async def command(self, *words: str) -> tuple[int, str, str]:
+        """Run the `research` command to its end: exit code, standard output, standard error."""
+        process = await self.begin(*words)
+        output, errors = await process.communicate()
+        assert process.returncode is not None
+        return process.returncode, output.decode(), errors.decode()
+
+    async def begin(self, *words: str) -> asyncio.subprocess.Process:
+        """Start the `research` command."""
+        return await asyncio.create_subprocess_exec(
+            str(Path(PYTHON).with_name("research")),
+            *words,
+            cwd=self.home,
+            env=self.environment(),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def client(self) -> Client:
+        """A client of the engine."""
+        assert self.engine is not None
+        return await Client.connect(self.engine.address, data_converter=pydantic_data_converter)
+
+    def calls(self) -> list[dict[str, object]]:
+        """Every request that reached the model endpoint."""
+        if not self.journal.exists():
+            return []
+        lines = [json.loads(line) for line in self.journal.read_text(encoding="utf-8").splitlines()]
+        return [line for line in lines if line["event"] == "received"]
+
+    def in_flight(self) -> int:
+        """Requests that have arrived and not been answered."""
+        return len(self.calls()) - sum(self.delivered().values())
+
+    def delivered(self) -> Counter[str]:
+        """Answers that arrived whole, by request."""
+        if not self.journal.exists():
+            return Counter()
+        lines = [json.loads(line) for line in self.journal.read_text(encoding="utf-8").splitlines()]
+        return Counter(str(line["request_hash"]) for line in lines if line["event"] == "ended" and line["delivered"])
+
+
+@asynccontextmanager
+async def topology(home: Path, latency: float = 0.0, scenario: str = "good") -> AsyncIterator[Topology]:
+    """A deployment for the time of a block."""
+    made = Topology(home, latency, scenario)
+    try:
+        await made.open()
+        yield made
+    finally:
+        await made.close()
+
+
+def without_times(report: str) -> str:
+    """A report for comparison: dates, times and the fake endpoint's port do not count."""
+    report = re.sub(r"127\.0\.0\.1:\d+", "HOST", report)
+    return re.sub(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: UTC|\+00:00|Z)?)?", "TIME", report)

@@ -1,0 +1,59 @@
+"""A workflow of one call, and calls that tell the test what happens to them."""
+
+import asyncio
+from datetime import timedelta
+
+from temporalio import activity, workflow
+
+from contracts.names import POOLS
+from workers.pools import PoolContents
+
+
+@workflow.defn(name="one-call", sandboxed=False)
+class OneCall:
+    """Calls one activity of a pool."""
+
+    @workflow.run
+    async def run(self, name: str) -> str:
+        """The activity's answer."""
+        answer: str = await workflow.execute_activity(
+            name,
+            task_queue=POOLS["models"],
+            start_to_close_timeout=timedelta(seconds=30),
+            heartbeat_timeout=timedelta(seconds=60),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            result_type=str,
+        )
+        return answer
+
+
+class Calls:
+    """Activities that tell the test what happens to them."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    @activity.defn(name="waits")
+    async def waits(self) -> str:
+        """Until the test says so."""
+        self.begun.set()
+        await self.go_on.wait()
+        return f"attempt {activity.info().attempt}"
+
+    @activity.defn(name="beats")
+    async def beats(self) -> str:
+        """Beat until cancelled."""
+        self.begun.set()
+        try:
+            while True:
+                activity.heartbeat()
+                await asyncio.sleep(0.2)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+    def contents(self) -> PoolContents:
+        """What the pools run."""
+        return PoolContents(workflows=[OneCall], activities={"models": [self.waits, self.beats]})
