@@ -7,7 +7,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
 
-# Read by the recipes as shell variables, so that a question may hold any character.
+# Read by the recipes as shell variables and expanded by nobody, so that a question may hold any character.
+override Q := $(value Q)
+override CORPUS := $(value CORPUS)
 export Q CORPUS
 
 .PHONY: help setup demo run test lint format lock histories configuration bench soak clean

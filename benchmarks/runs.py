@@ -11,7 +11,7 @@ import statistics
 import tempfile
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ async def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--call", type=float, default=8.0, help="seconds that a model call takes with many runs")
     given = parser.parse_args()
-    print(f"{datetime.now():%Y-%m-%d %H:%M}, embedded engine: one SQLite file, WAL, synchronous=normal\n")
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, embedded engine: one SQLite file, WAL, synchronous=normal\n")
     print("| what | wall s | critical steps | overhead ms/step | efficiency | events | history kB |")
     print("|---|---|---|---|---|---|---|")
     extractive = await single(0.0, RULES | {"engine": "extractive"})

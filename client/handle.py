@@ -140,7 +140,7 @@ class ResearchClient:
             timeout=timedelta(seconds=5),
         )
         oldest = time.time() - POLLER_SECONDS
-        return [poller.identity for poller in answer.pollers if poller.last_access_time.seconds >= oldest]
+        return sorted({poller.identity for poller in answer.pollers if poller.last_access_time.seconds >= oldest})
 
 
 class ResearchHandle:

@@ -69,7 +69,7 @@ class SourceUnreadable(Rejected):
     """A document that cannot be used.
 
     `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied, symlink_loop,
-    wrong_type, timeout, memory, malformed, not_a_file.
+    wrong_type, timeout, memory, malformed, not_a_file, outside (a path or link that leaves its folder).
     """
 
     def __init__(self, kind: str, message: str) -> None:

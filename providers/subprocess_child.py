@@ -25,6 +25,9 @@ LENGTH = struct.Struct(">Q")
 ORPHAN_GRACE_SECONDS = 1.0
 """How much longer than the parent's own limit an orphan may run before its alarm ends it."""
 
+RECURSION_LIMIT = 10_000
+"""Walking a tree of 512 levels takes a few frames for each."""
+
 Frame = tuple[Any, ...]
 
 
@@ -104,6 +107,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the frames
     limit_process(memory_bytes)
+    sys.setrecursionlimit(RECURSION_LIMIT)
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(sys.stdin.buffer, tasks), daemon=True).start()
     serve(tasks, answers, cpu_seconds, wall_seconds)

@@ -14,7 +14,7 @@ from workers.composition import compose, product_version
 from workers.engine_files import EngineError
 from workers.health import health_endpoint
 from workers.pools import UnknownPoolError, chosen_pools
-from workers.runtime import PoolGroup, running_pools, stop_signals, until_stopped
+from workers.runtime import PoolGroup, leave, running_pools, stop_signals, until_stopped
 from workers.settings import Settings, SettingsError, load_settings
 from workers.telemetry import LogFormat, configure_logging, metrics_address, temporal_runtime
 from workers.temporal import open_connection
@@ -101,4 +101,4 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

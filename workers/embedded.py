@@ -59,12 +59,15 @@ async def ensure_engine(home: Path, *, idle_seconds: float = IDLE_SECONDS) -> En
     files = EngineFiles.of(home)
     files.prepare()
     end = time.monotonic() + START_SECONDS
-    attached_now = await _attach(files, end)
+    attached_now = False
     try:
+        attached_now = await _attach(files, end)
         return await _find_or_start(files, idle_seconds, end)
-    except BaseException:
+    except BaseException as error:
         if attached_now:
             detach_engine(home)
+        if isinstance(error, OSError):
+            raise EngineError(f"{files.folder} cannot be used: {error.strerror}; set RESEARCH_HOME") from None
         raise
 
 

@@ -12,7 +12,7 @@ from contracts import activities
 from contracts.activities import SaveRequest
 from contracts.request import OnDeadline
 from contracts.resolved import SessionRef
-from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
+from contracts.vocabulary import Action, Outcome, Phase, RunStatus, StopReason
 from workflows.activity_options import cancel_save_options, record_options
 from workflows.closing import close
 from workflows.desk import Interrupted
@@ -65,9 +65,10 @@ class Engine:
                     return unit.finished
                 if unit.phase is None:
                     continue
-                await think(self._run, unit.phase, can_change=unit.can_change)
+                verdict = await think(self._run, unit.phase, can_change=unit.can_change)
                 self._check_interruption()
-                if unit.iteration_ended:
+                # A run that completes here is saved when it closes.
+                if unit.iteration_ended and verdict.action is Action.ITERATE:
                     await self._boundary()
         except Interrupted as interrupted:
             return interrupted.reason

@@ -11,7 +11,7 @@ INVISIBLE = re.compile(
     "]"
 )
 VARIATION_RUN = re.compile("[\ufe00-\ufe0f]{2,}")
-MARKDOWN_SIGN = re.compile(r"([\\`*\[\]<>|~&])|(?<!\w)(_)|(_)(?!\w)")
+MARKDOWN_SIGN = re.compile(r"[\\`*\[\]<>|~&]|(?<![^\W_])_|_(?![^\W_])")
 
 
 def clean_characters(text: str) -> str:

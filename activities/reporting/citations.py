@@ -21,6 +21,8 @@ NUMBER = re.compile(r"\[(\d{1,3})\]")
 """A number in a finished report."""
 MARKER = re.compile(r"[\[【［]\s{0,3}\^?((?:ev|src)-\w+)")
 """The beginning of a marker that a finished report must not have."""
+UNRESOLVED = "(unresolved)"
+"""Left in the place of unknown markers where taking them out would turn the text behind them into code."""
 
 
 @dataclass(frozen=True)
@@ -91,34 +93,43 @@ class _Numbering:
         return [Citation(number=self.numbers[source], source_id=source) for source in self.order]
 
 
-def _number_markers(text: str, numbering: _Numbering) -> tuple[str, list[Mark]]:
+def _number_markers(text: str, numbering: _Numbering, gap: str) -> tuple[str, list[Mark]]:
     """Replace each cluster of markers outside code; neighbours of one number become one."""
     masked = layout(text).masked
     pieces: list[str] = []
     marks: list[Mark] = []
     length = last = 0
+
+    def put(piece: str) -> None:
+        nonlocal length
+        pieces.append(piece)
+        length += len(piece)
+
     for match in CLUSTER.finditer(masked):
         groups = numbering.resolve(match.group("marks"))
         start, end = match.span()
         at_line_start = start == 0 or text[start - 1] == "\n"
-        blank = match.group("blank") if groups or at_line_start else ""
-        kept = text[last:start] + blank
-        pieces.append(kept)
-        length += len(kept)
+        put(text[last:start] + (match.group("blank") if groups or gap or at_line_start else ""))
         for number, markers in groups.items():
             label = f"[{number}]"
             marks.append(Mark(length, length + len(label), number, tuple(markers)))
-            pieces.append(label)
-            length += len(label)
+            put(label)
         last = end
-        if not groups and at_line_start and text[end : end + 1] == " ":
-            last += 1
-        elif groups and text[end : end + 1] in ("(", ":", "["):
+        if groups and text[end : end + 1] in ("(", ":", "["):
             # A number must never become the words of a link or the label of a definition.
-            pieces.append("\\")
-            length += 1
-    pieces.append(text[last:])
+            put("\\")
+        elif not groups:
+            put(gap)
+            last += at_line_start and not gap and text[end : end + 1] == " "
+    put(text[last:])
     return "".join(pieces), marks
+
+
+def _sound(text: str, marks: Sequence[Mark]) -> bool:
+    """Whether a parser sees every number as text, and no definition that was not there before."""
+    page = layout(text)
+    seen = {match.start() for match in NUMBER.finditer(page.masked)}
+    return seen == {mark.start for mark in marks} and not page.references
 
 
 def number_citations(
@@ -131,8 +142,11 @@ def number_citations(
     """
     visible = BRACKET_ENTITY.sub(lambda match: unescape(match.group(0)), clean_characters(draft))
     cleaned, foreign = clean_links(visible, registry)
-    numbering = _Numbering(evidence, given)
-    text, marks = _number_markers(cleaned, numbering)
+    for gap in ("", UNRESOLVED):
+        numbering = _Numbering(evidence, given)
+        text, marks = _number_markers(cleaned, numbering, gap)
+        if _sound(text, marks):
+            break
     return NumberedText(text, numbering.citations(), marks, list(dict.fromkeys(numbering.unresolved)), foreign)
 
 

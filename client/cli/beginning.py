@@ -45,7 +45,7 @@ async def begin(desk: Desk, client: ResearchClient, request: ResearchRequest, re
         _check_question(request.query, await _running_question(handle, state), research_id)
         return Beginning(handle, "joined")
     if state is None or state.resolved is None:
-        return Beginning(await client.start(request, research_id, reuse=Reuse.AFTER_FAILURE), "started")
+        return Beginning(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
     _check_question(request.query, state.resolved.query, research_id)
     resumed = await client.resume(request, research_id, after=stored.last_outcome(state))
     return Beginning(resumed, "resumed")

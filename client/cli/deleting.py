@@ -1,6 +1,5 @@
 """`delete`: remove a run from everywhere it left something."""
 
-import asyncio
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -15,12 +14,9 @@ from client.cli import output
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
-from client.handle import ResearchClient
+from client.cli.tombstones import bury
 from contracts.documents import DocumentRef
 from contracts.state import ResearchState
-
-UNLISTED_LOOKS = 50
-UNLISTED_PAUSE_SECONDS = 0.1
 
 
 async def delete(given: str, *, yes: bool) -> int:
@@ -87,7 +83,7 @@ async def _delete_histories(desk: Desk, research_id: str) -> int:
     client = await desk.client_if_running()
     if client is None:
         return 0
-    removed = 0
+    removed = []
     async for run in client.temporal.list_workflows(f'WorkflowId="{research_id}"'):
         request = DeleteWorkflowExecutionRequest(
             namespace=client.temporal.namespace,
@@ -98,16 +94,6 @@ async def _delete_histories(desk: Desk, research_id: str) -> int:
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
-        else:
-            removed += 1
-    await _until_unlisted(client, research_id)
-    return removed
-
-
-async def _until_unlisted(client: ResearchClient, research_id: str) -> None:
-    """The engine's list lags behind a deletion; a run that was just deleted must not be listed any more."""
-    for _ in range(UNLISTED_LOOKS):
-        found = await client.temporal.count_workflows(f'WorkflowId="{research_id}"')
-        if not found.count:
-            return
-        await asyncio.sleep(UNLISTED_PAUSE_SECONDS)
+        removed.append(run.run_id)
+    bury(desk.settings.home, removed)
+    return len(removed)

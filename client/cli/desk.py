@@ -11,6 +11,7 @@ from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.research_ids import resolve
 from client.cli.stores import Stores, open_stores
+from client.cli.tombstones import buried
 from client.errors import EngineUnreachable, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient
 from contracts import names
@@ -33,6 +34,7 @@ class EngineRun:
     research_id: str
     status: str
     started_at: str
+    run_id: str = ""
 
 
 @dataclass
@@ -74,7 +76,7 @@ class Desk:
         """The runs that the engine keeps, newest first; empty when no engine runs."""
         if self._runs is None:
             client = await self.client_if_running()
-            self._runs = [] if client is None else await _list_runs(client)
+            self._runs = [] if client is None else await _list_runs(client, buried(self.settings.home))
         return self._runs
 
     async def is_running(self, research_id: str) -> bool:
@@ -157,13 +159,15 @@ async def open_desk(flags: Flags | None = None) -> AsyncIterator[Desk]:
             detach_engine(settings.home)
 
 
-async def _list_runs(client: ResearchClient) -> list[EngineRun]:
+async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[EngineRun]:
     runs: list[EngineRun] = []
     found = client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED)
     try:
         async for run in found:
+            if run.run_id in deleted:
+                continue
             status = run.status.name.lower() if run.status else ""
-            runs.append(EngineRun(run.id, status, run.start_time.isoformat()))
+            runs.append(EngineRun(run.id, status, run.start_time.isoformat(), run.run_id))
     except ValueError:
         output.tell("the engine's list is incomplete: a paused run cannot be read by this client")
     newest: dict[str, EngineRun] = {}

@@ -132,11 +132,12 @@ async def _deliver(desk: Desk, result: ResearchResult, question: str, options: R
         for path in paths.values():
             output.say(str(path))
     else:
-        _tell(result, paths)
+        stored = await desk.stored_state(result.research_id)
+        _tell(result, paths, can_go_on=stored is not None and _resumable(result.outcome))
     return exit_code(result.outcome, result.stop_reason)
 
 
-def _tell(result: ResearchResult, paths: dict[str, Path]) -> None:
+def _tell(result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
     output.say(ending(result))
     for line in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
         output.say(Text(f"  {line}", style="yellow"))
@@ -145,7 +146,7 @@ def _tell(result: ResearchResult, paths: dict[str, Path]) -> None:
         others = ", ".join(form for form in paths if paths[form] != shown)
         output.say(f"  {shown}" + (f"   ({others} beside it)" if others else ""))
         output.say(f"  next: research open {result.research_id} · research audit {result.research_id}")
-    if _resumable(result.outcome):
+    if can_go_on:
         output.say(
             f"  go on: research resume {result.research_id}"
             + (f" · report from what is there: research resume {result.research_id} --now" if not paths else "")

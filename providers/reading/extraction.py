@@ -29,7 +29,7 @@ def extract(raw: bytes, name: str) -> Extraction:
 
     Raises `SourceUnreadable` with one of its kinds.
     """
-    kind = sniff(raw, name)
+    kind = outer = sniff(raw, name)
     if kind is DocumentKind.GZIP:
         raw, name = unpack(raw), PurePosixPath(name).stem
         kind = sniff(raw, name)
@@ -38,6 +38,8 @@ def extract(raw: bytes, name: str) -> Extraction:
     if len(raw) > SIZE_LIMITS[kind]:
         raise SourceUnreadable("too_large", f"larger than {SIZE_LIMITS[kind]} bytes")
     found = _extract_kind(raw, kind)
+    if outer is DocumentKind.GZIP:
+        found = dataclasses.replace(found, media_type=str(DocumentKind.GZIP))
     return found if found.title else dataclasses.replace(found, title=PurePosixPath(name).stem)
 
 

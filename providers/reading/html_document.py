@@ -31,6 +31,8 @@ MAIN_CONTENT: Final = ".//main | .//*[@role='main']"
 LEAST_MAIN_CHARACTERS: Final = 200
 PROSE_IN_PRE_SHARE: Final = 0.6
 LONGEST_TERM: Final = 200
+BLOCK_MARK: Final = "\0"
+"""Stands between blocks while they are put on one line; no cleaned text holds it."""
 
 
 def extract_html(markup: str) -> Extraction:
@@ -40,8 +42,11 @@ def extract_html(markup: str) -> Extraction:
     body = root.find("body")
     metadata = metadata_of(root)
     builder = TextBuilder()
-    if body is not None:
-        _Writer(builder).write(main_content(body))
+    try:
+        if body is not None:
+            _Writer(builder).write(main_content(body))
+    except RecursionError as error:
+        raise SourceUnreadable("too_large", "elements are nested too deep") from error
     text = builder.text()
     if not text.strip():
         raise SourceUnreadable("no_text", "the page holds no text")
@@ -211,9 +216,9 @@ class _Writer:
         write_rows(self.builder, rows)
 
     def _item(self, element: Element, *, depth: int, in_link: bool) -> None:
-        if self.lists and self.lists[-1]:
+        number = self.lists[-1] if self.lists else 0
+        if number:
             self.lists[-1] += 1
-        number = self.lists[-1] - 1 if self.lists else 0
         indent = "  " * max(0, min(len(self.lists), 6) - 1)
         self.bullet = f"{indent}{number}. " if number else f"{indent}- "
         self._children(element, depth=depth, in_link=in_link)
@@ -249,7 +254,7 @@ class _Writer:
         self._gather(element, depth, separator, in_link=False)
         words, share = self.inline.take()
         self.inline = outer
-        pieces = (piece for piece in words.replace("\n", " ").split("\x1e"))
+        pieces = (piece for piece in words.replace("\n", " ").split(BLOCK_MARK))
         return separator.join(filter(None, (one_line(piece) for piece in pieces))), share
 
     def _gather(self, element: Element, depth: int, separator: str, *, in_link: bool) -> None:
@@ -263,7 +268,7 @@ class _Writer:
                 if tag in {"sup", "sub", "br"}:
                     self._phrase(child, tag, depth=depth + 1, in_link=in_link)
                 else:
-                    mark = "\x1e" if tag in BLOCKS else ""
+                    mark = BLOCK_MARK if tag in BLOCKS else ""
                     self.inline.add(mark, in_link=in_link)
                     self._gather(child, depth + 1, separator, in_link=in_link or tag == "a")
                     self.inline.add(mark, in_link=in_link)

@@ -39,6 +39,8 @@ def write_plain_text(builder: TextBuilder, text: str) -> None:
     for block in re.split(r"\n[ \t]*(?:\n[ \t]*)+", text.expandtabs(8).strip("\n")):
         lines = [line.rstrip() for line in block.split("\n")]
         lines = [line for line in lines if line.strip()]
+        if builder.cut:
+            return
         if lines:
             _write_block(builder, lines)
 
@@ -113,8 +115,11 @@ def _write_item(builder: TextBuilder, bullet: str, lines: list[str]) -> None:
 
 def _write_paragraph(builder: TextBuilder, lines: list[str]) -> None:
     words = one_line(" ".join(lines))
-    while words:
-        end = len(words) if len(words) <= LONGEST_PARAGRAPH else words.rfind(" ", 1, LONGEST_PARAGRAPH)
-        end = end if end > 0 else LONGEST_PARAGRAPH
-        builder.add(BlockKind.PARAGRAPH, escape_markup(words[:end]))
-        words = words[end:].lstrip()
+    start = 0
+    while start < len(words) and not builder.cut:
+        end = start + LONGEST_PARAGRAPH
+        if end < len(words):
+            space = words.rfind(" ", start + 1, end)
+            end = space if space > 0 else end
+        builder.add(BlockKind.PARAGRAPH, escape_markup(words[start:end].strip()))
+        start = end

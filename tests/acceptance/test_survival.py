@@ -1,9 +1,11 @@
 """SIGKILL in every phase: the run goes on, the report is the undisturbed one, no answered call is paid again."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
+from temporalio.client import WorkflowFailureError
 
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, Phase
@@ -52,3 +54,75 @@ async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> N
     assert without_times(result.report) == without_times(expected.report)
     assert repeated <= in_flight
     assert not twice
+
+
+async def test_a_killed_engine_comes_back_and_the_run_goes_on(tmp_path: Path) -> None:
+    """SIGKILL for the engine's server during the analysis: the keeper restarts it, the run completes."""
+    async with topology(tmp_path, LATENCY) as made:
+        await prepared(made)
+        await made.start_workers()
+        handle = await start(await made.client(), REQUEST)
+        await until(handle, lambda status: status.phase is Phase.ANALYSIS)
+        made.kill_server()
+        await until(handle, lambda status: status.outcome is not None)
+        result = await handle.result()
+        twice = [request for request, count in made.delivered().items() if count > 1]
+    assert result.outcome is Outcome.COMPLETED
+    assert not twice
+
+
+async def test_a_killed_run_command_is_gone_on_with(tmp_path: Path) -> None:
+    """SIGKILL for `research run` takes its workers along; the same command with the same id finishes the run."""
+    async with topology(tmp_path, LATENCY) as made:
+        words = ("run", QUESTION, "--corpus", str(made.documents), "--id", "r-command", "--quiet")
+        process = await made.begin(*words)
+        while not made.in_flight():
+            await asyncio.sleep(0.05)
+        process.kill()
+        await process.communicate()
+        code, output, errors = await made.command(*words, "--json")
+        twice = [request for request, count in made.delivered().items() if count > 1]
+    assert code == 0, errors
+    assert ResearchResult.model_validate_json(output).outcome is Outcome.COMPLETED
+    assert not twice
+
+
+async def test_cancel_stops_paying_and_resume_finishes(tmp_path: Path) -> None:
+    """No model call begins after a cancellation was seen; `resume` finishes without paying an answer again (C0-20)."""
+    async with topology(tmp_path, LATENCY) as made:
+        await prepared(made)
+        await made.start_workers()
+        handle = await start(await made.client(), REQUEST, id="r-cancelled")
+        await until(handle, lambda status: status.phase is Phase.ANALYSIS)
+        while not made.in_flight():
+            await asyncio.sleep(0.02)
+        code, _, errors = await made.command("cancel", "r-cancelled")
+        assert code in (0, 5), errors
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        calls = len(made.calls())
+        await asyncio.sleep(2 * LATENCY)
+        assert len(made.calls()) == calls
+        code, output, errors = await made.command("resume", "r-cancelled", "--json")
+        twice = [request for request, count in made.delivered().items() if count > 1]
+    assert code == 0, errors
+    assert ResearchResult.model_validate_json(output).outcome is Outcome.COMPLETED
+    assert not twice
+
+
+async def test_killed_while_indexing(tmp_path: Path) -> None:
+    """SIGKILL in the middle of indexing leaves an index that the next start completes."""
+    async with topology(tmp_path) as made:
+        for number in range(400):
+            (made.documents / f"page-{number}.md").write_text(f"# Page {number}\n\n" + "Vacuum and locks. " * 400)
+        process = await made.begin("corpus", "add", str(made.documents))
+        index = made.home / "corpora"
+        while not any(index.rglob("*.sqlite*")):
+            await asyncio.sleep(0.01)
+        process.kill()
+        await process.communicate()
+        code, output, errors = await made.command("corpus", "add", str(made.documents))
+        assert code == 0, errors
+        code, output, errors = await made.command("search", "vacuum and locks", "--corpus", "documents", "--json")
+    assert code == 0, errors
+    assert json.loads(output)

@@ -43,9 +43,7 @@ class Topology:
         self.engine = await ensure_engine(self.home)
         command = ["-m", "tests.fakes.messages_api", "--port", "0", "--latency", str(self._latency)]
         command += ["--journal", str(self.journal), "--scenario", self._scenario]
-        self._model = await asyncio.create_subprocess_exec(
-            PYTHON, *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE
-        )
+        self._model = await asyncio.create_subprocess_exec(PYTHON, *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
         assert self._model.stdout is not None
         first = json.loads(await self._model.stdout.readline())
         self._model_url = f"http://127.0.0.1:{first['port']}"

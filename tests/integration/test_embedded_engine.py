@@ -358,8 +358,10 @@ async def test_a_damaged_database_is_named(engine_home: Path) -> None:
 async def test_an_unusable_home_is_named(tmp_path: Path) -> None:
     """A home that is a file ends the start with a sentence that says what to set."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(EngineError, match="set RESEARCH_HOME"):
-        await ensure_engine(tmp_path / "file")
+    (tmp_path / "home" / "engine" / "engine.attached").mkdir(parents=True)
+    for home in (tmp_path / "file", tmp_path / "home"):
+        with pytest.raises(EngineError, match="set RESEARCH_HOME"):
+            await ensure_engine(home)
 
 
 async def test_sigterm_stops_the_engine_in_order(engine_home: Path) -> None:

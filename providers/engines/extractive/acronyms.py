@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from providers.engines.extractive.terms import QuestionTerms, word_keys
 from providers.text import words
 
-_LONG_THEN_SHORT = re.compile(r"((?:[A-Za-z]+[ -]){1,5}[A-Za-z]+)\s+(?:\(|or\s+)[\"“']?([A-Z]{2,6})\b")
-_SHORT_THEN_LONG = re.compile(r"\b([A-Z]{2,6})\s+\(((?:[A-Za-z]+[ -]){1,5}[A-Za-z]+)\)")
+_SHORT_IN_BRACKETS = re.compile(r"\([\"“']?([A-Z]{2,6})[\"”']?\)")
+_LONG_IN_BRACKETS = re.compile(r"\b([A-Z]{2,6}) \(([A-Za-z][A-Za-z -]{3,80})\)")
+LONGEST_NAME = 90
+"""Characters before the brackets that may hold the long form."""
 
 
 def with_acronyms(terms: QuestionTerms, texts: Iterable[str], language: str) -> QuestionTerms:
@@ -34,11 +37,15 @@ def with_acronyms(terms: QuestionTerms, texts: Iterable[str], language: str) -> 
     return replace(terms, terms=widened)
 
 
-def _pairs(text: str) -> Iterable[tuple[str, str]]:
-    for match in _LONG_THEN_SHORT.finditer(text):
-        yield match.group(1), match.group(2)
-    for match in _SHORT_THEN_LONG.finditer(text):
-        yield match.group(2), match.group(1)
+@lru_cache(maxsize=256)
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Long and short forms that stand side by side in a text, each once."""
+    found = [
+        (text[max(0, match.start() - LONGEST_NAME) : match.start()], match.group(1))
+        for match in _SHORT_IN_BRACKETS.finditer(text)
+    ]
+    found += [(match.group(2), match.group(1)) for match in _LONG_IN_BRACKETS.finditer(text)]
+    return tuple(dict.fromkeys(found))
 
 
 def _named_by(long: str, short: str) -> list[str]:

@@ -35,9 +35,7 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     if missing:
         return AnalysisDraft(findings=[], gaps=[gaps.names_missing(missing, known, task)])
     main = task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
-    aim = aim_of(
-        question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main
-    )
+    aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
     candidates = ranked(every, aim)
     best = max((passage.coverage for passage in candidates), default=0.0)
     if best < COVERAGE_FLOOR:
@@ -79,9 +77,7 @@ def _finding(
     )
 
 
-def _agreeing(
-    passage: Passage, candidates: list[Passage], kept: list[Passage], terms: QuestionTerms
-) -> list[Passage]:
+def _agreeing(passage: Passage, candidates: list[Passage], kept: list[Passage], terms: QuestionTerms) -> list[Passage]:
     """The best similar passage of each other document."""
     found: dict[str, Passage] = {}
     present = terms.present(passage.keys)

@@ -46,7 +46,7 @@ def grow(document: Structure, seed: int, wanted: Sequence[float]) -> tuple[int, 
     first = last = seed
     if document.block_of(seed).kind is BlockKind.ROW:
         return (first, last)
-    if not is_statement(document.of(document.sentences[seed])):
+    if not document.quotable[seed]:
         return None
     while _leans(document, first):
         if first == 0 or not _adjoining(document, first - 1, first) or last - first + 1 >= MOST_SENTENCES:
@@ -134,7 +134,13 @@ def _next_corrects(document: Structure, last: int) -> bool:
     if last + 1 >= len(document.sentences) or not _same_block(document, last, last + 1):
         return False
     following = document.of(document.sentences[last + 1])
-    return bool(re.match(r"^(?:this|that|these)\s+(?:is|was|are|were)\s+(?:not|no\s+longer|wrong|incorrect)\b", following, re.IGNORECASE))
+    return bool(
+        re.match(
+            r"^(?:this|that|these)\s+(?:is|was|are|were)\s+(?:not|no\s+longer|wrong|incorrect)\b",
+            following,
+            re.IGNORECASE,
+        )
+    )
 
 
 def _list_end(document: Structure, index: int) -> int:
@@ -181,7 +187,8 @@ def _fits(document: Structure, first: int, last: int) -> bool:
         for index in (first, last)
     )
     neighbours = all(
-        _same_block(document, index, index + 1) or _adjoining(document, index, index + 1) for index in range(first, last)
+        _same_block(document, index, index + 1) or _adjoining(document, index, index + 1)
+        for index in range(first, last)
     )
     return whole and neighbours and not _too_long(document, first, last)
 

@@ -41,7 +41,9 @@ class Places:
         """How much the section, or the term that the block explains, is what the question asks about (0 to about 1)."""
         key = (block.path, block.label)
         if key not in self._topics:
-            named = [self._likeness(heading) * (1.0 - 0.1 * depth) for depth, heading in enumerate(reversed(block.path))]
+            named = [
+                self._likeness(heading) * (1.0 - 0.1 * depth) for depth, heading in enumerate(reversed(block.path))
+            ]
             best = max([*named, 0.8 * self._title])
             whole = self._terms.coverage(self.context(block))
             label = TERM_BONUS * self._likeness(self._label(block)) / 0.45 if block.label is not None else 0.0

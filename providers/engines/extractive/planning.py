@@ -8,7 +8,7 @@ from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS
 from providers.engines.extractive.question import PARTS, Question, QuestionType, read_question
 from providers.engines.extractive.terms import key_words, named_terms
 
-AIM = 5
+AIM = 4
 """S0-042: two to five, aim at three or four."""
 SHORTEST_QUERY = 10
 LONGEST_QUERY = 400
@@ -43,9 +43,7 @@ def plan(task: PlanInput) -> PlanDraft:
         chosen = _distinct([*head[:1], *extra, *head[1:]])[:aim]
     else:
         chosen = _distinct([*fresh, *extra, *proposals])[:aim]
-    numbered = [
-        proposal.model_copy(update={"priority": position}) for position, proposal in enumerate(chosen, start=1)
-    ]
+    numbered = [proposal.model_copy(update={"priority": position}) for position, proposal in enumerate(chosen, start=1)]
     return PlanDraft(research_brief=_brief(question, numbered), sub_queries=numbered)
 
 
@@ -77,9 +75,16 @@ def _proposals(question: Question, *, wider: bool) -> list[SubQueryDraft]:
         found += [_about(entity, question) for entity in question.entities]
     for name in parts[1:]:
         facet = FACETS[name]
-        found.append(SubQueryDraft(query=f"{key_phrase}: {facet.ask}"[:LONGEST_QUERY], rationale=facet.rationale, facet=name))
+        found.append(
+            SubQueryDraft(query=f"{key_phrase}: {facet.ask}"[:LONGEST_QUERY], rationale=facet.rationale, facet=name)
+        )
     if wider:
-        found.insert(1, SubQueryDraft(query=_long_enough(f"{key_phrase} {main.ask}".strip()), rationale=main.rationale, facet=main.name))
+        found.insert(
+            1,
+            SubQueryDraft(
+                query=_long_enough(f"{key_phrase} {main.ask}".strip()), rationale=main.rationale, facet=main.name
+            ),
+        )
         found += [
             SubQueryDraft(
                 query=_long_enough(f"{name}: overview and definition"),

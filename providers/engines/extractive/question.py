@@ -42,7 +42,10 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
             r"\bcompar(?:e|ed|ison|ing)\b|\bdifferences?\s+between\b|\bdiffers?\b|\b(?:vs\.?|versus)\s|\bbetter\s*:|"
             r"\bcontrast\b|\bdistinguish\b|\badvantages?\b.*\bover\b|\bwhich\s+(?:one\s+)?is\s+(?:better|faster)\b.*\bor\b",
         ),
-        (QuestionType.WHY, r"^\W*(?:why|for\s+what\s+reason|what\s+is\s+the\s+reason|what\s+(?:are\s+the\s+)?reasons?)\b"),
+        (
+            QuestionType.WHY,
+            r"^\W*(?:why|for\s+what\s+reason|what\s+is\s+the\s+reason|what\s+(?:are\s+the\s+)?reasons?)\b",
+        ),
         (
             QuestionType.CONSEQUENCE,
             r"\bwhat\s+(?:happens|will\s+happen|would\s+happen|are\s+the\s+(?:consequences|effects|risks))\b",
@@ -57,7 +60,10 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
             r"^\W*how\s+(?:many|much|long|large|big|often|old|far|fast|high|deep|small)\b"
             r"|^\W*what\s+(?:is|are)\s+the\s+(?:\w+\s+)?(?:maximum|minimum|largest|smallest|limits?|size|number)\b",
         ),
-        (QuestionType.HOW, r"^\W*(?:how|explain\s+how|describe\s+how|in\s+what\s+way|what\s+(?:prevents|protects|keeps))\b"),
+        (
+            QuestionType.HOW,
+            r"^\W*(?:how|explain\s+how|describe\s+how|in\s+what\s+way|what\s+(?:prevents|protects|keeps))\b",
+        ),
         (
             QuestionType.LIST,
             r"^\W*(?:list|name|enumerate|give\s+(?:me\s+)?(?:a\s+list|all))\b|^\W*(?:which|what)\s+(?!is\b|was\b|does\b|has\b)(?:\w+\s+){0,3}"

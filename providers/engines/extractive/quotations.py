@@ -46,9 +46,7 @@ class Quotation:
         return self.passage.place
 
 
-def quotations(
-    task: WriteInput, every: Iterable[Reading], aim: Aim
-) -> list[Quotation]:
+def quotations(task: WriteInput, every: Iterable[Reading], aim: Aim) -> list[Quotation]:
     """Every piece of evidence whose text is at hand, best first, overlaps and near-duplicates left out."""
     at_hand = {reading.source.id: reading for reading in every}
     evidence = {piece.id: piece for piece in task.evidence if piece.source_id in at_hand}
@@ -61,17 +59,17 @@ def quotations(
             if piece.source_id == source_id and piece.start < piece.end <= length
         }
         for (start, end), passage in scored(reading, aim, sorted(ranges)).items():
-            passages[(source_id, start, end)] = passage
+            passages[source_id, start, end] = passage
     facets = {query.id: query.facet for query in task.sub_queries}
     found: dict[str, Quotation] = {}
     for finding in task.findings:
         facet = _known_facet(finding.category or facets.get(finding.sub_query_id or "", ""))
         for piece_id in finding.evidence_ids:
             piece = evidence.get(piece_id)
-            passage = passages.get((piece.source_id, piece.start, piece.end)) if piece else None
-            if passage is None:
+            quoted = passages.get((piece.source_id, piece.start, piece.end)) if piece else None
+            if quoted is None:
                 continue
-            made = Quotation(f"[{piece_id}]", at_hand[passage.source_id].source, passage, facet, finding.confidence)
+            made = Quotation(f"[{piece_id}]", at_hand[quoted.source_id].source, quoted, facet, finding.confidence)
             if piece_id not in found or _rank(made) < _rank(found[piece_id]):
                 found[piece_id] = made
     return _distinct(sorted(found.values(), key=_rank))

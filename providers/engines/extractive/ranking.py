@@ -9,7 +9,7 @@ from providers.engines.extractive.facets import Facet
 from providers.engines.extractive.lexicon import DENYING
 from providers.engines.extractive.places import Places
 from providers.engines.extractive.passages import Passage, containment, grow, heading_of, span_of
-from providers.engines.extractive.structure import BlockKind, Structure, is_foreign, is_statement, structure_of
+from providers.engines.extractive.structure import BlockKind, Structure, is_foreign, structure_of
 from providers.engines.extractive.terms import QuestionTerms, text_keys, text_pairs
 
 DUPLICATE = 0.7
@@ -78,9 +78,7 @@ def scored(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dic
     places = Places(document, reading.source, aim.terms, 0.0)
     found = {}
     for start, end in ranges:
-        inside = [
-            index for index, one in enumerate(document.sentences) if one.start < end and start < one.end
-        ]
+        inside = [index for index, one in enumerate(document.sentences) if one.start < end and start < one.end]
         if inside:
             best = max(_sentence_score(document, index, aim, places) for index in inside)
             found[(start, end)] = _passage(reading, (inside[0], inside[-1]), best, aim, places, (start, end))
@@ -167,7 +165,7 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     text = document.of(document.sentences[index])
     block = document.block_of(index)
     row = block.kind is BlockKind.ROW
-    if is_foreign(text) or (not row and not is_statement(text)):
+    if not document.quotable[index]:
         return 0.0
     keys = document.keys[index]
     pairs = document.pairs[index]
@@ -186,7 +184,7 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     score += aim.facet_weight if aim.facet.pattern.search(text) else -0.5 * aim.facet_weight
     if aim.strong is not None and aim.strong.search(text):
         score += STRONG_IN_TOPIC if topic >= TOPIC else STRONG_BONUS
-    score += SUBJECT_BONUS * aim.terms.coverage(text_keys(" ".join(text.split()[:6]), document.language))
+    score += SUBJECT_BONUS * aim.terms.coverage(document.openings[index])
     score += 0.07 if places.opens_block(index) else 0.0
     score += 0.07 if places.opens_section(index) else 0.0
     score += aim.denial_bonus if own >= 0.3 and DENYING.search(text) else 0.0

@@ -51,7 +51,9 @@ def _judge(gap: Gap, task: RefineInput, expansion: list[str], tried: set[str]) -
         narrower = task.finding_count == 0 and bool(words(text))
         if len(text) >= 10 and normalized_text(text) not in tried and (fresh or narrower):
             follow_ups.append(
-                FollowUpDraft(query=text, expected_contribution="Passages that hold words which no search has tried yet.")
+                FollowUpDraft(
+                    query=text, expected_contribution="Passages that hold words which no search has tried yet."
+                )
             )
     return GapAnalysisDraft(
         gap_id=gap.id,
@@ -72,9 +74,7 @@ def _severity(gap: Gap, task: RefineInput) -> Severity:
 
 
 def _recommend(analysis: list[GapAnalysisDraft], task: RefineInput) -> RecommendationDraft:
-    worth = [
-        judged.gap_id for judged in analysis if judged.addressable and judged.severity != Severity.MINOR.value
-    ]
+    worth = [judged.gap_id for judged in analysis if judged.addressable and judged.severity != Severity.MINOR.value]
     go_on = bool(worth) and task.remaining_iterations > 0
     if go_on:
         rationale = f"{len(worth)} of {len(analysis)} open gaps matter and have searches that were not tried yet."
@@ -98,6 +98,9 @@ def _expansion(draft: str, task: RefineInput) -> list[str]:
     counted = Counter(
         word.casefold()
         for word in words(quoted)
-        if len(word) > 4 and word.isalpha() and word.casefold() not in STOP_WORDS and stem(word, task.language) not in seen
+        if len(word) > 4
+        and word.isalpha()
+        and word.casefold() not in STOP_WORDS
+        and stem(word, task.language) not in seen
     )
     return [word for word, count in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])) if count > 1][:6]

@@ -22,7 +22,9 @@ _NUMBER = (
     r"|milliseconds?|ms\b|microseconds?|seconds?|minutes?|hours?|days?|pages?|thousand|million|billion|trillion)"
     r"(?:\s(?:transactions|pages|rows|bytes))?)?"
 )
-_WORD_VALUE = r"on|off|true|false|zero|none|empty|disabled|enabled|unlimited|yes|no|[a-z][a-z_-]{1,20}|[A-Z][A-Z_]{1,20}"
+_WORD_VALUE = (
+    r"on|off|true|false|zero|none|empty|disabled|enabled|unlimited|yes|no|[a-z][a-z_-]{1,20}|[A-Z][A-Z_]{1,20}"
+)
 _DEFAULT = re.compile(
     rf"\bdefaults?(?:\s+(?:value|setting|limit|size|mode|is\s+set))?\s*(?:\([^)]*\))?\s*(?:is|are|of|to|=|:|being)\s+(?:set\s+to\s+|to\s+)?[“\"'`]?(?P<value>{_NUMBER}|{_WORD_VALUE})(?!\w)"
     rf"|\bdefaults?\s+to\s+[“\"'`]?(?P<second>{_NUMBER}|{_WORD_VALUE})(?!\w)"
@@ -32,7 +34,9 @@ _BOUND = re.compile(
     rf"\b(?:at\s+(?:least|most)|up\s+to|maximum(?:\s+\w+)?\s+(?:is|of)|minimum(?:\s+\w+)?\s+(?:is|of)|limit(?:ed)?\s+(?:is|of|to)|set\s+to|less\s+than"
     rf"|more\s+than|exceeds?|larger\s+than|greater\s+than)\s+(?P<value>{_NUMBER})(?!\w)"
 )
-_NO_VALUE = frozenset("the a an this that use be not used only also no-op any same its to it as in for and or of usually typically".split())
+_NO_VALUE = frozenset(
+    "the a an this that use be not used only also no-op any same its to it as in for and or of usually typically".split()
+)
 
 
 @dataclass(frozen=True, slots=True)

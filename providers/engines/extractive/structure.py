@@ -23,6 +23,8 @@ MARKER_LIKE = re.compile(r"\[\s*(?:ev|src|sq)-|【|［", re.IGNORECASE)
 
 
 class BlockKind(StrEnum):
+    """What a block of text is; code is never quoted by itself."""
+
     PROSE = "prose"
     ITEM = "item"
     ROW = "row"
@@ -33,6 +35,8 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
+    """A run of text under its headings; offsets into the text."""
+
     kind: BlockKind
     start: int
     end: int
@@ -46,6 +50,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
+    """A sentence, or a row of a table; offsets into the text, and the number of its block."""
+
     start: int
     end: int
     block: int
@@ -69,6 +75,19 @@ class Structure:
     def pairs(self) -> list[frozenset[tuple[str, str]]]:
         """Neighbouring stems of each sentence."""
         return [text_pairs(self.text[one.start : one.end], self.language) for one in self.sentences]
+
+    @cached_property
+    def openings(self) -> list[frozenset[str]]:
+        """Stems of the first six words of each sentence: what it speaks of."""
+        return [text_keys(" ".join(self.of(one).split()[:6]), self.language) for one in self.sentences]
+
+    @cached_property
+    def quotable(self) -> list[bool]:
+        """Whether each sentence, or row of a table, may be the core of a quote."""
+        return [
+            not is_foreign(self.of(one)) if self.blocks[one.block].kind is BlockKind.ROW else is_statement(self.of(one))
+            for one in self.sentences
+        ]
 
     @cached_property
     def all_keys(self) -> frozenset[str]:

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-ADMISSION: Final = (
-    "Evidence brief, written without a language model: every indented passage is quoted word for word."
+ADMISSION: Final = "Evidence brief, written without a language model: every indented passage is quoted word for word."
+EMPTY_ADMISSION: Final = (
+    "Evidence brief, written without a language model: nothing is quoted, because nothing was found."
 )
-EMPTY_ADMISSION: Final = "Evidence brief, written without a language model: nothing is quoted, because nothing was found."
 SHORT_ANSWER: Final = "Short answer"
 QUALIFIED: Final = "The documents qualify the question:"
 DISAGREE: Final = "Where the documents disagree or qualify"
@@ -23,7 +23,9 @@ TRY: Final = (
 )
 ONE_VOICE: Final = "Agreement among pages of one publisher is not independent."
 NO_GAPS: Final = "- No gap was recorded; that does not mean that the documents say everything."
-RANKED: Final = "- Passages were chosen by the words they share with the question; a passage in other words can be missed."
+RANKED: Final = (
+    "- Passages were chosen by the words they share with the question; a passage in other words can be missed."
+)
 UNSTEMMED: Final = (
     "- No word stems are known for the language '{language}': only words in the very same form were matched."
 )

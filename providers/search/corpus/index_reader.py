@@ -13,7 +13,7 @@ from providers.errors import CorpusUnknown, Unavailable
 from providers.interfaces import SkippedFile
 from providers.search.corpus.index_store import BUSY_SECONDS
 
-MOST_PASSAGES: Final = 1_500
+MOST_PASSAGES: Final = 1_000
 """Best passages of a query that are looked at; sections are made of these."""
 
 
@@ -146,6 +146,11 @@ class IndexReader:
         number, path, raw_hash, text_hash, media_type, title, authors, publisher, published_at = row
         names = json.loads(authors)
         return DocumentRow(number, path, raw_hash, text_hash, media_type, title, names, publisher, published_at)
+
+    def snippet(self, passage: int) -> str:
+        """The beginning of a passage on one line."""
+        (words,) = self._database.execute("SELECT snippet FROM passages WHERE id = ?", (passage,)).fetchone()
+        return str(words)
 
     def text(self, document: int) -> str:
         """The stored text of a document."""

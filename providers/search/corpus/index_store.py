@@ -13,7 +13,7 @@ from providers.interfaces import SkippedFile
 from providers.search.corpus.indexing_task import IndexedFile
 from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "1"
+FORMAT: Final = "2"
 """Changes with the schema, the extraction or the stems: an index of another format is built anew."""
 BUSY_SECONDS: Final = 30.0
 LEAST_FREE_BYTES: Final = 1_000_000
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS sections (
   heading TEXT NOT NULL, PRIMARY KEY (document, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS passages (
   id INTEGER PRIMARY KEY, document INTEGER NOT NULL, section INTEGER NOT NULL, start INTEGER NOT NULL,
-  stop INTEGER NOT NULL);
+  stop INTEGER NOT NULL, snippet TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS passages_of_document ON passages (document);
 CREATE TABLE IF NOT EXISTS skipped (
   path TEXT PRIMARY KEY, kind TEXT NOT NULL, reason TEXT NOT NULL, size INTEGER, mtime_ns INTEGER) WITHOUT ROWID;
@@ -156,8 +156,8 @@ class IndexWriter:
         sections = [(document, number, *section) for number, section in enumerate(found.sections)]
         self._database.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?)", sections)
         for passage in found.passages:
-            place = (document, passage.section, passage.start, passage.end)
-            rowid = run("INSERT INTO passages VALUES (NULL, ?, ?, ?, ?)", place).lastrowid
+            place = (document, passage.section, passage.start, passage.end, passage.snippet)
+            rowid = run("INSERT INTO passages VALUES (NULL, ?, ?, ?, ?, ?)", place).lastrowid
             words = (rowid, passage.body, passage.heading, found.title_stems)
             run("INSERT INTO passage_index (rowid, body, heading, title) VALUES (?, ?, ?, ?)", words)
         run("INSERT INTO document_index (rowid, stems) VALUES (?, ?)", (document, found.stems))

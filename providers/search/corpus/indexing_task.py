@@ -8,7 +8,7 @@ from typing import Final
 
 from providers.reading.extraction import extract
 from providers.reading.files import read_regular_file
-from providers.search.corpus.passages import index_text, passages_of, sections_of, word_keys
+from providers.search.corpus.passages import index_text, passages_of, sections_of, snippet_of, word_keys
 from providers.text import words
 
 TASK: Final = "providers.search.corpus.indexing_task:read_for_index"
@@ -23,6 +23,7 @@ class IndexedPassage:
     end: int
     body: str
     heading: str
+    snippet: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,10 @@ def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFil
     for passage in passages_of(document, sections):
         if passage.heading not in heading_stems:
             heading_stems[passage.heading] = index_text(passage.heading, language)
-        body = index_text(document.text[passage.start : passage.end], language)
-        heading = heading_stems[passage.heading]
-        passages.append(IndexedPassage(passage.section, passage.start, passage.end, body, heading))
-    stems = {key for word in set(words(f"{document.text}\n{document.title}")) for key in word_keys(word, language)}
+        quote = document.text[passage.start : passage.end]
+        stems = index_text(quote, language), heading_stems[passage.heading]
+        passages.append(IndexedPassage(passage.section, passage.start, passage.end, *stems, snippet_of(quote)))
+    all_stems = {key for word in set(words(f"{document.text}\n{document.title}")) for key in word_keys(word, language)}
     return IndexedFile(
         raw_hash=sha256(raw),
         text_hash=sha256(text),
@@ -80,5 +81,5 @@ def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFil
         published_at=document.published_at,
         sections=[(section.start, section.end, section.heading) for section in sections],
         passages=passages,
-        stems=" ".join(sorted(stems)),
+        stems=" ".join(sorted(all_stems)),
     )

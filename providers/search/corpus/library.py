@@ -183,7 +183,12 @@ def _document(url: str, raw: bytes, found: Extraction) -> ExtractedDocument:
     )
 
 
+def path_url(path: Path) -> str:
+    """The `file:` URL of a path."""
+    return path.absolute().as_uri()
+
+
 async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     """Read one file outside any corpus, exactly as a corpus would. Raises `SourceUnreadable`."""
     raw = await asyncio.to_thread(read_regular_file, path)
-    return _document(path.absolute().as_uri(), raw, await extract_document(pool, raw, path.name))
+    return _document(path_url(path), raw, await extract_document(pool, raw, path.name))

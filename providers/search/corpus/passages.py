@@ -20,6 +20,7 @@ LEADERS: Final = re.compile(r"(?:\.\s?){5,}\s*\d+\s*$", re.MULTILINE)
 """Dots that lead to a page number: a printed table of contents."""
 PARTS: Final = re.compile(r"[._'’-]")
 PATH_SEPARATOR: Final = " › "
+SNIPPET_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +137,13 @@ def _points_elsewhere(text: str, block: Block) -> bool:
     if block.kind is BlockKind.TERM:
         return False
     return block.link_share >= LINK_DENSE or bool(LEADERS.search(text, block.start, block.end))
+
+
+def snippet_of(passage: str) -> str:
+    """The beginning of a passage on one line, at most 200 characters."""
+    line = " ".join(passage.split())
+    if len(line) <= SNIPPET_LENGTH:
+        return line
+    cut = line[: SNIPPET_LENGTH - 1]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > SNIPPET_LENGTH // 2 else cut) + "…"

@@ -16,6 +16,8 @@ SECTION_FLOOR: Final = 0.25
 """Share of the best section's score below which a further section of a document is not worth a hint."""
 COVERAGE_FLOOR: Final = 0.2
 HEADING_CREDIT: Final = 0.5
+LARGE_CORPUS: Final = 100
+COMMON_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,14 @@ def searched_keys(text: str, stems: Sequence[str], language: str) -> list[str]:
     kept = set(stems)
     keys = [key for word in words(text) if (found := word_keys(word, language))[0] in kept for key in found]
     return list(dict.fromkeys([*stems, *keys]))
+
+
+def selective(keys: Sequence[str], documents: int, counts: Mapping[str, int]) -> list[str]:
+    """The stems worth looking for in a large corpus: one that most documents hold ranks nothing, but costs time."""
+    if documents < LARGE_CORPUS:
+        return list(keys)
+    rare = [key for key in keys if counts[key] <= COMMON_SHARE * documents]
+    return rare if any(counts[key] for key in rare) else list(keys)
 
 
 def rank(matches: Iterable[Match], paths: Mapping[int, str]) -> list[RankedDocument]:

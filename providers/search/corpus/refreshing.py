@@ -78,7 +78,7 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
         scan = await asyncio.to_thread(scan_folder, root, definition.selects)
         known = await asyncio.to_thread(writer.known)
         changed = [file for file in scan.files if known.get(file.address) != (file.size, file.mtime_ns)]
-        await _read_changed(definition, root, pool, writer, scan, changed, progress)
+        await _read_changed(definition, pool, writer, scan=scan, changed=changed, progress=progress)
         await asyncio.to_thread(_finish, writer, scan, known, changed)
     finally:
         await asyncio.to_thread(writer.close)
@@ -86,13 +86,14 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
 
 async def _read_changed(
     definition: CorpusDefinition,
-    root: Path,
     pool: SubprocessPool,
     writer: IndexWriter,
+    *,
     scan: Scan,
     changed: Sequence[FoundFile],
     progress: Progress | None,
 ) -> None:
+    root = definition.path.resolve()
     unchanged, skipped, done = len(scan.files) - len(changed), len(scan.skipped), 0
     total = len(changed)
 

@@ -51,6 +51,9 @@ class _Walk:
         self.scan = scan
 
     def folder(self, relative: str, depth: int) -> None:
+        if depth > DEEPEST:
+            self._skip(relative, SourceUnreadable("too_large", "folders are nested too deep"))
+            return
         try:
             with os.scandir(self.root / relative) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
@@ -65,8 +68,6 @@ class _Walk:
     def _entry(self, entry: "os.DirEntry[str]", path: str, depth: int) -> None:
         try:
             if entry.is_dir(follow_symlinks=False):
-                if depth >= DEEPEST:
-                    raise SourceUnreadable("too_large", "folders are nested too deep")
                 self.folder(path, depth + 1)
             elif self.selects(path):
                 self._file(entry, path)

@@ -15,11 +15,11 @@ from providers.search.corpus.ranking import (
     RankedSection,
     rank,
     searched_keys,
+    selective,
 )
 from providers.text import question_stems
 
 PROVIDER: Final = "corpus"
-SNIPPET_LENGTH: Final = 200
 MOST_RESULTS: Final = 200
 
 
@@ -36,8 +36,10 @@ class _Search:
         self.request = request
         self.stems = question_stems(request.text, language)
         self.documents = reader.documents()
-        self.counts = reader.document_counts(self.stems)
-        self.keys = searched_keys(request.text, self.stems, language)
+        keys = searched_keys(request.text, self.stems, language)
+        counts = reader.document_counts(keys)
+        self.keys = selective(keys, self.documents, counts)
+        self.counts = {stem: counts[stem] for stem in self.stems}
         self.weights = QueryWeights.of(request.text, language, self.documents, self.counts)
 
     def run(self) -> SearchResponse:
@@ -75,11 +77,10 @@ class _Search:
     def _hit(self, candidate: RankedDocument, passage: Match, rank_number: int) -> SearchHit:
         document = self.reader.document(number=candidate.document)
         assert document is not None
-        text = self.reader.text(document.id)
         return SearchHit(
             url=document_url(self.corpus, document.path),
             title=document.title,
-            snippet=snippet_of(text[passage.start : passage.end]),
+            snippet=self.reader.snippet(passage.passage),
             rank=rank_number,
             provider=PROVIDER,
             source_type="file",
@@ -92,13 +93,3 @@ class _Search:
     def _hint(self, section: RankedSection) -> SectionHint:
         start, end, heading = self.reader.section(section.document, section.number)
         return SectionHint(start=start, end=end, heading=heading, score=round(section.score, 6))
-
-
-def snippet_of(passage: str) -> str:
-    """The beginning of a passage on one line, at most 200 characters."""
-    line = " ".join(passage.split())
-    if len(line) <= SNIPPET_LENGTH:
-        return line
-    cut = line[: SNIPPET_LENGTH - 1]
-    space = cut.rfind(" ")
-    return (cut[:space] if space > SNIPPET_LENGTH // 2 else cut) + "…"

@@ -132,6 +132,13 @@ def test_written_number_cannot_collide_with_ours() -> None:
     assert numbered.unresolved == ["1"]
 
 
+def test_removal_never_turns_a_citation_into_code() -> None:
+    """Where a removed marker kept a fence from the beginning of its line, a word stays in its place."""
+    numbered = number("[ev-zz]```\n[ev-a1]")
+    assert numbered.text == "(unresolved)```\n[1]"
+    assert numbered.unresolved == ["ev-zz"]
+
+
 def test_keeps_what_only_looks_like_a_citation() -> None:
     """Check boxes, years in brackets and words in brackets are text."""
     draft = "- [ ] open\n- [x] done\n\nIn [2024] and [sic] and [a, b].\n"
@@ -173,7 +180,7 @@ SCRAPS = st.sampled_from(
 DRAFTS = st.lists(st.one_of(GROUPS, SCRAPS), max_size=40).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(DRAFTS)
 def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
     """Invariant 4: numbers and sources are one to one, every number in the text is one of ours and is a mark."""
@@ -190,7 +197,7 @@ def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
     assert written == marked
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(DRAFTS)
 def test_numbering_twice_gives_the_same_numbers(draft: str) -> None:
     """Invariant 4: numbers of a first rendering survive a second one."""
@@ -199,7 +206,7 @@ def test_numbering_twice_gives_the_same_numbers(draft: str) -> None:
     assert (second.text, second.citations) == (first.text, first.citations)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(DRAFTS)
 def test_no_foreign_address_survives_any_draft(draft: str) -> None:
     """No address outside the registry is left in any draft."""

@@ -116,7 +116,7 @@ WORDS = ["Word. ", "word ", "e.g. ", "🐘 ", "é", "? ", f"[{A}]", f"[{B}] ", f
 PIECES = st.sampled_from(SIGNS + WORDS)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
     """Offsets are exact, claims do not overlap, and together they hold every number, for every draft."""

@@ -1,0 +1,181 @@
+"""A world drawn by hypothesis: roles, searches and reads answer anything that their schemas allow."""
+
+import asyncio
+import random
+from typing import Any
+
+from temporalio.exceptions import ApplicationError
+
+from contracts import failures
+from contracts.activities import ReadRecord, ReadRequest, RenderedReport, RenderRequest, SearchRequest, SearchResponse
+from contracts.evidence import Evidence, Finding, QualityUpdate
+from contracts.identity import digest, evidence_id, finding_id
+from contracts.outcome import Citation, ReportFiles
+from contracts.report import ReportDraft
+from contracts.resolved import SessionRef
+from contracts.roles import (
+    AnalysisOutput,
+    AnalyzeInput,
+    FollowUpDraft,
+    GapAssessment,
+    GapDraft,
+    PlanInput,
+    PlanOutput,
+    RecommendationDraft,
+    RefineInput,
+    RefineOutput,
+    ReflectInput,
+    ReflectOutput,
+    SubQueryDraft,
+    WriteInput,
+    WriteOutput,
+)
+from contracts.state import ResearchState
+from contracts.usage import CallAccount, Usage
+from contracts.vocabulary import Action, Confidence, EngineKind, Quality, Severity
+from tests.fakes.host import InProcessHost
+from tests.fakes.states import EMPTY_REF, hit
+
+PAGES = [f"corpus:manual/page-{number}.md" for number in range(12)]
+
+
+class RandomWorld:
+    """Answers by a seed and by what is asked, never by when: the same question gets the same answer."""
+
+    def __init__(self, seed: int, *, trouble: float = 0.2) -> None:
+        self.seed = seed
+        self.trouble = trouble
+        self.paid: list[str] = []
+        self.searching = self.most_searching = 0
+
+    def host(self) -> InProcessHost:
+        """A host that asks this world."""
+        methods = ("plan_research", "analyze_sources", "write_report", "refine_gaps", "reflect_on_phase")
+        others = ("search", "read_source", "render_report", "save_session")
+        return InProcessHost({name: getattr(self, name) for name in (*methods, *others)})
+
+    def chance(self, *key: object) -> random.Random:
+        """Randomness that depends on the question alone."""
+        return random.Random(f"{self.seed}/{key}")
+
+    def account(self, request: Any) -> CallAccount:
+        """One paid call."""
+        self.paid.append(request.operation)
+        return CallAccount(engine=EngineKind.MODEL, model="m", usage=Usage(model_calls=1))
+
+    def _fail_sometimes(self, request: Any, kind: str) -> None:
+        if self.chance("fails", request.operation).random() < self.trouble:
+            raise ApplicationError("no luck", {"kind": "malformed"}, type=kind, non_retryable=True)
+
+    async def plan_research(self, request: PlanInput) -> PlanOutput:
+        number = self.chance("plan", request.operation).randint(1, 6)
+        drafts = [SubQueryDraft(query=f"question number {n} of the plan", priority=n + 1) for n in range(number)]
+        return PlanOutput(research_brief="A brief.", sub_queries=drafts, account=self.account(request))
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        self.searching += 1
+        self.most_searching = max(self.most_searching, self.searching)
+        try:
+            for _ in range(self.chance("slow", request.text).randint(0, 5)):
+                await asyncio.sleep(0)
+            self._fail_sometimes(request, failures.CORPUS_UNAVAILABLE)
+        finally:
+            self.searching -= 1
+        chosen = self.chance("hits", request.text).sample(PAGES, self.chance("n", request.text).randint(0, 6))
+        return SearchResponse(provider="corpus", hits=[hit(url, rank) for rank, url in enumerate(chosen, start=1)])
+
+    async def read_source(self, request: ReadRequest) -> ReadRecord:
+        self._fail_sometimes(request, failures.SOURCE_UNREADABLE)
+        return ReadRecord(
+            url=request.url,
+            title=request.title,
+            retrieved_at="2026-11-21T12:00:00+00:00",
+            media_type="text/plain",
+            content_hash=digest(request.url),
+            raw=EMPTY_REF,
+            text=EMPTY_REF,
+            characters=100,
+            quality=self.chance("quality", request.url).choice(list(Quality)),
+        )
+
+    async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+        chance = self.chance("analysis", request.operation, request.sub_query.id)
+        evidence: list[Evidence] = []
+        findings: list[Finding] = []
+        for number in range(chance.randint(0, 4)):
+            source = chance.choice(request.sources)
+            start = chance.randint(0, 50)
+            item = Evidence(
+                id=evidence_id(source.id, start, start + 5),
+                source_id=source.id,
+                start=start,
+                end=start + 5,
+                quote_hash=digest("x"),
+            )
+            evidence.append(item)
+            text = f"statement {number} of {request.sub_query.text}"
+            findings.append(
+                Finding(
+                    id=finding_id(text, [item.id]),
+                    statement=text,
+                    confidence=chance.choice(list(Confidence)),
+                    evidence_ids=[item.id],
+                    source_ids=[source.id],
+                )
+            )
+        gaps = [
+            GapDraft(description=f"gap {chance.randint(0, 9)}", suggested_queries=["another question to ask"])
+            for _ in range(chance.randint(0, 3))
+        ]
+        return AnalysisOutput(
+            findings=findings,
+            evidence=evidence,
+            gaps=gaps,
+            quality_updates=[QualityUpdate(source_id="src-unknown", quality="high")],
+            analyzed_source_ids=[source.id for source in request.sources] + ["src-unknown"],
+            account=self.account(request),
+        )
+
+    async def write_report(self, request: WriteInput) -> WriteOutput:
+        cited = [item for finding in request.findings for item in finding.evidence_ids]
+        kept = [item for item in dict.fromkeys(cited) if self.chance("cite", item).random() < 0.8] or cited[:1]
+        draft = ReportDraft(
+            document=EMPTY_REF,
+            characters=self.chance("length", request.operation).choice([50, 500, 5_000]),
+            has_headings=True,
+            evidence_ids=kept,
+            iteration=request.iteration,
+        )
+        return WriteOutput(draft=draft, account=self.account(request))
+
+    async def refine_gaps(self, request: RefineInput) -> RefineOutput:
+        chance = self.chance("refine", request.operation)
+        assessments = [
+            GapAssessment(
+                gap_id=gap.id,
+                severity=chance.choice(list(Severity)),
+                addressable=chance.random() < 0.7,
+                follow_up_queries=[FollowUpDraft(query=f"follow-up {chance.randint(0, 99)} to ask")],
+            )
+            for gap in request.gaps
+        ]
+        assessments.append(GapAssessment(gap_id="gap-unknown", severity=Severity.CRITICAL, addressable=True))
+        recommendation = RecommendationDraft(should_iterate=chance.random() < 0.8)
+        return RefineOutput(
+            gap_analysis=assessments, iteration_recommendation=recommendation, account=self.account(request)
+        )
+
+    async def reflect_on_phase(self, request: ReflectInput) -> ReflectOutput:
+        action = self.chance("reflect", request.operation).choice(list(Action))
+        return ReflectOutput(action=action, guidance="look closer", account=self.account(request))
+
+    async def render_report(self, request: RenderRequest) -> RenderedReport:
+        state = ResearchState.unpack(request.packed_state)
+        cited = state.draft.evidence_ids if state.draft else []
+        sources = dict.fromkeys(state.evidence[item].source_id for item in cited)
+        citations = [Citation(number=number, source_id=source) for number, source in enumerate(sources, start=1)]
+        files = ReportFiles(markdown=EMPTY_REF, html=EMPTY_REF, json_document=EMPTY_REF)
+        return RenderedReport(files=files, markdown="# Report\n", citations=citations)
+
+    async def save_session(self, request: Any) -> SessionRef:
+        return SessionRef(research_id=request.research_id)

@@ -1,0 +1,121 @@
+"""Record histories of real runs: `make histories`. Until the first tag a changed workflow means recording anew."""
+
+import asyncio
+import gzip
+import json
+import logging
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.testing import WorkflowEnvironment
+
+from contracts import names
+from contracts.vocabulary import Phase
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
+from tests.integration.conftest import running_workers
+from tests.integration.runs import QUESTION, start, until
+from workers.engine_server import find_binary
+
+HISTORIES = Path(__file__).parent / "histories"
+REQUEST = {"query": QUESTION, "corpus": "manual"}
+
+
+async def main() -> None:
+    """One history per way that a run can go."""
+    logging.getLogger("temporalio").setLevel(logging.CRITICAL)  # failed attempts belong to what is recorded
+    HISTORIES.mkdir(exist_ok=True)
+    async with await WorkflowEnvironment.start_local(dev_server_existing_path=str(find_binary())) as environment:
+        address = environment.client.service_client.config.target_host
+        client = await Client.connect(address, data_converter=pydantic_data_converter)
+        for name, record in RECORDINGS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                await _keep(name, await record(client, Path(folder)))
+                print(name)  # noqa: T201 - a script that tells how far it is
+
+
+async def _keep(name: str, handle: WorkflowHandle[Any, Any]) -> None:
+    history = _without_traces(json.loads((await handle.fetch_history()).to_json()))
+    document = {"workflow_id": handle.id, "history": history}
+    with gzip.GzipFile(HISTORIES / f"{name}.json.gz", "wb", mtime=0) as file:
+        file.write(json.dumps(document, separators=(",", ":")).encode())
+
+
+def _without_traces(value: Any) -> Any:
+    """Stack traces name folders of the machine that recorded them."""
+    if isinstance(value, dict):
+        return {key: _without_traces(item) for key, item in value.items() if key != "stackTrace"}
+    return [_without_traces(item) for item in value] if isinstance(value, list) else value
+
+
+async def extractive(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """A completed run without a model."""
+    async with running_workers(client, World(folder)):
+        handle = await start(client, REQUEST)
+        await handle.result()
+    return handle
+
+
+async def two_iterations(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """A model whose gaps lead to a second iteration, with reflections."""
+    async with MessagesApi("gaps") as api, running_workers(client, model_world(folder, api.base_url)):
+        handle = await start(client, REQUEST)
+        await handle.result()
+    return handle
+
+
+async def hopeless(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Repairs and fallbacks."""
+    async with MessagesApi("hopeless") as api, running_workers(client, model_world(folder, api.base_url)):
+        handle = await start(client, REQUEST)
+        await handle.result()
+    return handle
+
+
+async def stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Steered, then stopped during the analysis."""
+    async with MessagesApi(by_role={"analyzer": "slow"}) as api:
+        async with running_workers(client, model_world(folder, api.base_url)):
+            handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
+            await until(handle, lambda status: status.phase is Phase.ANALYSIS)
+            await handle.execute_update(names.STEER, "what about locks?")
+            await handle.execute_update(names.STOP_AND_REPORT)
+            await handle.result()
+    return handle
+
+
+async def cancelled(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Cancelled during the analysis."""
+    async with MessagesApi(by_role={"analyzer": "slow"}) as api:
+        async with running_workers(client, model_world(folder, api.base_url)):
+            handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
+            await asyncio.wait_for(api.waiting.wait(), 60)
+            await handle.cancel()
+            try:
+                await handle.result()
+            except WorkflowFailureError:
+                return handle
+    raise AssertionError("a cancelled run cannot succeed")
+
+
+async def deadline(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Out of time during the analysis."""
+    async with MessagesApi(by_role={"analyzer": "slow", "synthesizer": "slow"}) as api:
+        async with running_workers(client, model_world(folder, api.base_url)):
+            limits = {"deadline_seconds": 6}
+            handle = await start(client, REQUEST | {"gates": {"think": "rules"}, "limits": limits})
+            await handle.result()
+    return handle
+
+
+Recording = Callable[[Client, Path], Awaitable[WorkflowHandle[Any, Any]]]
+RECORDINGS: dict[str, Recording] = {
+    recording.__name__: recording for recording in (extractive, two_iterations, hopeless, stopped, cancelled, deadline)
+}
+
+if __name__ == "__main__":
+    asyncio.run(main())

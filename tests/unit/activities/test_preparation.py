@@ -1,0 +1,71 @@
+"""Resolution of a request against a worker's configuration."""
+
+import pytest
+
+from activities.configuration import ResearchConfiguration
+from activities.preparation import Refusal, resolve, resolve_again
+from contracts.request import EngineChoice, Gates, Limits, Models, ResearchRequest
+from contracts.resolved import CorpusSnapshot, Hook
+from contracts.vocabulary import EngineKind, StopReason
+
+CORPUS = CorpusSnapshot(name="manual", files=3)
+MODELS = ResearchConfiguration(models={"simple": "small", "analytical": "big", "complex": "big"}, model_host="host")
+
+
+def resolved(request: ResearchRequest, configuration: ResearchConfiguration = MODELS, corpus=CORPUS):
+    return resolve("r-1", request, configuration, corpus, search_attributes=False)
+
+
+def test_auto_means_a_model_where_one_is_configured() -> None:
+    """And the extractive engine elsewhere; the first line says where text goes."""
+    with_model = resolved(ResearchRequest(query="x"))
+    without = resolved(ResearchRequest(query="x"), ResearchConfiguration())
+    assert (with_model.engine, with_model.egress) == (EngineKind.MODEL, "passages go to host")
+    assert (without.engine, without.egress) == (EngineKind.EXTRACTIVE, "nothing leaves this machine")
+
+
+def test_extractive_stays_extractive_whatever_is_configured() -> None:
+    """A request for no model is honoured with a key in the environment."""
+    made = resolved(ResearchRequest(query="x", engine=EngineChoice.EXTRACTIVE))
+    assert (made.engine, made.models, made.model_host) == (EngineKind.EXTRACTIVE, {}, None)
+
+
+def test_the_requests_model_comes_before_the_configured_one() -> None:
+    """Explicit name, then the configured tier (S0-101)."""
+    made = resolved(ResearchRequest(query="x", models=Models(complex="mine")))
+    assert made.models == {"simple": "small", "analytical": "big", "complex": "mine"}
+
+
+def test_a_model_that_nobody_configured_is_refused() -> None:
+    """With the names of what to set."""
+    with pytest.raises(Refusal, match="RESEARCH_MODEL") as refused:
+        resolved(ResearchRequest(query="x", engine=EngineChoice.MODEL), ResearchConfiguration())
+    assert refused.value.reason is StopReason.NO_PROVIDERS
+
+
+@pytest.mark.parametrize("corpus", [None, CorpusSnapshot(name="empty", files=0, skipped=4)])
+def test_nothing_to_search_is_refused(corpus: CorpusSnapshot | None) -> None:
+    """No corpus, or one without a readable document (C0-13)."""
+    with pytest.raises(Refusal) as refused:
+        resolved(ResearchRequest(query="x"), corpus=corpus)
+    assert refused.value.reason is StopReason.NO_PROVIDERS
+
+
+def test_a_hook_is_named_never_given() -> None:
+    """A request can only name a hook of the configuration (S0-172)."""
+    hook = Hook(name="ours", activity="a", task_queue="q")
+    asked = ResearchRequest(query="x", gates=Gates(hook="ours"))
+    assert resolved(asked, ResearchConfiguration(hooks={"ours": hook})).hook == hook
+    with pytest.raises(Refusal, match=r"gates\.hook"):
+        resolved(asked, ResearchConfiguration())
+
+
+def test_a_resumed_run_keeps_its_resolution_under_new_limits() -> None:
+    """Only explicit limits change; another question is refused."""
+    stored = resolved(ResearchRequest(query="x"))
+    again = resolve_again(stored, ResearchRequest(query="x", limits=Limits(max_iterations=7)))
+    assert again.limits.max_iterations == 7
+    assert again.limits.max_sources == stored.limits.max_sources
+    assert again.engine is stored.engine
+    with pytest.raises(Refusal):
+        resolve_again(stored, ResearchRequest(query="y"))

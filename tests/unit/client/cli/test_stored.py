@@ -1,0 +1,92 @@
+"""Runs as the session store tells them, and the stores' places."""
+
+from pathlib import Path
+
+import pytest
+
+from client.cli.beginning import request_again
+from client.cli.stored import last_outcome, result_of, status_at_checkpoint
+from client.cli.stores import open_stores
+from client.cli.tombstones import buried, bury
+from contracts.outcome import ResearchResult
+from contracts.presets import SUPERVISOR_PRESETS
+from contracts.request import Depth
+from contracts.resolved import EffectiveGates, ResolvedResearch
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
+from workers import composition
+from workers.settings import Settings
+
+
+def state(**changes: object) -> ResearchState:
+    """A state of a run that was asked `Why?`."""
+    resolved = ResolvedResearch(
+        research_id="r",
+        query="Why?",
+        engine=EngineKind.EXTRACTIVE,
+        limits=SUPERVISOR_PRESETS[Depth.LIGHT],
+        gates=EffectiveGates(),
+        tenant="acme",
+    )
+    return ResearchState.model_validate({"resolved": resolved, **changes})
+
+
+def test_a_cancelled_run_has_a_result_without_a_report() -> None:
+    """A handle always gives a result (interfaces, section 1)."""
+    result = result_of("r", state(status=RunStatus.CANCELLED))
+    assert result is not None
+    assert (result.outcome, result.stop_reason, result.report) == (
+        Outcome.CANCELLED,
+        StopReason.USER_CANCELLED,
+        "",
+    )
+
+
+def test_a_run_that_nobody_closed_has_no_result_and_can_go_on() -> None:
+    """After a kill the last checkpoint says running: no ending is made up, and resuming treats it as failed."""
+    interrupted = state(status=RunStatus.RUNNING)
+    assert result_of("r", interrupted) is None
+    assert last_outcome(interrupted) is Outcome.FAILED
+
+
+def test_the_stored_result_wins() -> None:
+    """What the run wrote itself is given as it is."""
+    result = ResearchResult(research_id="r", outcome=Outcome.EMPTY, stop_reason=StopReason.NO_EVIDENCE)
+    assert result_of("r", state(status=RunStatus.EMPTY, result=result)) == result
+
+
+def test_the_clock_of_an_interrupted_run_stands_still() -> None:
+    """Elapsed time is that of the last checkpoint, not the time since it died."""
+    stopped = state(status=RunStatus.RUNNING, clock_started_at=1_000.0, active_seconds_before=12.0)
+    assert status_at_checkpoint(stopped).elapsed_seconds == 12.0
+
+
+def test_a_resumed_run_is_asked_the_same_question() -> None:
+    """Everything else is kept in the stored resolution; only new limits would be added."""
+    resolved = state().resolved
+    assert resolved is not None
+    again = request_again(resolved)
+    assert (again.query, again.tenant) == ("Why?", "acme")
+    assert again.limits.model_dump(exclude_none=True) == {}
+
+
+async def test_commands_look_where_the_workers_write(tmp_path: Path) -> None:
+    """The places of sessions, documents, corpora and calls are those of the composition root."""
+    async with open_stores(Settings(home=tmp_path)) as stores:
+        assert stores.sessions.folder == tmp_path / composition.SESSIONS_FOLDER  # type: ignore[attr-defined]
+        await stores.content.put_text("text")
+        assert (tmp_path / composition.CONTENT_FOLDER).is_dir()
+        assert stores.calls.path == tmp_path / composition.CALLS_FILE  # type: ignore[attr-defined]
+        (tmp_path / "documents").mkdir()
+        (await stores.corpora()).add("documents", tmp_path / "documents")
+        assert (tmp_path / composition.CORPORA_FOLDER / "corpora.json").is_file()
+
+
+def test_deleted_histories_are_remembered_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine lists them on for some seconds; after an hour nothing is left of the note."""
+    assert buried(tmp_path) == set()
+    bury(tmp_path, ["one"])
+    assert buried(tmp_path) == {"one"}
+    monkeypatch.setattr("client.cli.tombstones.KEPT_SECONDS", -1.0)
+    bury(tmp_path, [])
+    assert buried(tmp_path) == set()

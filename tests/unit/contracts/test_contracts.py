@@ -1,0 +1,165 @@
+"""The vocabulary, identities, presets and the request itself."""
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.identity import canonical_url, gap_id, source_id, sub_query_id
+from contracts.parse_request import InvalidRequest, parse_request
+from contracts.presets import effective_gates, effective_limits, preset
+from contracts.request import Depth, Gates, Limits, Strategy
+from contracts.state import ResearchState
+from contracts.vocabulary import PHASE_TO_AGENT, AgentRole, EngineKind, Phase, ThinkMode
+from tests.fakes import states
+
+
+def test_six_roles_and_five_phases() -> None:
+    """The roles and phases of the supervisor pattern (S0-001, S0-009)."""
+    assert {role.value for role in AgentRole} == {
+        "supervisor", "planner", "gatherer", "analyzer", "synthesizer", "refiner",
+    }  # fmt: skip
+    assert [phase.value for phase in Phase] == ["planning", "gathering", "analysis", "synthesis", "refinement"]
+
+
+def test_every_phase_has_its_agent() -> None:
+    """The map is total, and each specialist does one phase (S0-003, S0-005, S0-006, S0-007, S0-010, S0-094)."""
+    assert set(PHASE_TO_AGENT) == set(Phase)
+    assert PHASE_TO_AGENT[Phase.PLANNING] is AgentRole.PLANNER
+    assert PHASE_TO_AGENT[Phase.ANALYSIS] is AgentRole.ANALYZER
+    assert PHASE_TO_AGENT[Phase.SYNTHESIS] is AgentRole.SYNTHESIZER
+    assert PHASE_TO_AGENT[Phase.REFINEMENT] is AgentRole.REFINER
+    assert AgentRole.SUPERVISOR not in PHASE_TO_AGENT.values()
+
+
+def test_only_the_question_is_needed() -> None:
+    """Everything else has a default."""
+    request = parse_request('{"query": " How? "}')
+    assert (request.query, request.strategy, request.corpus) == ("How?", Strategy.SUPERVISOR, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{"query": "x", "limts": {}}', "limts: unknown key"),
+        ('{"query": "x", "limits": {"max_iterations": "3"}}', "limits.max_iterations: Input should be a valid integer"),
+        ('{"query": "x", "limits": {"deadline_seconds": 0}}', "limits.deadline_seconds:"),
+        ('{"query": "x", "priority": 6}', "priority:"),
+        ('{"query": "x", "depth": "abyss"}', "depth:"),
+        ('{"query": "x", "corpus": "../etc"}', "corpus:"),
+        ('{"query": null}', "query:"),
+        ("{}", "query: required"),
+        ("[1]", "request: expected an object"),
+        ("null", "request: expected an object"),
+        ('"text"', "request: expected an object"),
+        ('{"query": "x"', "request: not valid JSON"),
+        ("", "request: not valid JSON"),
+        ('{"query": "\\ud800"}', "request: not valid JSON"),
+        ('{"query": "x", "limits": {"max_cost_usd": NaN}}', "limits.max_cost_usd:"),
+        ('{"query": "x", "metadata": ' + "[" * 500 + "]" * 500 + "}", "request: not valid JSON"),
+        ('{"query": "x", "metadata": {"k": "' + "v" * 3_000 + '"}}', "metadata: larger than 2048 bytes"),
+        ('{"query": "x", "web": true}', "web: not available yet"),
+        ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
+        ('{"query": "x", "verify": "full"}', "verify: not available yet"),
+        ('{"query": "x", "gates": {"approve": "plan"}}', "gates.approve: not available yet"),
+        ('{"query": "x", "output": {"citation_style": "key"}}', "output.citation_style: not available yet"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_its_path(text: str, line: str) -> None:
+    """One line per problem: `path: message`; fields of later work are refused, never ignored."""
+    with pytest.raises(InvalidRequest) as refused:
+        parse_request(text)
+    assert any(found.startswith(line) for found in refused.value.lines), refused.value.lines
+
+
+@given(st.text(min_size=5, max_size=60))
+def test_what_was_sent_is_never_repeated(secret: str) -> None:
+    """A wrong value does not appear in the message."""
+    with pytest.raises(InvalidRequest) as refused:
+        parse_request(json.dumps({"query": "x", "depth": f"zq{secret}", "limits": {"max_sources": f"zq{secret}"}}))
+    assert "zq" not in str(refused.value)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_end_in_a_request_or_in_lines(data: bytes) -> None:
+    """No input whatever raises anything else."""
+    with contextlib.suppress(InvalidRequest):
+        assert parse_request(data).query
+
+
+def test_presets_carry_the_documented_figures() -> None:
+    """Iterations, sub-queries, sources and deadline of each depth (S0-024, X-24, C0-21)."""
+    figures = {
+        depth: (limits.max_iterations, limits.max_sub_queries, limits.max_sources, limits.max_new_sources,
+                limits.deadline_seconds)
+        for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED, Depth.AUTO)
+        for limits in [preset(Strategy.SUPERVISOR, depth)]
+    }  # fmt: skip
+    assert figures == {
+        Depth.LIGHT: (1, 3, 15, 15, 300),
+        Depth.MEDIUM: (3, 5, 60, 20, 900),
+        Depth.EXTENDED: (3, 5, 100, 35, 1_800),
+        Depth.AUTO: (3, 5, 60, 20, 900),
+    }
+
+
+def test_explicit_limits_win_over_the_preset() -> None:
+    """The reserve shrinks with a short deadline, so that there is time to work at all (X-13, X-24)."""
+    limits = effective_limits(preset(Strategy.SUPERVISOR, Depth.MEDIUM), Limits(max_sources=2, deadline_seconds=12))
+    assert (limits.max_sources, limits.max_new_sources, limits.max_sources_per_query) == (2, 2, 2)
+    assert limits.deadline_seconds == 12
+    assert limits.reserve_seconds == 2
+    assert limits.max_iterations == 3
+
+
+def test_a_model_thinks_only_where_a_model_works() -> None:
+    """Without a model the gate's rules alone are the think-pause (X-9)."""
+    assert effective_gates(Gates(), EngineKind.MODEL).think is ThinkMode.MODEL
+    assert effective_gates(Gates(), EngineKind.EXTRACTIVE).think is ThinkMode.RULES
+    assert effective_gates(Gates(think=ThinkMode.OFF), EngineKind.MODEL).think is ThinkMode.OFF
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "HTTP://Example.org:80/a?utm_source=x#part",
+        "http://example.org/a?gclid=1",
+        "http://example.org/a#other",
+    ],
+)
+def test_spellings_of_one_address_are_one_source(spelling: str) -> None:
+    """Case, default port, fragment and tracking parameters do not make another source."""
+    assert source_id(spelling) == source_id("http://example.org/a")
+
+
+def test_other_addresses_are_other_sources() -> None:
+    """Path, query and port do count."""
+    urls = ["http://e.org/a", "http://e.org/A", "http://e.org/a?b=1", "http://e.org:8080/a", "corpus:m/a"]
+    assert len({source_id(url) for url in urls}) == len(urls)
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
+def test_corpus_addresses_are_taken_as_they_are(name: str, path: str, other: str) -> None:
+    """A relative path may hold anything; no parser touches it."""
+    url = f"corpus:{name}/{path}?{other}#x"
+    assert canonical_url(url) == url
+
+
+def test_the_same_question_has_the_same_id() -> None:
+    """Case, white space and end punctuation do not matter (C.8: duplicate sub-queries)."""
+    assert sub_query_id("What is  VACUUM?") == sub_query_id("what is vacuum")
+    assert gap_id("No cost figures.") == gap_id("no COST figures")
+
+
+def test_a_packed_state_is_the_same_state() -> None:
+    """A checkpoint loses nothing and is small."""
+    state = states.state(
+        plan=states.plan(states.sub_query("one question of the plan")),
+        sources=states.sources(*(states.source(f"corpus:m/{number}") for number in range(20))),
+        gaps=[states.gap("open")],
+    )
+    packed = state.pack()
+    assert ResearchState.unpack(packed) == state
+    assert len(packed) < len(state.model_dump_json()) / 3

@@ -1,0 +1,336 @@
+"""The corpus: indexing, searching and reading a folder of documents."""
+
+import asyncio
+import json
+import os
+import sqlite3
+
+import pytest
+import pytest_asyncio
+
+from contracts.activities import SearchRequest
+from contracts.identity import digest
+from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
+from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
+from providers.subprocess_pool import SubprocessPool
+from tests.fakes.documents import one_page_pdf
+
+PAGES = {
+    "wal.html": "<title>Write-Ahead Log</title><h1>Write-Ahead Log</h1><p>Every change is first written to the log.</p>"
+    "<h2>Checkpoints</h2><p>A checkpoint moves the content of the log into the database file.</p>"
+    "<p>The checkpoint runs when the log holds 1000 pages, that is 2<sup>10</sup> or so.</p>",
+    "vacuum.html": "<title>Vacuum</title><h1>Vacuum</h1><p>Vacuum rebuilds the database file and needs no log.</p>",
+    "guide/notes.md": "# Notes\n\nThe default page size is 4096 bytes.\n\n```\ncheckpoint checkpoint checkpoint\n```\n",
+    "guide/index.html": "<h1>Index</h1><ul>" + "<li><a href=x>checkpoint of the log</a></li>" * 20 + "</ul>",
+}
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool():
+    async with SubprocessPool(1, wall_seconds=10) as started:
+        yield started
+
+
+@pytest.fixture
+def folder(tmp_path):
+    root = tmp_path / "manual"
+    for path, text in PAGES.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+@pytest.fixture
+def library(tmp_path, folder, pool):
+    made = CorpusLibrary(tmp_path / "home", pool)
+    made.add("manual", folder)
+    return made
+
+
+async def ask(library, text, **options):
+    request = SearchRequest(research_id="r-1", operation="search/1", provider="corpus", corpus="manual", text=text)
+    return await library.search(request.model_copy(update=options))
+
+
+async def test_indexes_a_folder_and_finds_the_section_that_answers(library):
+    """The best section comes first, with exact offsets into the stored text (S0-055, X-16)."""
+    snapshot = await library.refresh("manual")
+    assert (snapshot.files, snapshot.skipped, snapshot.authority) == (4, 0, "high")
+    response = await ask(library, "When does the checkpoint run?")
+    hit = response.hits[0]
+    assert (hit.url, hit.title, hit.rank) == ("corpus:manual/wal.html", "Write-Ahead Log", 1)
+    document = await library.read(hit.url)
+    section = hit.sections[0]
+    assert section.heading == "Write-Ahead Log › Checkpoints"
+    assert document.text[section.start : section.end].startswith("## Checkpoints\n\nA checkpoint moves")
+    assert hit.content_hash == digest(document.text)
+    assert "2^10" in document.text
+    assert document.raw == PAGES["wal.html"].encode()
+
+
+async def test_link_lists_and_code_are_no_evidence_but_count_as_occurrences(library):
+    """An index page and a code block cannot be hits, yet a word in them is not said to occur nowhere."""
+    await library.refresh("manual")
+    response = await ask(library, "checkpoint")
+    assert [hit.url for hit in response.hits] == ["corpus:manual/wal.html"]
+    assert response.term_documents == {"checkpoint": 3}
+    assert response.documents_searched == 4
+
+
+async def test_words_that_occur_nowhere_are_counted_as_zero(library):
+    """The honesty rules can say in how many documents each word occurs."""
+    await library.refresh("manual")
+    response = await ask(library, "CockroachDB sharding")
+    assert response.hits == []
+    assert response.term_documents == {"cockroachdb": 0, "shard": 0}
+    assert response.coverage == 0.0
+
+
+async def test_the_rank_window_moves_on(library):
+    """Offset and maximum give the next window of one and the same ranking."""
+    await library.refresh("manual")
+    whole = await ask(library, "log database file")
+    first = await ask(library, "log database file", max_results=1)
+    second = await ask(library, "log database file", max_results=1, offset=1)
+    assert [first.hits[0], second.hits[0]] == whole.hits[:2]
+    assert second.hits[0].rank == 2
+
+
+async def test_the_order_is_the_same_in_every_index(tmp_path, folder, pool):
+    """Equal documents are ranked by path, and a fresh index gives the same answer."""
+    for name in "cab":
+        (folder / f"{name}.md").write_text("# Same\n\nIdentical words about quicksilver.\n")
+    answers = []
+    for home in ("one", "two"):
+        library = CorpusLibrary(tmp_path / home, pool)
+        library.add("manual", folder)
+        answers.append(await ask(library, "quicksilver"))
+    assert answers[0] == answers[1]
+    assert [hit.url[-4:] for hit in answers[0].hits] == ["a.md", "b.md", "c.md"]
+
+
+HOSTILE_QUERIES = (
+    '"', '""" OR', "NEAR(", "NEAR(a b, 2)", "*", "log*", "title:log", "a AND", "-log", "^log", "", "   ", "😀",
+    "the of and", "log' OR 1=1 --", "\u202elog", "\x00log", "(((", "{a b} : c", "log " * 2_000, "\ud800log",
+)  # fmt: skip
+
+
+async def test_any_text_is_a_valid_query(library):
+    """What people type never becomes search syntax, and never an error."""
+    for text in HOSTILE_QUERIES:
+        response = await ask(library, text)
+        assert response.provider == "corpus"
+    assert (await ask(library, "")).hits == []
+
+
+async def test_only_changed_files_are_read_again(library, folder):
+    """A second refresh reads nothing; a changed, a new and a removed file are noticed."""
+    seen = []
+    before = await library.refresh("manual")
+    assert await library.refresh("manual", seen.append) == before
+    assert [(one.total, one.unchanged) for one in seen] == [(0, 4)]
+    (folder / "vacuum.html").write_text("<p>Vacuum now mentions zirconium.</p>")
+    (folder / "new.md").write_text("zirconium too\n")
+    (folder / "guide/notes.md").unlink()
+    after = await library.refresh("manual", seen.append)
+    assert seen[-1].total == seen[-1].done == 2
+    assert (after.files, after.digest != before.digest) == (4, True)
+    response = await ask(library, "zirconium")
+    assert sorted(hit.url for hit in response.hits) == ["corpus:manual/new.md", "corpus:manual/vacuum.html"]
+    assert (await ask(library, "default page size")).term_documents["default"] == 0
+
+
+async def test_the_digest_depends_on_paths_and_contents_alone(tmp_path, folder, pool, library):
+    """The same folder gives the same digest in another home, and after a touch (C0-24)."""
+    first = await library.refresh("manual")
+    os.utime(folder / "wal.html", (1, 1))
+    assert (await library.refresh("manual")).digest == first.digest
+    other = CorpusLibrary(tmp_path / "other", pool)
+    other.add("manual", folder)
+    assert (await other.refresh("manual")).digest == first.digest
+
+
+async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, folder, tmp_path):
+    """Nothing in a folder can hang or break indexing; each odd file is named with its kind."""
+    (folder / "empty.txt").touch()
+    (folder / "blob.md").write_bytes(bytes(range(256)) * 8)
+    (folder / "style.css").write_text("p { color: red }")
+    (folder / "scan.pdf").write_bytes(one_page_pdf(""))
+    (folder / "deep.html").write_text("<div>" * 50_000)
+    (folder / ".hidden.md").write_text("never looked at")
+    with (folder / "huge.txt").open("wb") as file:
+        file.truncate(2 * 1024**3)
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "loop.md").symlink_to("loop.md")
+    (folder / "gone.md").symlink_to("nowhere.md")
+    (folder / "up").symlink_to(folder)
+    (folder / "out.md").symlink_to(tmp_path / "secret.md")
+    (tmp_path / "secret.md").write_text("secret")
+    (folder / "inside.md").symlink_to("guide/notes.md")
+    (folder / os.fsdecode(b"b\xe4d")).mkdir()
+    (folder / "x.pdf").write_bytes(b"<!DOCTYPE html><html><p>A page by another name.</p>")
+    snapshot = await library.refresh("manual")
+    kinds = {skipped.path: skipped.kind for skipped in await library.skipped("manual")}
+    assert kinds == {
+        "empty.txt": "empty",
+        "blob.md": "binary",
+        "style.css": "wrong_type",
+        "scan.pdf": "no_text",
+        "deep.html": "too_large",
+        "huge.txt": "too_large",
+        "pipe.txt": "not_a_file",
+        "loop.md": "symlink_loop",
+        "gone.md": "not_found",
+        "up": "symlink_loop",
+        "out.md": "outside",
+    }
+    assert (snapshot.files, snapshot.skipped) == (6, len(kinds))
+    assert (await library.read("corpus:manual/x.pdf")).media_type == "text/html"
+    assert (await library.read("corpus:manual/inside.md")).title == "Notes"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+async def test_a_forbidden_file_is_skipped(library, folder):
+    """A file without read permission costs only itself."""
+    (folder / "vacuum.html").chmod(0)
+    await library.refresh("manual")
+    assert [one.kind for one in await library.skipped("manual")] == ["permission_denied"]
+
+
+async def test_a_file_that_kills_its_reader_costs_only_itself(tmp_path, folder):
+    """A PDF that never ends is skipped as timeout; its neighbours of the same batch are indexed."""
+    operators = b"BT /F1 12 Tf " + b"(a)Tj " * 2_000_000 + b"ET"
+    (folder / "bomb.pdf").write_bytes(one_page_pdf("", stream=operators))
+    async with SubprocessPool(1, cpu_seconds=1, wall_seconds=2) as pool:
+        library = CorpusLibrary(tmp_path / "home", pool)
+        library.add("manual", folder)
+        snapshot = await library.refresh("manual")
+        assert snapshot.files == 4
+        assert [(one.path, one.kind) for one in await library.skipped("manual")] == [("bomb.pdf", "timeout")]
+        assert (await library.refresh("manual")).skipped == 1
+
+
+async def test_names_with_odd_characters_are_found_and_read(library, folder):
+    """Spaces, signs and undecodable bytes in names survive the way through an address."""
+    names = [b"a b#c?100%.md", "größe ☃.md".encode(), b"bad\xff.md"]
+    for name in names:
+        (folder / os.fsdecode(name)).write_bytes(b"# Odd\n\nall about rhubarb\n")
+    response = await ask(library, "rhubarb")
+    assert len(response.hits) == 3
+    for hit in response.hits:
+        assert "rhubarb" in (await library.read(hit.url)).text
+
+
+OUTSIDE = (
+    "../secret.md", "guide/../../secret.md", "%2e%2e/secret.md", "..%2fsecret.md", "/etc/passwd", "%2Fetc/passwd",
+    "./wal.html", "guide//notes.md", "wal.html%00.md", ".hidden.md", "out.md", "guide", "nothing.md", "",
+)  # fmt: skip
+
+
+async def test_addresses_cannot_leave_the_folder(library, folder, tmp_path):
+    """No spelling of a path reaches what is not a document of the corpus."""
+    (tmp_path / "secret.md").write_text("secret")
+    (folder / ".hidden.md").write_text("secret")
+    (folder / "out.md").symlink_to(tmp_path / "secret.md")
+    for path in OUTSIDE:
+        with pytest.raises(SourceUnreadable) as caught:
+            await library.read(f"corpus:manual/{path}")
+        assert caught.value.kind in {"outside", "not_found", "not_a_file"}, path
+
+
+async def test_a_file_changed_since_indexing_is_read_anew(library, folder):
+    """Reading never serves a text that the file no longer holds."""
+    await library.refresh("manual")
+    (folder / "vacuum.html").write_text("<p>Other words.</p>")
+    document = await library.read("corpus:manual/vacuum.html")
+    assert document.text == "Other words."
+
+
+async def test_include_and_exclude_patterns(tmp_path, folder, pool):
+    """Patterns choose the files of a corpus, and nothing else can be read from it."""
+    definition = CorpusDefinition(
+        name="manual", path=folder, include=("*.html",), exclude=("guide/*",), authority="low"
+    )
+    library = CorpusLibrary(tmp_path / "home", pool, [definition])
+    snapshot = await library.refresh("manual")
+    assert (snapshot.files, snapshot.authority) == (2, "low")
+    with pytest.raises(SourceUnreadable):
+        await library.read("corpus:manual/guide/notes.md")
+
+
+async def test_other_processes_see_what_a_command_registered(tmp_path, folder, pool, library):
+    """A library that was made before sees a corpus that another one adds or removes."""
+    other = CorpusLibrary(tmp_path / "home", pool)
+    assert other.names() == ["manual"]
+    library.add("second", folder, title="Second")
+    assert other.names() == ["manual", "second"]
+    assert (await other.describe("second")).files == 0
+    await other.refresh("second")
+    library.remove("second")
+    with pytest.raises(CorpusUnknown):
+        await other.describe("second")
+
+
+async def test_unknown_corpora_and_lost_folders(library, folder, tmp_path, pool):
+    """A name nobody defined and a folder that is gone are said to be so."""
+    for call in (library.refresh("x"), library.describe("x"), library.skipped("x"), library.read("corpus:x/y")):
+        with pytest.raises(CorpusUnknown):
+            await call
+    with pytest.raises(CorpusUnknown):
+        library.add("x", tmp_path / "nowhere")
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(CorpusUnknown):
+        await library.refresh("manual")
+    configured = CorpusLibrary(tmp_path / "home", pool, [CorpusDefinition(name="c", path=tmp_path)])
+    with pytest.raises(InvalidCall):
+        configured.add("c", tmp_path / "moved")
+
+
+async def test_two_refreshes_at_once_do_the_work_once(library, tmp_path, pool):
+    """The second one waits for the first and finds nothing left to read."""
+    other = CorpusLibrary(tmp_path / "home", pool)
+    progress = []
+    first, second = await asyncio.gather(
+        library.refresh("manual", progress.append), other.refresh("manual", progress.append)
+    )
+    assert first == second
+    assert sorted(one.total for one in progress if one.done == one.total) == [0, 4]
+
+
+async def test_a_damaged_index_is_built_anew(library, tmp_path):
+    """An index that SQLite cannot read is replaced, not reported as an empty corpus."""
+    before = await library.refresh("manual")
+    index = tmp_path / "home/indexes/manual.sqlite3"
+    index.write_bytes(b"no database at all" * 1_000)
+    assert (await library.refresh("manual")).digest == before.digest
+
+
+async def test_a_kill_between_batches_loses_no_batch(library, folder, tmp_path):
+    """What was committed before a kill is kept, and only the rest is read again."""
+    await library.refresh("manual")
+    with sqlite3.connect(tmp_path / "home/indexes/manual.sqlite3") as database:
+        database.execute("DELETE FROM meta WHERE key IN ('digest', 'indexed_at')")
+    (folder / "late.md").write_text("late words\n")
+    seen = []
+    snapshot = await library.refresh("manual", seen.append)
+    assert (seen[-1].total, snapshot.files) == (1, 5)
+    assert snapshot.digest.startswith("sha256:")
+
+
+async def test_ingest_file_reads_a_single_file_the_same_way(folder, pool):
+    """A file outside any corpus gives the text that a corpus would store."""
+    document = await ingest_file(pool, folder / "wal.html")
+    assert document.url.endswith("/manual/wal.html")
+    assert document.text.startswith("# Write-Ahead Log\n\nEvery change")
+    with pytest.raises(SourceUnreadable) as caught:
+        await ingest_file(pool, folder)
+    assert caught.value.kind == "not_a_file"
+
+
+async def test_the_registry_file_is_plain_json(library, tmp_path, folder):
+    """People can read which folders are registered."""
+    (entry,) = json.loads((tmp_path / "home/corpora.json").read_text())
+    assert (entry["name"], entry["path"]) == ("manual", str(folder))

@@ -1,0 +1,158 @@
+"""The subprocess pool: what goes wrong in a child costs one task."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from providers.errors import ProviderError, SourceUnreadable
+from providers.subprocess_pool import SubprocessPool, TaskFailed, TaskKilled, import_path
+
+MEGABYTE = 1_000_000
+
+
+async def failure_of(pool: SubprocessPool, function: str, *arguments: object) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await pool.call(function, *arguments)
+    return caught.value
+
+
+async def test_runs_a_function_and_reuses_its_child():
+    """A plain function gives its value, and the next one runs in the same process."""
+    async with SubprocessPool(1) as pool:
+        assert await pool.call("math:sqrt", 16.0) == 4.0
+        first = await pool.call("os:getpid")
+        assert await pool.call("os:getpid") == first != os.getpid()
+
+
+async def test_carries_megabytes_both_ways():
+    """Arguments and results of several megabytes pass through the pipes."""
+    async with SubprocessPool(1) as pool:
+        data = bytes(range(256)) * 20_000
+        assert await pool.call("operator:mul", data, 2) == data * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "kind"),
+    [
+        ("time:sleep", (60,), "timeout"),
+        ("itertools:count", (), "crash"),
+        ("os:abort", (), "crash"),
+        ("os:_exit", (3,), "crash"),
+        ("operator:mul", (b"x" * MEGABYTE, 4_000), "memory"),
+    ],
+)
+async def test_a_child_that_hangs_crashes_or_eats_memory_is_replaced(function, arguments, kind):
+    """Each way to die has its kind, and the next task runs in a fresh child."""
+    async with SubprocessPool(1, wall_seconds=1) as pool:
+        await pool.call("os:getpid")
+        error = await failure_of(pool, function, *arguments)
+        assert isinstance(error, TaskKilled)
+        assert error.kind == kind
+        assert await pool.call("math:sqrt", 9.0) == 3.0
+
+
+async def test_processor_time_is_limited():
+    """A busy loop ends at the limit of processor time, long before that of wall time."""
+    async with SubprocessPool(1, cpu_seconds=1, wall_seconds=60) as pool:
+        error = await failure_of(pool, "builtins:sum", range(10**11))
+        assert isinstance(error, TaskKilled)
+        assert error.kind == "timeout"
+
+
+async def test_an_item_that_kills_its_child_costs_only_itself():
+    """The items before and after a deadly one keep their results, in order."""
+    async with SubprocessPool(1, wall_seconds=1) as pool:
+        outcomes = await pool.call_each("time:sleep", [(0,), (60,), (0,)])
+        assert [outcome.error is None for outcome in outcomes] == [True, False, True]
+
+
+async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
+    """A message could hold a page's text, so only the type of the exception comes back."""
+    async with SubprocessPool(1) as pool:
+        error = await failure_of(pool, "builtins:int", "secret words")
+        assert isinstance(error, TaskFailed)
+        assert error.type_name == "ValueError"
+        assert "secret" not in str(error)
+
+
+async def test_typed_errors_come_back_as_they_were_raised():
+    """`SourceUnreadable` keeps its kind over the process boundary."""
+    async with SubprocessPool(1) as pool:
+        error = await failure_of(pool, "providers.reading.extraction:extract", b"", "empty.txt")
+        assert isinstance(error, SourceUnreadable)
+        assert error.kind == "empty"
+
+
+async def test_an_answer_may_only_hold_plain_data_and_our_own_classes():
+    """A child that was taken over cannot make the parent build foreign objects."""
+    async with SubprocessPool(1) as pool:
+        assert isinstance(await failure_of(pool, "subprocess:CompletedProcess", "x", 0), TaskKilled)
+
+
+async def test_cancelling_the_caller_kills_the_child():
+    """A cancelled task leaves no process behind that goes on working (X-20)."""
+    async with SubprocessPool(1) as pool:
+        child = await pool.call("os:getpid")
+        task = asyncio.create_task(pool.call("time:sleep", 60))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await pool.call("os:getpid") != child
+
+
+async def test_children_are_recycled():
+    """After so many items a child makes room for a fresh one."""
+    async with SubprocessPool(1, recycle_after=2) as pool:
+        pids = [await pool.call("os:getpid") for _ in range(4)]
+        assert pids[0] == pids[1] != pids[2] == pids[3]
+
+
+async def test_others_go_on_while_one_hangs():
+    """A hanging child holds up nobody who has another place in the pool."""
+    async with SubprocessPool(2, wall_seconds=30) as pool:
+        hanging = asyncio.create_task(pool.call("time:sleep", 60))
+        assert [await pool.call("math:sqrt", 4.0) for _ in range(3)] == [2.0] * 3
+        hanging.cancel()
+        await asyncio.gather(hanging, return_exceptions=True)
+
+
+async def test_the_child_has_no_environment_of_the_parent(monkeypatch):
+    """Keys in the environment never reach a process that parses foreign documents."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    async with SubprocessPool(1) as pool:
+        assert await pool.call("os:getenv", "ANTHROPIC_API_KEY") is None
+
+
+def test_no_child_outlives_a_killed_parent():
+    """After kill -9 of the parent its idle child ends by itself."""
+    program = (
+        "import asyncio\n"
+        "from providers.subprocess_pool import SubprocessPool\n"
+        "async def main():\n"
+        "    pool = SubprocessPool(1)\n"
+        "    print(await pool.call('os:getpid'), flush=True)\n"
+        "    await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    environment = {"PYTHONPATH": import_path()}
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_running(child)
+
+
+def is_running(process: int) -> bool:
+    state = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
+    ).stdout
+    return bool(state.strip()) and not state.startswith("Z")

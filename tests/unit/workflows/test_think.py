@@ -1,0 +1,115 @@
+"""Think-pauses: prompts, hooks, guidance, the record."""
+
+from temporalio.exceptions import ApplicationError
+
+from contracts.report import ReportDraft
+from contracts.resolved import EffectiveGates, Hook
+from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
+from tests.fakes import states
+from tests.fakes.random_world import RandomWorld
+from workflows.desk import Desk
+from workflows.reflection import reflection_prompt
+from workflows.run import ResearchRun
+from workflows.think import think
+
+
+def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:
+    resolved = states.resolved(
+        engine=EngineKind.MODEL,
+        gates=EffectiveGates(think=think_mode),
+        hook=Hook(name="ours", activity="our_hook", task_queue="ours") if hook else None,
+    )
+    state = states.state(resolved=resolved, **changes)
+    state.deadline_at = 4e9
+    host = RandomWorld(1, trouble=0).host()
+    if hook:
+        host.implementations["our_hook"] = hook
+    return ResearchRun(state, Desk(), host)
+
+
+def test_prompts_state_the_figures() -> None:
+    """Each phase's own counts, and a question about them (S0-036, S0-037, S0-038, S0-039, S0-040)."""
+    made = states.state(
+        plan=states.plan(states.sub_query("one question"), states.sub_query("another")),
+        sources=states.sources(states.source("corpus:m/a")),
+        findings=[states.finding("x"), states.finding("y")],
+        gaps=[states.gap("open"), states.gap("closed", status=GapStatus.ADDRESSED)],
+        draft=ReportDraft(document=states.EMPTY_REF, characters=1234),
+    )
+    planning = reflection_prompt(Phase.PLANNING, made)
+    assert "2 sub-queries" in planning
+    assert "brief: yes" in planning
+    assert "1 sources" in reflection_prompt(Phase.GATHERING, made)
+    analysis = reflection_prompt(Phase.ANALYSIS, made)
+    assert "2 findings" in analysis
+    assert "1 gaps" in analysis
+    synthesis = reflection_prompt(Phase.SYNTHESIS, made)
+    assert "1234 characters" in synthesis
+    assert "iteration 1 of 3" in synthesis
+    assert "1 of 2 addressed" in reflection_prompt(Phase.REFINEMENT, made)
+    assert all(reflection_prompt(phase, made).endswith("?") for phase in Phase)
+
+
+async def test_a_hook_gets_state_and_prompt_and_guides_the_next_phase() -> None:
+    """Exactly two arguments; what it answers is guidance of the next call (S0-081, S0-172)."""
+    heard = []
+
+    async def our_hook(*arguments: object) -> str:
+        heard.append(arguments)
+        return "look at the appendix"
+
+    run = run_with(our_hook, plan=states.plan(states.sub_query("first long question"), states.sub_query("second long")))
+    await think(run, Phase.PLANNING, can_change=True)
+    ((view, prompt),) = heard
+    assert view["resolved"]["query"] == run.resolved.query
+    assert "sub-queries" in prompt
+    assert [(item.origin, item.text) for item in run.state.guidance] == [("hook", "look at the appendix")]
+
+
+async def test_without_a_hook_the_run_goes_on() -> None:
+    """No hook, no guidance, but the evaluation is recorded all the same (S0-082, S0-183)."""
+    run = run_with()
+    await think(run, Phase.PLANNING, can_change=False)
+    assert run.state.guidance == []
+    assert run.state.decisions[0].action == "evaluate_phase"
+
+
+async def test_a_hook_that_fails_degrades_the_run() -> None:
+    """Its failure is noted, and ends nothing."""
+
+    async def our_hook(*_: object) -> str:
+        raise ApplicationError("broken", type="Broken", non_retryable=True)
+
+    run = run_with(our_hook)
+    await think(run, Phase.PLANNING, can_change=False)
+    assert any("hook ours failed" in note for note in run.state.degraded)
+
+
+async def test_a_models_guidance_is_kept_for_the_next_phase() -> None:
+    """The reflection's guidance is in the state (S0-034, S0-081)."""
+    run = run_with(think_mode=ThinkMode.MODEL)
+    await think(run, Phase.PLANNING, can_change=False)
+    assert [item.origin for item in run.state.guidance] == ["model"]
+
+
+async def test_the_record_follows_the_evaluation() -> None:
+    """Evaluate, reflect, hook, record: in this order (S0-080)."""
+    order = []
+
+    async def our_hook(*_: object) -> None:
+        order.append("hook")
+
+    run = run_with(our_hook, think_mode=ThinkMode.MODEL)
+    host = run.host
+    reflect = host.implementations["reflect_on_phase"]
+
+    async def reflecting(request: object) -> object:
+        order.append("reflect")
+        return await reflect(request)
+
+    host.implementations["reflect_on_phase"] = reflecting
+    await think(run, Phase.PLANNING, can_change=False)
+    assert order == ["reflect", "hook"]
+    actions = [decision.action for decision in run.state.decisions]
+    assert actions[0] == "evaluate_phase"
+    assert actions[-1] in ("proceed", "retry")
