@@ -53,7 +53,13 @@ async def _draft(engine: ExtractiveEngine, role: RoleSpec, given, documents: dic
 
 async def brief(library: CorpusLibrary, engine: ExtractiveEngine, question: str, per_query: int) -> tuple[str, int]:
     """The brief for one question, and the number of findings."""
-    base = {"research_id": "b", "operation": "b", "engine": EngineKind.EXTRACTIVE, "date": "2026-01-01", "query": question}
+    base = {
+        "research_id": "b",
+        "operation": "b",
+        "engine": EngineKind.EXTRACTIVE,
+        "date": "2026-01-01",
+        "query": question,
+    }
     snapshot = await library.describe(CORPUS)
     plan = await _draft(engine, PLANNER, PlanInput(**base, corpus=snapshot), {})
     queries, sources, documents, gathered = [], {}, {}, []
@@ -160,7 +166,9 @@ def count(score: Score, entry: dict, markdown: str, findings: int, *, verbose: b
         score.corrected += any(holds(short, fact) for fact in facts)
     if verbose:
         inside = sum(holds(short, fact) for fact in facts)
-        print(f"  {len(facts) - len(missing)}/{len(facts)} short {inside}  {entry['question'][:66]}  missing: {missing}")
+        print(
+            f"  {len(facts) - len(missing)}/{len(facts)} short {inside}  {entry['question'][:66]}  missing: {missing}"
+        )
 
 
 async def main() -> None:

@@ -1,6 +1,8 @@
 """The workflow `deep-research` on the real development server."""
 
+import asyncio
 import json
+from asyncio.subprocess import PIPE, STDOUT
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ from contracts.events import EventPage
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import Outcome
 from tests.fakes.world import World
-from tests.integration.conftest import running_workers
+from tests.integration.conftest import Server, running_workers
 from tests.integration.runs import QUESTION, start
+from workers.engine_server import find_binary
 
 pytestmark = pytest.mark.integration
 
@@ -59,3 +62,40 @@ async def test_malformed_input_ends_at_once(client: Client, tmp_path: Path, argu
     assert failed.value.cause.type == "InvalidRequest"
     assert line in failed.value.cause.message
     assert "secret" not in failed.value.cause.message
+
+
+@pytest.mark.parametrize("arguments", [[], [{"query": "x"}, {"query": "y"}], [b"\x00\xff"]])
+async def test_no_input_two_inputs_and_bytes_end_at_once(
+    client: Client, tmp_path: Path, arguments: list[object]
+) -> None:
+    """Nothing that a client can send leaves a run hanging."""
+    async with running_workers(client, World(tmp_path), ("workflows",)):
+        handle = await client.start_workflow(
+            names.DEEP_RESEARCH, args=arguments, id=f"r-{len(arguments)}-inputs", task_queue=names.WORKFLOWS_QUEUE
+        )
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--input", '{"query": "x", "depht": "light"}'], "depht: unknown key"),
+        (["--input", "[]"], "request: expected an object"),
+        ([], ""),
+        (["--input", '{"query": "x"}', "--input", "1"], ""),
+    ],
+)
+async def test_the_plain_temporal_command_gets_the_same_answers(
+    client: Client, server: Server, tmp_path: Path, words: list[str], message: str
+) -> None:
+    """A run that the plain command line starts with nonsense fails at once, with the path of the problem."""
+    command = ["workflow", "execute", "--type", names.DEEP_RESEARCH, "--task-queue", names.WORKFLOWS_QUEUE]
+    async with running_workers(client, World(tmp_path), ("workflows",)):
+        process = await asyncio.create_subprocess_exec(
+            str(find_binary()), *command, "--address", server.address, *words, stdout=PIPE, stderr=STDOUT
+        )
+        output, _ = await process.communicate()
+    assert process.returncode == 1
+    assert "FAILED" in output.decode()
+    assert message in output.decode()

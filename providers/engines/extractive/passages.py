@@ -126,7 +126,7 @@ def _leans(document: Structure, index: int) -> bool:
     )
     if opens_with_term and not re.match(r"^(?:however|but|otherwise)\b", text, re.IGNORECASE):
         return False
-    return bool(LEANING.match(text) or CORRECTING.match(text) or text[0].islower() and text.split()[0].isalpha())
+    return bool(LEANING.match(text) or CORRECTING.match(text) or (text[0].islower() and text.split()[0].isalpha()))
 
 
 def _next_corrects(document: Structure, last: int) -> bool:

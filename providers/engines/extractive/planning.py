@@ -38,11 +38,10 @@ def plan(task: PlanInput) -> PlanDraft:
     extra = [proposal for proposal in wanted if normalized_text(proposal.query) not in asked]
     limit = max(1, task.max_sub_queries)
     aim = min(limit, max(task.min_sub_queries, AIM + (1 if extra or again else 0)))
-    head = fresh or proposals
-    if not again or len(fresh) >= aim:
-        chosen = _distinct([*head[:1], *extra, *head[1:]])[:aim]
-    else:
-        chosen = _distinct([*fresh, *extra, *proposals])[:aim]
+    # Nothing was gathered for the plan that is done again, so the question itself stays; all else is new if possible.
+    ordered = [*proposals[:1], *extra, *(fresh if again else proposals[1:]), *proposals]
+    most = min(aim, max(task.min_sub_queries, 1 + len(extra) + len(fresh))) if again else aim
+    chosen = _distinct(ordered)[:most]
     numbered = [proposal.model_copy(update={"priority": position}) for position, proposal in enumerate(chosen, start=1)]
     return PlanDraft(research_brief=_brief(question, numbered), sub_queries=numbered)
 

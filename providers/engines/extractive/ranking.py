@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from contracts.roles import SourceExtract
 from providers.engines.extractive.facets import Facet
 from providers.engines.extractive.lexicon import DENYING
-from providers.engines.extractive.places import Places
 from providers.engines.extractive.passages import Passage, containment, grow, heading_of, span_of
+from providers.engines.extractive.places import Places
 from providers.engines.extractive.structure import BlockKind, Structure, is_foreign, structure_of
 from providers.engines.extractive.terms import QuestionTerms, text_keys, text_pairs
 

@@ -230,4 +230,4 @@ def is_statement(text: str) -> bool:
 
 def _like_code(text: str) -> bool:
     signs = len(re.findall(r"[{};=<>$\\|@]|\(\)|->|::", text))
-    return text.endswith(";") and signs > 1 or signs > 6 + len(text) // 80
+    return (text.endswith(";") and signs > 1) or signs > 6 + len(text) // 80

@@ -121,7 +121,7 @@ def key_words(question: str) -> list[str]:
     kept: dict[str, str] = {}
     for word in words(question):
         folded = word.casefold()
-        if folded in STOP_WORDS or folded in FRAME_WORDS or len(word) < 2 and not word.isupper():
+        if folded in STOP_WORDS or folded in FRAME_WORDS or (len(word) < 2 and not word.isupper()):
             continue
         kept.setdefault(folded.removesuffix("'s").removesuffix("’s"), re.sub(r"['’]s$", "", word))
     return list(kept.values())

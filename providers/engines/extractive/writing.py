@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from contracts.roles import ReportTextDraft, WriteInput
 from providers.engines.extractive import wording
+from providers.engines.extractive.aims import aim_of
 from providers.engines.extractive.arrangement import Arrangement, Section, arrange
 from providers.engines.extractive.limits_section import empty_lines, limit_lines
 from providers.engines.extractive.question import read_question
-from providers.engines.extractive.aims import aim_of
 from providers.engines.extractive.quotations import Quotation, quotations
 from providers.engines.extractive.quoting import blockquote, one_line
 from providers.engines.extractive.ranking import readings

@@ -43,7 +43,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS document_counts USING fts5vocab (document_ind
 """
 
 
-class IndexDamaged(Exception):  # noqa: N818
+class IndexDamaged(Exception):
     """The file is no usable index: it has to be built anew."""
 
 

@@ -102,7 +102,8 @@ def _section_passages(text: str, number: int, section: Section, blocks: list[Blo
     terms = {block.start: text[block.start : block.end] for block in blocks if block.kind is BlockKind.TERM}
     for group in _groups(text, blocks):
         first = group[0]
-        term = terms.get(first.start if first.kind is BlockKind.TERM else first.term or -1)
+        place = first.start if first.kind is BlockKind.TERM else first.term
+        term = terms.get(place) if place is not None else None
         heading = f"{section.heading}{PATH_SEPARATOR}{term}" if term else section.heading
         yield Passage(number, first.start, group[-1].end, heading)
 

@@ -1,0 +1,88 @@
+"""The planner without a model."""
+
+import pytest
+
+from contracts.decisions import GateIssue, Guidance
+from contracts.identity import normalized_text
+from providers.engines.extractive.facets import FACETS
+from providers.engines.extractive.planning import plan
+from providers.engines.extractive.question import QuestionType, read_question
+from tests.unit.providers.engines.extractive.samples import QUESTION, plan_input
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("How does PostgreSQL prevent transaction ID wraparound?", QuestionType.HOW),
+        ("How do I enable foreign keys?", QuestionType.HOW_TO),
+        ("Why is the sky blue?", QuestionType.WHY),
+        ("What is the difference between VACUUM and VACUUM FULL?", QuestionType.COMPARE),
+        ("Which index types are there?", QuestionType.LIST),
+        ("What is TOAST?", QuestionType.DEFINE),
+        ("What does max_connections control?", QuestionType.DEFINE),
+        ("How many columns can a table have?", QuestionType.QUANTITY),
+        ("What happens when the disk is full?", QuestionType.CONSEQUENCE),
+        ("Does SQLite support triggers?", QuestionType.YES_NO),
+    ],
+)
+def test_tells_types_of_questions_apart(question: str, kind: QuestionType) -> None:
+    """The wording of a question decides what sort of answer is looked for."""
+    assert read_question(question).kind is kind
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_plan_keeps_to_its_limits(most: int) -> None:
+    """S0-042, S0-044: never more sub-queries than allowed, priorities from 1, each query at least ten characters."""
+    made = plan(plan_input("How does the vault prevent loss?", max_sub_queries=most))
+    assert 1 <= len(made.sub_queries) <= most
+    assert [query.priority for query in made.sub_queries] == list(range(1, len(made.sub_queries) + 1))
+    assert all(len(query.query) >= 10 and query.rationale and query.facet for query in made.sub_queries)
+    assert len({normalized_text(query.query) for query in made.sub_queries}) == len(made.sub_queries)
+    assert 2 <= made.research_brief.count(".") <= 3
+
+
+def test_first_sub_query_is_the_question_and_all_keep_its_key_terms() -> None:
+    """S0-043: each part of the answer is searched with the words that the question is about."""
+    made = plan(plan_input("How does PostgreSQL prevent transaction ID wraparound?"))
+    assert made.sub_queries[0].query == "How does PostgreSQL prevent transaction ID wraparound?"
+    assert all("wraparound" in query.query for query in made.sub_queries)
+    assert len({query.facet for query in made.sub_queries}) == len(made.sub_queries)
+
+
+def test_comparison_looks_up_each_side() -> None:
+    """A comparison has one sub-query for each of its sides."""
+    made = plan(plan_input("Compare rollback journal and WAL mode in SQLite"))
+    assert {"entity:rollback journal", "entity:WAL mode"} <= {query.facet for query in made.sub_queries}
+
+
+def test_done_again_it_asks_something_else() -> None:
+    """S0-122: a retry changes its input, so beside the question itself the new plan repeats no sub-query."""
+    first = plan(plan_input())
+    issue = GateIssue(code="few", message="too few")
+    again = plan(plan_input(issues=[issue], previous=[query.query for query in first.sub_queries]))
+    old = {normalized_text(query.query) for query in first.sub_queries}
+    new = [normalized_text(query.query) for query in again.sub_queries]
+    assert new[0] == normalized_text(QUESTION)
+    assert len(new) >= 2
+    assert not old & set(new[1:])
+
+
+def test_guidance_of_a_person_is_searched_and_that_of_the_rules_is_not() -> None:
+    """S0-047, S0-081: what a person or the operator's prompt asks for becomes a search of its own."""
+    person = Guidance(origin="person", text="Look at encryption of backups.")
+    rules = Guidance(origin="rules", text="Widen the plan towards bananas.")
+    made = plan(plan_input(guidance=[person, rules], system_prompt="Mention costs of storage."))
+    queries = " ".join(query.query for query in made.sub_queries)
+    assert "encryption" in queries
+    assert "bananas" not in queries
+
+
+def test_short_question_is_still_searchable() -> None:
+    """A question of one word gives searches of at least ten characters."""
+    assert all(len(query.query) >= 10 for query in plan(plan_input("WAL?")).sub_queries)
+
+
+def test_every_facet_of_a_plan_is_known() -> None:
+    """Facets of a plan name sections of the brief."""
+    for question in ("How does it work?", "Why is it slow?", "Which modes are there?", "What is a vault?"):
+        assert all(query.facet in FACETS for query in plan(plan_input(question)).sub_queries)
