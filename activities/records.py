@@ -94,7 +94,9 @@ class RecordsActivities:
         if name is None:
             return None
         try:
-            return await self._corpora.describe(name)
+            snapshot = await self._corpora.describe(name)
+            # A corpus that was declared and never indexed is indexed by the first run that names it.
+            return snapshot if snapshot.indexed_at else await self._corpora.refresh(name)
         except CorpusUnknown as error:
             message = f"corpus: {error}; add it with `research corpus add`"
             raise Refusal(StopReason.INVALID_INPUT, message) from None

@@ -1,6 +1,7 @@
 """The activity `search`: one query to one provider."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from temporalio import activity
 
@@ -9,6 +10,11 @@ from activities.heartbeats import heartbeating
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
+
+SECTIONS: Final = 4
+TITLE_CHARACTERS: Final = 160
+SNIPPET_CHARACTERS: Final = 160
+HEADING_CHARACTERS: Final = 100
 
 
 class SearchingActivities:
@@ -25,4 +31,24 @@ class SearchingActivities:
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
             async with heartbeating():
-                return await provider.search(request)
+                return brief(await provider.search(request))
+
+
+def brief(response: SearchResponse) -> SearchResponse:
+    """The response as it enters the history: short snippets, the best sections of each hit."""
+    hits = [
+        hit.model_copy(
+            update={
+                "title": hit.title[:TITLE_CHARACTERS],
+                "snippet": hit.snippet[:SNIPPET_CHARACTERS],
+                "sections": [
+                    part.model_copy(
+                        update={"heading": part.heading[-HEADING_CHARACTERS:], "score": round(part.score, 1)}
+                    )
+                    for part in hit.sections[:SECTIONS]
+                ],
+            }
+        )
+        for hit in response.hits
+    ]
+    return response.model_copy(update={"hits": hits})

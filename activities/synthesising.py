@@ -59,7 +59,8 @@ async def finish_report(work: Work, content: ContentStore) -> WriteOutput:
     report = await asyncio.to_thread(clean_report, work.draft.markdown, work.request)
     if not report.markdown.strip():
         raise InvalidOutput("markdown: the report is empty")
-    if work.request.findings and not report.cited:
+    by_model = work.account.engine is EngineKind.MODEL
+    if by_model and work.request.findings and not report.cited:
         raise InvalidOutput("markdown: the report cites none of the findings; cite each with its [ev-…] marker")
     if report.unresolved:
         work.warnings.append(f"{len(report.unresolved)} markers that name no passage were removed")

@@ -1,6 +1,6 @@
 """How good are evidence briefs? Questions with known facts, over a real folder of documents, without a workflow.
 
-    python benchmarks/brief_quality.py DIR benchmarks/brief_questions_postgresql.json [--home DIR] [--show TEXT] [--verbose]
+    python benchmarks/brief_quality.py DIR QUESTIONS.json [--home DIR] [--show TEXT] [--verbose]
 
 Each fact is a text that the brief must hold ("a|b": either). Printed: the share of facts in the whole brief, in the
 brief proper (before "More passages") and in the short answer; the share of unanswerable questions that are admitted;
@@ -15,13 +15,24 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from contracts.activities import SearchRequest
 from contracts.documents import DocumentRef
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import digest, evidence_id, finding_id, gap_id, source_id, sub_query_id
 from contracts.plan import SubQuery
-from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER, AnalyzeInput, PlanInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import (
+    ANALYZER,
+    PLANNER,
+    SYNTHESIZER,
+    AnalyzeInput,
+    PlanInput,
+    RoleInput,
+    RoleSpec,
+    SourceExtract,
+    WriteInput,
+)
 from contracts.vocabulary import EngineKind
 from providers.engines.extractive import ExtractiveEngine
 from providers.interfaces import EngineTask
@@ -46,7 +57,7 @@ class Score:
     refused: list[str] = field(default_factory=list)
 
 
-async def _draft(engine: ExtractiveEngine, role: RoleSpec, given, documents: dict[str, str]):
+async def _draft(engine: ExtractiveEngine, role: RoleSpec, given: RoleInput, documents: dict[str, str]) -> Any:
     task = EngineTask(role=role, input=given, documents=documents, system="", prompt="", prompt_version="")
     return (await engine.answer(task)).draft
 

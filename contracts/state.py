@@ -18,6 +18,7 @@ from contracts.usage import Usage
 from contracts.vocabulary import GapStatus, Phase, Quality, RunStatus, SourceStatus, SubQueryStatus
 
 SCHEMA_VERSION = 1
+PACKED_EVENTS = 60
 
 
 class SupervisorPosition(BaseModel):
@@ -117,10 +118,22 @@ class ResearchState(BaseModel):
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
 
     def pack(self) -> str:
-        """The state as compressed JSON in base64: a checkpoint that does not swell the history."""
-        return base64.b64encode(zlib.compress(self.model_dump_json().encode(), 6)).decode()
+        """The state as compressed JSON in base85: a checkpoint that does not swell the history.
+
+        Of the events only the newest are kept: who watches a run has seen the others.
+        """
+        return self._packed(exclude=set(), events=PACKED_EVENTS)
+
+    def pack_for_report(self) -> str:
+        """What rendering a report needs, in the same form: nothing of how the run goes on."""
+        return self._packed(exclude={"candidates", "operations", "aliases", "guidance", "strategy"}, events=0)
+
+    def _packed(self, exclude: set[str], events: int) -> str:
+        slim = self.model_copy(update={"events": self.events[-events:] if events else []})
+        text = slim.model_dump_json(exclude=exclude, exclude_defaults=True)
+        return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
 
     @classmethod
     def unpack(cls, packed: str) -> "ResearchState":
         """Inverse of `pack`. Raises ValueError if the text is no packed state."""
-        return cls.model_validate_json(zlib.decompress(base64.b64decode(packed)))
+        return cls.model_validate_json(zlib.decompress(base64.b85decode(packed)))

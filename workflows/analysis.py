@@ -91,7 +91,13 @@ def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) ->
         state.findings += fresh
         _assess_sources(run, output)
         if fresh:
-            run.note("finding.added", f"{len(fresh)} findings: {query.text}", count=len(fresh), sub_query_id=query.id)
+            run.note(
+                "finding.added",
+                f"{len(fresh)} findings: {query.text}",
+                count=len(fresh),
+                sub_query_id=query.id,
+                statement=fresh[0].statement[:200],
+            )
         if output.dropped_quotes:
             run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
     if query.id not in state.analyzed_sub_queries:

@@ -109,7 +109,8 @@ async def _ring(run: ResearchRun, seconds: float) -> None:
 async def _render(run: ResearchRun) -> RenderedReport:
     options = record_options(run.operation("render"), "render the report")
     resolved = run.resolved
-    request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack())
+    packed = run.state.pack_for_report()
+    request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=packed)
     return await run.host.execute(activities.render_report.__name__, request, RenderedReport, options)
 
 

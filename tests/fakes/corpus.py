@@ -96,7 +96,13 @@ class MemoryCorpus:
     async def describe(self, name: str) -> CorpusSnapshot:
         if name != "manual":
             raise CorpusUnknown("no such corpus")
-        return CorpusSnapshot(name=name, title="The manual", digest="d1", files=len(self._documents))
+        return CorpusSnapshot(
+            name=name,
+            title="The manual",
+            digest="d1",
+            files=len(self._documents),
+            indexed_at="2026-11-21T12:00:00+00:00",
+        )
 
     async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
         return await self.describe(name)

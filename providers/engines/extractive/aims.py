@@ -1,4 +1,4 @@
-"""What passages are ranked by: the question's terms weighed by the corpus, and the part of the answer that is sought."""
+"""What passages are ranked by: the question's terms weighed, and the part of the answer that is sought."""
 
 from contracts.roles import AnalyzeInput, WriteInput
 from providers.engines.extractive.acronyms import with_acronyms
@@ -37,12 +37,14 @@ def aim_of(
         question_terms(asked, task.language, known), [reading.document.text for reading in every], task.language
     )
     facet = facet_named(facet_name)
+    number_wanted = question.kind is QuestionType.QUANTITY
     return Aim(
         terms=terms,
         searched=question_terms(searched, task.language, known),
         facet=facet,
         facet_weight=MAIN_WEIGHT if main else 2 * MAIN_WEIGHT,
-        strong=STRONG["quantity"] if question.kind is QuestionType.QUANTITY and main else STRONG.get(facet.name),
+        strong=STRONG["quantity"] if number_wanted else STRONG.get(facet.name),
         denial_bonus=PREMISE_BONUS if question.may_hold_a_premise else 0.03,
+        number_wanted=number_wanted,
         rows_welcome=question.kind in ROWS_WELCOME or facet.name == "settings",
     )

@@ -31,7 +31,7 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     question = read_question(task.query)
     asked = _asked(task)
     known = known_frequencies(task, every, asked, task.query, task.sub_query.text)
-    missing = missing_names(asked, task.language, known, [reading.document.all_keys for reading in every])
+    missing = missing_names(asked, task.language, known, lambda: (reading.document.all_keys for reading in every))
     if missing:
         return AnalysisDraft(findings=[], gaps=[gaps.names_missing(missing, known, task)])
     main = task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"

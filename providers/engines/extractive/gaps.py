@@ -25,7 +25,10 @@ def names_missing(names: list[str], known: Frequencies, task: AnalyzeInput) -> G
 def below_floor(terms: QuestionTerms, best: float, known: Frequencies, task: AnalyzeInput) -> GapDraft:
     """No passage covers enough of the question."""
     absent = [term.word for term in terms.terms if known.absent(term.key)]
-    description = f"No passage of {_searched(known, task)} speaks of enough of the question: the best one holds {best:.0%} of the weight of its words."
+    description = (
+        f"No passage of {_searched(known, task)} speaks of enough of the question: "
+        f"the best one holds {best:.0%} of the weight of its words."
+    )
     if absent and known.whole_corpus:
         description = f"{_listed(absent)} in none of {_searched(known, task)}. " + description
     heavy = sorted(terms.terms, key=lambda term: (-term.weight, term.key))
@@ -46,7 +49,8 @@ def words_unsupported(
     queries = [f"{' '.join(found[:3])} {' '.join(expansion[:2])}", f"{' '.join(found[:2])} {kept[0].heading}"]
     return GapDraft(
         description=shorten(
-            f"No quoted passage holds {', '.join(repr(word) for word in found[:4])}; searched: {_searched(known, task)}.",
+            f"No quoted passage holds {', '.join(repr(word) for word in found[:4])}; "
+            f"searched: {_searched(known, task)}.",
             GAP_LENGTH,
         ),
         suggested_queries=_unasked(queries, task),

@@ -12,7 +12,9 @@ FRAME_WORDS = frozenset(
     lists main manual mean means meaning means name names need needs overview page please possible purpose question
     reason reasons say says show simple someone something sort summarise summarize tell thing things understand want
     way ways work works working actually really able within available exist exists provide provides provided cause
-    causes caused certain become becomes became require requires required control controls occur occurs many much often long recommended support supports supported there allow allows let lets""".split()
+    causes caused certain become becomes became require requires required control controls occur occurs
+    many much often long recommended support supports supported there allow allows let lets
+    """.split()
 )
 """Words that say how to answer, not what about."""
 
@@ -81,19 +83,30 @@ _LEANING = r"""
   | therefore | thus | hence | consequently | accordingly | moreover | furthermore | additionally | besides
   | in\s+addition | nevertheless | nonetheless | otherwise | instead | conversely | similarly | likewise | also
   | as\s+a\s+(?:result|consequence) | for\s+(?:this|that|these|those|example|instance|more\s+information)
-  | in\s+(?:this|that|these|those|such|contrast|both|either|other|each|all\s+(?:of\s+)?(?:these|those)|the\s+(?:above|former|latter|first|second|same|latter))
-  | on\s+the\s+other\s+hand | on\s+the\s+contrary | to\s+(?:do|avoid|prevent|fix|solve|handle)\s+(?:this|that|so|it|these)
-  | because\s+of\s+(?:this|that|these) | due\s+to\s+(?:this|that|these) | by\s+(?:this|that|doing) | with\s+(?:this|that|these|such)
-  | after\s+(?:this|that|these|which) | before\s+(?:this|that|these|then) | at\s+(?:this|that)\s+point | once\s+(?:this|that|it|they)\b
-  | if\s+(?:so|not|it|they|this|that|these|those|one\s+of\s+(?:these|those|them))\b | when\s+(?:this|that|it|they|these|those)\b
-  | while\s+(?:this|that|it|they)\b | since\s+(?:this|that|it|they)\b | as\s+(?:this|that|it|they|such)\b | unlike\s+(?:this|that|these)\b
+  | in\s+(?:this|that|these|those|such|contrast|both|either|other|each|all\s+(?:of\s+)?(?:these|those)
+  |the\s+(?:above|former|latter|first|second|same|latter))
+  | on\s+the\s+other\s+hand | on\s+the\s+contrary | to\s+(?:do|avoid|prevent|fix|solve|handle)\s+(?:this|that|so|it
+  |these)
+  | because\s+of\s+(?:this|that|these) | due\s+to\s+(?:this|that|these) | by\s+(?:this|that|doing) | with\s+(?:this
+  |that|these|such)
+  | after\s+(?:this|that|these|which) | before\s+(?:this|that|these|then) | at\s+(?:this|that)\s+point
+  | once\s+(?:this|that|it|they)\b
+  | if\s+(?:so|not|it|they|this|that|these|those|one\s+of\s+(?:these|those|them))\b | when\s+(?:this|that|it|they
+  |these|those)\b
+  | while\s+(?:this|that|it|they)\b | since\s+(?:this|that|it|they)\b | as\s+(?:this|that|it|they|such)\b
+  | unlike\s+(?:this|that|these)\b
   | then | there(?:by|fore|fter|after) | here | again | still | likewise | conversely | meanwhile | afterwards?
-  | the\s+(?:former|latter|above|following|same|other|others|second|third|next|previous|rest|result|latter's|first\s+of)\b
-  | both(?!\s+\w+\s+and\b) | neither | either | another | one\s+(?:such|of\s+(?:these|those|them)|is|way|reason|exception)\b
-  | some\s+of\s+(?:these|those|them) | (?:all|each|most|many|any|none|several)\s+of\s+(?:these|those|them|which)\b | others?\b
+  | the\s+(?:former|latter|above|following|same|other|others|second|third|next|previous|rest|result|latter's
+  |first\s+of)\b
+  | both(?!\s+\w+\s+and\b) | neither | either | another | one\s+(?:such|of\s+(?:these|those|them)|is|way|reason
+  |exception)\b
+  | some\s+of\s+(?:these|those|them) | (?:all|each|most|many|any|none|several)\s+of\s+(?:these|those|them|which)\b
+  | others?\b
   | second(?:ly)? | third(?:ly)? | finally | next | lastly | first(?:ly)?,
-  | (?:see|refer\s+to)\b | yes | no, | note\s+that\s+(?:it|this|these|they|that)\b | (?:as\s+)?(?:shown|described|mentioned|noted|explained|discussed)\s+(?:above|below|earlier|previously)
-  | which | who | whose | because\b | (?:above|below)\b | even\s+(?:so|then|though\s+(?:this|it|they)) | even\s+if\s+(?:this|it|they|that)
+  | (?:see|refer\s+to)\b | yes | no, | note\s+that\s+(?:it|this|these|they|that)\b | (?:as\s+)?(?:shown|described
+  |mentioned|noted|explained|discussed)\s+(?:above|below|earlier|previously)
+  | which | who | whose | because\b | (?:above|below)\b | even\s+(?:so|then|though\s+(?:this|it|they))
+  | even\s+if\s+(?:this|it|they|that)
 """
 _PRONOUN_LATER = r"[\w\s-]{3,45},\s+(?:this|these|those|they|it(?!\s+is\s+\w+\s+(?:to|that)\b))"
 LEANING = re.compile(rf"^[\s(“\"'*_]*(?:{_LEANING}|{_PRONOUN_LATER})\b", re.IGNORECASE | re.VERBOSE)
@@ -101,8 +114,10 @@ LEANING = re.compile(rf"^[\s(“\"'*_]*(?:{_LEANING}|{_PRONOUN_LATER})\b", re.IG
 
 CORRECTING = re.compile(
     r"""^[\s(“"'*_]*(?:however|but|contrary\s+to|nevertheless|nonetheless|unfortunately|conversely|on\s+the\s+(?:other\s+hand|contrary)
-    |except|the\s+(?:only\s+)?exceptions?|one\s+exception|this\s+is\s+not|this\s+does\s+not|that\s+is\s+not|these\s+are\s+not|it\s+is\s+not
-    |(?:this|these|that)\s+(?:is|are|does|do|has|have)\s+no|prior\s+to|before\s+version|in\s+(?:older|earlier|previous)\s+(?:versions?|releases?)|yet\s
+    |except|the\s+(?:only\s+)?exceptions?|one\s+exception|this\s+is\s+not|this\s+does\s+not|that\s+is\s+not
+    |these\s+are\s+not|it\s+is\s+not
+    |(?:this|these|that)\s+(?:is|are|does|do|has|have)\s+no|prior\s+to|before\s+version|in\s+(?:older|earlier
+    |previous)\s+(?:versions?|releases?)|yet\s
     |(?:beginning|starting)\s+with\s+version|actually|in\s+fact|unless|only\s+if|still,|note\s+(?:that|however)|
     (?:this|these)\s+(?:restriction|limitation|rule|guarantee)s?\s+(?:does|do|is|are)\s+not)\b""",
     re.IGNORECASE | re.VERBOSE,
@@ -111,8 +126,10 @@ CORRECTING = re.compile(
 
 QUALIFYING = re.compile(
     r"""\b(?:not|never|cannot|can't|doesn't|don't|isn't|aren't|won't|wasn't|nor|neither|no\s+longer|only|except|unless|without
-    |unsupported|disabled\s+by\s+default|off\s+by\s+default|is\s+treated\s+as|are\s+treated\s+as|despite|contrary\s+to|rather\s+than
-    |instead\s+of|none|no\s+(?:\w+\s+){0,2}(?:is|are|can|will|guarantee|support|limit|way)|deprecated|obsolete|removed|fails?\s+to|ignored|unlike|misnomer
+    |unsupported|disabled\s+by\s+default|off\s+by\s+default|is\s+treated\s+as|are\s+treated\s+as|despite
+    |contrary\s+to|rather\s+than
+    |instead\s+of|none|no\s+(?:\w+\s+){0,2}(?:is|are|can|will|guarantee|support|limit|way)|deprecated|obsolete
+    |removed|fails?\s+to|ignored|unlike|misnomer
     |legacy|bug|quirk|historical)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -120,8 +137,18 @@ QUALIFYING = re.compile(
 
 DENYING = re.compile(
     r"""\b(?:not|never|cannot|can't|doesn't|don't|isn't|aren't|won't|no\s+longer|only|unless|disabled\s+by\s+default|off\s+by\s+default
-    |(?:is|are)\s+treated\s+as|contrary\s+to|rather\s+than|instead\s+of|should\s+be\s+avoided|deprecated|obsolete|unsupported|misnomer
+    |(?:is|are)\s+treated\s+as|contrary\s+to|rather\s+than|instead\s+of|should\s+be\s+avoided|deprecated|obsolete
+    |unsupported|misnomer
     |(?:has|have|is|are)\s+no|there\s+(?:is|are)\s+no|except|despite|nor)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Words with which a sentence denies or narrows something."""
+
+ASIDE_OPENING = re.compile(r"^(?:\(|(?:note|tip|hint)\b)", re.IGNORECASE)
+"""A sentence in brackets or a remark: seldom the answer itself."""
+
+PAST = re.compile(
+    r"\b(?:in|for|with|before|prior\s+to)\s+(?:(?:older|earlier|previous)\s+(?:versions?|releases?)|version\s+\d)",
+    re.IGNORECASE,
+)
+"""A sentence about what was once so."""

@@ -46,7 +46,7 @@ def grow(document: Structure, seed: int, wanted: Sequence[float]) -> tuple[int, 
     first = last = seed
     if document.block_of(seed).kind is BlockKind.ROW:
         return (first, last)
-    if not document.quotable[seed]:
+    if not document.traits(seed).quotable:
         return None
     while _leans(document, first):
         if first == 0 or not _adjoining(document, first - 1, first) or last - first + 1 >= MOST_SENTENCES:
@@ -66,7 +66,8 @@ def grow(document: Structure, seed: int, wanted: Sequence[float]) -> tuple[int, 
                 last, announced = end, True
             break
         related = LEANING.match(following) and _same_block(document, last, last + 1) and last - first < 2
-        strong = wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01) and _same_block(document, last, last + 1)
+        close = _same_block(document, last, last + 1) or _next_item(document, last)
+        strong = close and wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01)
         if not (CORRECTING.match(following) or related or strong) or following.rstrip().endswith(":"):
             break
         last += 1
@@ -162,6 +163,15 @@ def _same_block(document: Structure, one: int, other: int) -> bool:
     return document.sentences[one].block == document.sentences[other].block
 
 
+def _next_item(document: Structure, index: int) -> bool:
+    """Whether the next sentence opens the next item of the same list."""
+    one, other = document.block_of(index), document.block_of(index + 1)
+    gap = document.text[document.sentences[index].end : document.sentences[index + 1].start]
+    return (
+        one.kind is BlockKind.ITEM and other.kind is BlockKind.ITEM and one.section == other.section and len(gap) <= 8
+    )
+
+
 def _adjoining(document: Structure, one: int, other: int) -> bool:
     """Whether two sentences follow each other with nothing but white space or an item's bullet between."""
     if _same_block(document, one, other):
@@ -187,7 +197,7 @@ def _fits(document: Structure, first: int, last: int) -> bool:
         for index in (first, last)
     )
     neighbours = all(
-        _same_block(document, index, index + 1) or _adjoining(document, index, index + 1)
+        _same_block(document, index, index + 1) or _adjoining(document, index, index + 1) or _next_item(document, index)
         for index in range(first, last)
     )
     return whole and neighbours and not _too_long(document, first, last)

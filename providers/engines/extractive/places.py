@@ -50,6 +50,16 @@ class Places:
             self._topics[key] = 0.7 * best + 0.3 * whole + label
         return self._topics[key]
 
+    @property
+    def hinted(self) -> bool:
+        """Whether retrieval said where to look."""
+        return bool(self._hints)
+
+    def in_hint(self, index: int) -> bool:
+        """Whether the sentence lies in a section that retrieval found."""
+        start = self._document.sentences[index].start
+        return any(hint.start <= start < hint.end for hint in self._hints)
+
     def hint_bonus(self, index: int) -> float:
         """More inside a section that retrieval found, by its score against the best of all sources."""
         start = self._document.sentences[index].start

@@ -74,9 +74,8 @@ def _proposals(question: Question, *, wider: bool) -> list[SubQueryDraft]:
         found += [_about(entity, question) for entity in question.entities]
     for name in parts[1:]:
         facet = FACETS[name]
-        found.append(
-            SubQueryDraft(query=f"{key_phrase}: {facet.ask}"[:LONGEST_QUERY], rationale=facet.rationale, facet=name)
-        )
+        ask = "maximum, limit" if name == "limits" and question.kind is QuestionType.QUANTITY else facet.ask
+        found.append(SubQueryDraft(query=f"{key_phrase}: {ask}"[:LONGEST_QUERY], rationale=facet.rationale, facet=name))
     if wider:
         found.insert(
             1,

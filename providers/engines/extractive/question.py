@@ -8,6 +8,8 @@ from providers.engines.extractive.terms import key_words
 
 
 class QuestionType(StrEnum):
+    """What sort of answer a question wants."""
+
     HOW = "how"
     HOW_TO = "how_to"
     WHY = "why"
@@ -39,8 +41,10 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
     for kind, pattern in (
         (
             QuestionType.COMPARE,
-            r"\bcompar(?:e|ed|ison|ing)\b|\bdifferences?\s+between\b|\bdiffers?\b|\b(?:vs\.?|versus)\s|\bbetter\s*:|"
-            r"\bcontrast\b|\bdistinguish\b|\badvantages?\b.*\bover\b|\bwhich\s+(?:one\s+)?is\s+(?:better|faster)\b.*\bor\b",
+            (
+                r"\bcompar(?:e|ed|ison|ing)\b|\bdifferences?\s+between\b|\bdiffers?\b|\b(?:vs\.?|versus)\s|\bbetter\s*:|"
+                r"\bcontrast\b|\bdistinguish\b|\badvantages?\b.*\bover\b|\bwhich\s+(?:one\s+)?is\s+(?:better|faster)\b.*\bor\b"
+            ),
         ),
         (
             QuestionType.WHY,
@@ -52,13 +56,17 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
         ),
         (
             QuestionType.HOW_TO,
-            r"^\W*how\s+(?:do|can|should|could|would|must)\s+(?:i|you|we|one|(?:an?\s+|the\s+)?(?:users?|applications?|developers?|administrators?|clients?|programs?))\b|^\W*how\s+to\b"
-            r"|^\W*how\s+(?:can|is|are|should)\s+.+\b(?:be\s+\w+ed|\w+ed)\b\W*$|^\W*what\s+(?:steps|command|commands)\b",
+            (
+                r"^\W*how\s+(?:do|can|should|could|would|must)\s+(?:i|you|we|one|(?:an?\s+|the\s+)?(?:users?|applications?|developers?|administrators?|clients?|programs?))\b|^\W*how\s+to\b"
+                r"|^\W*how\s+(?:can|is|are|should)\s+.+\b(?:be\s+\w+ed|\w+ed)\b\W*$|^\W*what\s+(?:steps|command|commands)\b"
+            ),
         ),
         (
             QuestionType.QUANTITY,
-            r"^\W*how\s+(?:many|much|long|large|big|often|old|far|fast|high|deep|small)\b"
-            r"|^\W*what\s+(?:is|are)\s+the\s+(?:\w+\s+)?(?:maximum|minimum|largest|smallest|limits?|size|number)\b",
+            (
+                r"^\W*how\s+(?:many|much|long|large|big|often|old|far|fast|high|deep|small)\b"
+                r"|^\W*what\s+(?:is|are)\s+the\s+(?:\w+\s+)?(?:maximum|minimum|largest|smallest|limits?|size|number)\b"
+            ),
         ),
         (
             QuestionType.HOW,
@@ -66,10 +74,12 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
         ),
         (
             QuestionType.LIST,
-            r"^\W*(?:list|name|enumerate|give\s+(?:me\s+)?(?:a\s+list|all))\b|^\W*(?:which|what)\s+(?!is\b|was\b|does\b|has\b)(?:\w+\s+){0,3}"
-            r"(?:types|kinds|modes|levels|methods|options|ways|commands|functions|formats|strategies|forms|classes|states|"
-            r"privileges|algorithms|features|categories|limits|restrictions|limitations|values|settings|parameters|operators|"
-            r"(?!does\b|is\b|has\b|was\b)\w\w+s)\s+(?:are|do|does|can|exist|of|for|in|is|were|has|have|may|must|control|affect|influence)\b",
+            (
+                r"^\W*(?:list|name|enumerate|give\s+(?:me\s+)?(?:a\s+list|all))\b|^\W*(?:which|what)\s+(?!is\b|was\b|does\b|has\b)(?:\w+\s+){0,3}"
+                r"(?:types|kinds|modes|levels|methods|options|ways|commands|functions|formats|strategies|forms|classes|states|"
+                r"privileges|algorithms|features|categories|limits|restrictions|limitations|values|settings|parameters|operators|"
+                r"(?!does\b|is\b|has\b|was\b)\w\w+s)\s+(?:are|do|does|can|exist|of|for|in|is|were|has|have|may|must|control|affect|influence)\b"
+            ),
         ),
         (QuestionType.FACT, r"^\W*(?:when|where|who|which)\b|^\W*what\s+(?:is|are)\s+the\s+(?:default|name)\b"),
         (
@@ -80,15 +90,17 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
     )
 )
 
-_SIDES = (
-    re.compile(r"\bdifferences?\s+between\s+(?P<a>.+?)\s+and\s+(?P<b>.+?)(?P<rest>\s+(?:in|for|when|with|on)\s+.+)?$", re.IGNORECASE),
-    re.compile(r"\bbetween\s+(?P<a>.+?)\s+and\s+(?P<b>.+?)(?P<rest>\s+(?:in|for|when|with|on)\s+.+)?$", re.IGNORECASE),
-    re.compile(r"\bcompar\w+\s+(?P<a>.+?)\s+(?:and|with|to|against|vs\.?|versus)\s+(?P<b>.+?)(?P<rest>\s+(?:in|for|when|on)\s+.+)?$", re.IGNORECASE),
-    re.compile(r"\bhow\s+(?:do|does|is|are)\s+(?P<a>.+?)\s+differ\w*\s+from\s+(?P<b>.+?)(?P<rest>\s+(?:in|for|when|on)\s+.+)?$", re.IGNORECASE),
-    re.compile(r"\bhow\s+(?:do|does)\s+(?P<a>.+?)\s+and\s+(?P<b>.+?)\s+(?:differ|compare)(?P<rest>\s+.+)?$", re.IGNORECASE),
-    re.compile(r"(?P<a>.+?)\s+(?:vs\.?|versus|compared\s+(?:to|with))\s+(?P<b>.+?)(?P<rest>\s+(?:in|for|when|on)\s+.+)?$", re.IGNORECASE),
-    re.compile(r"\b(?:better|faster|safer)\s*[:,]?\s*(?P<a>.+?)\s+or\s+(?P<b>.+?)(?P<rest>\s+(?:in|for|when|on)\s+.+)?$", re.IGNORECASE),
-)  # fmt: skip
+_SIDES = tuple(
+    re.compile(pattern + r"(?:\s+(?:in|for|when|with|on)\s+.+)?$", re.IGNORECASE)
+    for pattern in (
+        r"\bbetween\s+(?P<a>.+?)\s+and\s+(?P<b>.+?)",
+        r"\bcompar\w+\s+(?P<a>.+?)\s+(?:and|with|to|against|vs\.?|versus)\s+(?P<b>.+?)",
+        r"\bhow\s+(?:do|does|is|are)\s+(?P<a>.+?)\s+differ\w*\s+from\s+(?P<b>.+?)",
+        r"\bhow\s+(?:do|does)\s+(?P<a>.+?)\s+and\s+(?P<b>.+?)\s+(?:differ|compare)",
+        r"(?P<a>.+?)\s+(?:vs\.?|versus|compared\s+(?:to|with))\s+(?P<b>.+?)",
+        r"\b(?:better|faster|safer)\s*[:,]?\s*(?P<a>.+?)\s+or\s+(?P<b>.+?)",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,8 @@ def quotations(task: WriteInput, every: Iterable[Reading], aim: Aim) -> list[Quo
             if piece.source_id == source_id and piece.start < piece.end <= length
         }
         for (start, end), passage in scored(reading, aim, sorted(ranges)).items():
-            passages[source_id, start, end] = passage
+            if passage.text.strip():
+                passages[source_id, start, end] = passage
     facets = {query.id: query.facet for query in task.sub_queries}
     found: dict[str, Quotation] = {}
     for finding in task.findings:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from contracts.roles import SourceExtract
 from providers.engines.extractive.facets import Facet
-from providers.engines.extractive.lexicon import DENYING
+from providers.engines.extractive.lexicon import ASIDE_OPENING, DENYING, PAST
 from providers.engines.extractive.passages import Passage, containment, grow, heading_of, span_of
 from providers.engines.extractive.places import Places
 from providers.engines.extractive.structure import BlockKind, Structure, is_foreign, structure_of
@@ -14,11 +14,15 @@ from providers.engines.extractive.terms import QuestionTerms, text_keys, text_pa
 
 DUPLICATE = 0.7
 """Containment from which two passages count as the same (extractive-engine.md)."""
+WHOLE_DOCUMENT = 150_000
+"""Characters up to which all of a document is ranked; of a longer one only the sections that retrieval found."""
 SEEDS_PER_DOCUMENT = 24
 SECTION_COST = 0.06
 TAKEN_COST = 0.3
 STRONG_BONUS = 0.12
 STRONG_IN_TOPIC = 0.25
+ASIDE_COST = 0.12
+PAST_COST = 0.15
 SUBJECT_BONUS = 0.12
 """For a sentence that begins with the words of the question: they are what it speaks of."""
 TOPIC = 0.6
@@ -47,6 +51,7 @@ class Aim:
     strong: re.Pattern[str] | None = None
     """Wording that answers the type of the question outright."""
     denial_bonus: float = 0.04
+    number_wanted: bool = False
 
 
 def readings(sources: Iterable[SourceExtract], documents: Mapping[str, str], language: str) -> list[Reading]:
@@ -120,7 +125,11 @@ def _same(one: Passage, other: Passage) -> bool:
 def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[Passage]:
     document, source = reading.document, reading.source
     places = Places(document, source, aim.terms, best_hint)
-    scores = [_sentence_score(document, index, aim, places) for index in range(len(document.sentences))]
+    whole = len(document.text) <= WHOLE_DOCUMENT or not places.hinted
+    scores = [
+        _sentence_score(document, index, aim, places) if whole or places.in_hint(index) else 0.0
+        for index in range(len(document.sentences))
+    ]
     seeds = sorted(range(len(scores)), key=lambda index: (-round(scores[index], 6), index))[:SEEDS_PER_DOCUMENT]
     passages = []
     for seed in seeds:
@@ -144,7 +153,7 @@ def _passage(
     keys = text_keys(text, document.language)
     block = document.block_of(first)
     own = aim.terms.coverage(keys)
-    seed_own = max(aim.terms.coverage(document.keys[index]) for index in range(first, last + 1))
+    seed_own = max(aim.terms.coverage(document.traits(index).keys) for index in range(first, last + 1))
     gained = 0.35 * max(0.0, own - seed_own)
     return Passage(
         source_id=reading.source.id,
@@ -165,10 +174,10 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     text = document.of(document.sentences[index])
     block = document.block_of(index)
     row = block.kind is BlockKind.ROW
-    if not document.quotable[index]:
+    if not document.traits(index).quotable:
         return 0.0
-    keys = document.keys[index]
-    pairs = document.pairs[index]
+    keys = document.traits(index).keys
+    pairs = document.traits(index).pairs
     if places.opens_block(index):
         label_keys, label_pairs = places.label(block)
         keys, pairs = keys | label_keys, pairs | label_pairs
@@ -184,9 +193,12 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     score += aim.facet_weight if aim.facet.pattern.search(text) else -0.5 * aim.facet_weight
     if aim.strong is not None and aim.strong.search(text):
         score += STRONG_IN_TOPIC if topic >= TOPIC else STRONG_BONUS
-    score += SUBJECT_BONUS * aim.terms.coverage(document.openings[index])
+    score += SUBJECT_BONUS * aim.terms.coverage(document.traits(index).opening)
     score += 0.07 if places.opens_block(index) else 0.0
     score += 0.07 if places.opens_section(index) else 0.0
     score += aim.denial_bonus if own >= 0.3 and DENYING.search(text) else 0.0
     score -= 0.08 if len(text) < 45 else 0.05 if len(text) > 420 else 0.0
+    score -= ASIDE_COST if ASIDE_OPENING.match(text) else 0.0
+    score -= PAST_COST if PAST.search(text) and aim.facet.name != "version" else 0.0
+    score -= ASIDE_COST if aim.number_wanted and aim.strong is not None and not aim.strong.search(text) else 0.0
     return max(score - places.history_cost(block), 0.0)

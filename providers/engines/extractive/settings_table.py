@@ -18,7 +18,8 @@ _NAME = re.compile(
     r"|[a-z]+(?:\.[a-z]+[A-Z]?\w*)+|[a-z]+[A-Z]\w+)(?![\w/-])"
 )
 _NUMBER = (
-    r"[-+]?\d[\d,]*(?:\.\d+)?(?:\^\d+)?(?:\s?(?:%|percent|k?B\b|[KMGT]i?B\b|kilobytes?|megabytes?|gigabytes?|terabytes?|bytes?"
+    r"[-+]?\d[\d,]*(?:\.\d+)?(?:\^\d+)?(?:\s?(?:%|percent|k?B\b|[KMGT]i?B\b|kilobytes?|megabytes?|gigabytes?"
+    r"|terabytes?|bytes?"
     r"|milliseconds?|ms\b|microseconds?|seconds?|minutes?|hours?|days?|pages?|thousand|million|billion|trillion)"
     r"(?:\s(?:transactions|pages|rows|bytes))?)?"
 )
@@ -35,7 +36,7 @@ _BOUND = re.compile(
     rf"|more\s+than|exceeds?|larger\s+than|greater\s+than)\s+(?P<value>{_NUMBER})(?!\w)"
 )
 _NO_VALUE = frozenset(
-    "the a an this that use be not used only also no-op any same its to it as in for and or of usually typically".split()
+    "the a an this that use be not used only also no-op any same its to it as in for and or of usually".split()
 )
 
 

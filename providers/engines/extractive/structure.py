@@ -57,6 +57,19 @@ class Sentence:
     block: int
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a sentence holds, whatever the question."""
+
+    keys: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    """Neighbouring stems."""
+    opening: frozenset[str]
+    """Stems of the first six words: what it speaks of."""
+    quotable: bool
+    """Whether it may be the core of a quote."""
+
+
 @dataclass
 class Structure:
     """A text cut into blocks and sentences."""
@@ -67,27 +80,24 @@ class Structure:
     sentences: list[Sentence] = field(default_factory=list)
 
     @cached_property
-    def keys(self) -> list[frozenset[str]]:
-        """Stems of each sentence."""
-        return [text_keys(self.text[one.start : one.end], self.language) for one in self.sentences]
+    def _traits(self) -> dict[int, "Traits"]:
+        return {}
 
-    @cached_property
-    def pairs(self) -> list[frozenset[tuple[str, str]]]:
-        """Neighbouring stems of each sentence."""
-        return [text_pairs(self.text[one.start : one.end], self.language) for one in self.sentences]
-
-    @cached_property
-    def openings(self) -> list[frozenset[str]]:
-        """Stems of the first six words of each sentence: what it speaks of."""
-        return [text_keys(" ".join(self.of(one).split()[:6]), self.language) for one in self.sentences]
-
-    @cached_property
-    def quotable(self) -> list[bool]:
-        """Whether each sentence, or row of a table, may be the core of a quote."""
-        return [
-            not is_foreign(self.of(one)) if self.blocks[one.block].kind is BlockKind.ROW else is_statement(self.of(one))
-            for one in self.sentences
-        ]
+    def traits(self, index: int) -> "Traits":
+        """What ranking needs to know of a sentence; worked out once, and only for sentences that are looked at."""
+        found = self._traits.get(index)
+        if found is None:
+            sentence = self.sentences[index]
+            text = self.of(sentence)
+            row = self.blocks[sentence.block].kind is BlockKind.ROW
+            found = Traits(
+                keys=text_keys(text, self.language),
+                pairs=text_pairs(text, self.language),
+                opening=text_keys(" ".join(text.split()[:6]), self.language),
+                quotable=not is_foreign(text) if row else is_statement(text),
+            )
+            self._traits[index] = found
+        return found
 
     @cached_property
     def all_keys(self) -> frozenset[str]:

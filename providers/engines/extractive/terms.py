@@ -2,9 +2,10 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from providers.engines.extractive.lexicon import FRAME_WORDS, QUESTION_OPENERS, RELATED
 from providers.text import STOP_WORDS, stem, words
@@ -33,7 +34,7 @@ def text_pairs(text: str, language: str) -> frozenset[tuple[str, str]]:
     """The stems of all neighbouring words of a text: what makes a phrase or an identifier."""
     found = [word_keys(word, language) for word in words(text)]
     flat = [key for keys in found for key in (keys[1:] if len(keys) > 1 else keys)]
-    return frozenset(zip(flat, flat[1:], strict=False))
+    return frozenset(pairwise(flat))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def question_terms(question: str, language: str, known: Frequencies) -> Question
 def _joined(terms: list[Term]) -> list[Term]:
     """Neighbouring words may be written as one: `data types` also matches `datatypes`."""
     found = list(terms)
-    for position, (one, other) in enumerate(zip(terms, terms[1:], strict=False)):
+    for position, (one, other) in enumerate(pairwise(terms)):
         both = frozenset({stem((one.word + other.word).casefold())})
         found[position] = replace(found[position], related=found[position].related | both)
         found[position + 1] = replace(found[position + 1], related=found[position + 1].related | both)
@@ -178,17 +179,27 @@ def _is_name(word: str, *, opening: bool) -> bool:
     return odd or (word[0].isupper() and not opening)
 
 
-def missing_names(question: str, language: str, known: Frequencies, loaded: Iterable[frozenset[str]]) -> list[str]:
-    """Names of the question that occur nowhere, as far as counts can tell."""
-    key_sets = list(loaded)
+def missing_names(
+    question: str, language: str, known: Frequencies, loaded: Callable[[], Iterable[frozenset[str]]]
+) -> list[str]:
+    """Names of the question that occur nowhere, as far as counts can tell; `loaded` gives the stems of read texts."""
+    suspects = [
+        (name, word)
+        for name in named_terms(question)
+        for word in words(name)
+        if word.casefold() not in STOP_WORDS and _uncounted(word_keys(word, language)[0], known)
+    ]
+    if not suspects:
+        return []
+    key_sets = list(loaded())
     gone = []
-    for name in named_terms(question):
-        keys = [word_keys(word, language)[0] for word in words(name)]
-        for word, key in zip(words(name), keys, strict=True):
-            parts = set(word_keys(word, language)[1:])
-            nowhere = not any(key in loaded_keys or (parts and parts <= loaded_keys) for loaded_keys in key_sets)
-            unknown = known.absent(key) or (not known.whole_corpus and known.counts.get(key, 0) == 0)
-            if nowhere and unknown and word.casefold() not in STOP_WORDS:
-                gone.append(name)
-                break
-    return gone
+    for name, word in suspects:
+        key, *rest = word_keys(word, language)
+        parts = set(rest)
+        if not any(key in keys or (parts and parts <= keys) for keys in key_sets):
+            gone.append(name)
+    return list(dict.fromkeys(gone))
+
+
+def _uncounted(key: str, known: Frequencies) -> bool:
+    return known.absent(key) or (not known.whole_corpus and known.counts.get(key, 0) == 0)

@@ -44,7 +44,9 @@ def cleaned(markdown: str) -> str:
 async def drafted(
     markdown: str, engine: EngineKind = EngineKind.MODEL, **changes: Any
 ) -> tuple[ReportDraft, str, list[str]]:
-    """The draft, its stored text, and the warnings."""
+    """The draft, its stored text, and the warnings; without a marker in the text there are no findings to cite."""
+    if not any(item.id in markdown for item in (A, B, C)):
+        changes = {"findings": [], **changes}
     content = MemoryContent()
     work = Draft(request(**changes), roles.ReportTextDraft(markdown=markdown), {}, CallAccount(engine=engine))
     output = await finish_report(work, content)
@@ -101,8 +103,8 @@ async def test_unknown_markers_are_reported() -> None:
 
 async def test_markers_in_code_are_no_citations() -> None:
     """C.8: an evidence id within code is not cited."""
-    draft, _, _ = await drafted(f"## S\n\n`[{A.id}]` and\n\n```\n[{B.id}]\n```\n")
-    assert draft.evidence_ids == []
+    draft, _, _ = await drafted(f"## S\n\n`[{A.id}]` and [{C.id}]\n\n```\n[{B.id}]\n```\n")
+    assert draft.evidence_ids == [C.id]
 
 
 @pytest.mark.parametrize(
@@ -198,13 +200,18 @@ async def test_a_summary_is_found_in_any_shape(markdown: str, summary: str) -> N
         (EngineKind.EXTRACTIVE, [], True),
         (EngineKind.EXTRACTIVE, FINDINGS, True),
         (EngineKind.MODEL, [], True),
-        (EngineKind.MODEL, FINDINGS, False),
     ],
 )
 async def test_an_empty_brief_is_marked(engine: EngineKind, findings: list[Any], empty: bool) -> None:
-    """A report that says that nothing was found cites nothing and says so; a model's uncited report is none."""
+    """A report that says that nothing was found cites nothing and says so."""
     draft, _, _ = await drafted("# T\n\n## Not covered\n\nNothing.", engine, findings=findings)
     assert draft.empty is empty
+
+
+async def test_a_models_report_that_cites_nothing_is_no_report() -> None:
+    """With findings at hand an uncited report is an unusable answer: repaired, else written without the model."""
+    with pytest.raises(InvalidOutput, match="cites none"):
+        await drafted("# T\n\n## Summary\n\nTrust me.", findings=FINDINGS)
 
 
 @pytest.mark.parametrize("markdown", ["", "  \n ", "## Sources\n\n- x", "```markdown\n\n```"])
