@@ -23,7 +23,7 @@ help:
 	@echo '  make setup                     install into .venv; afterwards the command is .venv/bin/research'
 	@echo '  make run Q="…" CORPUS=FOLDER   one question to a folder of documents'
 	@echo '  make lint · make format        the static checks alone · let the tools rewrite what they can'
-	@echo '  make lock                      resolve pyproject.toml anew into requirements.lock'
+	@echo '  make lock                      resolve pyproject.toml anew into the lock files'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
 	@echo '  make configuration             generate docs/configuration.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
@@ -85,11 +85,16 @@ test: lint
 	@if $(BIN)/pytest; then echo 'All good: style, types, import rules and every test passed.'; \
 	else echo 'Not good: at least one test failed; see above.'; exit 1; fi
 
+# requirements.lock is what developers install; the other two are parts of it at the same versions, for the image.
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11
+
 lock: setup
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet uv
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
-	  --extra dev pyproject.toml -o requirements.lock
-	@echo 'requirements.lock is up to date: read its diff before you commit it'
+	@$(COMPILE) --extra dev pyproject.toml -o requirements.lock
+	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements-runtime.lock
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
+	  | $(COMPILE) -c requirements.lock - -o requirements-build.lock
+	@echo 'The lock files are up to date: read their diff before you commit it'
 
 histories: setup
 	@$(BIN)/python -m tests.replay.record

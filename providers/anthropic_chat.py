@@ -19,7 +19,7 @@ NO_KEY: Final = "no-key-needed"
 
 CONNECT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 8_000_000
-MAX_CONNECTIONS: Final = 100
+MAX_CONNECTIONS: Final = 250
 
 
 class ExplicitClient(AsyncAnthropic):

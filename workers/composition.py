@@ -35,6 +35,7 @@ from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.session_store import FileSessionStore
 from providers.subprocess_pool import SubprocessPool
 from workers.embedded import watch_engine
+from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.settings import APPLICATION, Settings
 from workers.temporal import have_search_attributes
@@ -68,16 +69,17 @@ class DeclaredAuthorities(Mapping[str, str]):
 
 @asynccontextmanager
 async def compose(
-    settings: Settings, client: Client, pools: Sequence[str] = tuple(POOLS)
+    settings: Settings, client: Client, pools: Sequence[str] = tuple(POOLS), *, refresh: bool = False
 ) -> AsyncIterator[PoolContents]:
     """What the pools run, as long as the block runs; without a cluster the engine is watched over meanwhile.
 
-    Raises `NotConfigured`, `StorageFull` or OSError if a store cannot be opened.
+    With `refresh` the indexes of all corpora are brought up to date first, for pools that read them. Raises
+    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened.
     """
     async with AsyncExitStack() as stack:
         if not settings.uses_cluster:
             await stack.enter_async_context(_in_background(partial(watch_engine, settings.home)))
-        yield await _contents(settings, client, set(pools), stack)
+        yield await _contents(settings, client, set(pools), stack, refresh=refresh)
 
 
 def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
@@ -113,10 +115,14 @@ def product_version() -> str:
     return importlib.metadata.version(APPLICATION)
 
 
-async def _contents(settings: Settings, client: Client, pools: set[str], stack: AsyncExitStack) -> PoolContents:
+async def _contents(
+    settings: Settings, client: Client, pools: set[str], stack: AsyncExitStack, *, refresh: bool
+) -> PoolContents:
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
     library = CorpusLibrary(settings.home / CORPORA_FOLDER, children, corpus_definitions(settings))
+    if refresh and pools & NEEDS_INDEXES:
+        await refresh_corpora(library)
     activities: dict[str, list[Callable[..., Any]]] = {}
     if "models" in pools:
         activities["models"] = await _role_activities(settings, content, stack)

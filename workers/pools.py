@@ -23,8 +23,11 @@ HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Lets a cancellation reach an activity in about a second; the SDK's default takes 7 to 23 s."""
 MOST_POLLERS = 20
 
-DEFAULT_SLOTS: Mapping[str, int] = {"models": 32, "search": 32, "reading": 32, "records": 16}
-"""Activities at once per worker; fixed, because CPU and memory say nothing of a provider's quota."""
+DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, "records": 16}
+"""Activities at once per worker; fixed, because CPU and memory say nothing of a provider's quota.
+
+A model call only waits: a run makes one per sub-query at a time, so a worker holds some forty runs without queueing.
+"""
 
 
 class UnknownPoolError(ValueError):

@@ -2,15 +2,11 @@
 
 import asyncio
 import contextlib
-import logging
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NoReturn
 
 import structlog
 from temporalio.client import Client
@@ -128,16 +124,3 @@ async def until_stopped(group: PoolGroup, stop: asyncio.Event) -> None:
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-
-
-def leave(code: int) -> NoReturn:
-    """End a process that ran workers, when everything is closed and written.
-
-    Threads of the SDK's core may still hand something over for a moment, and an interpreter that is just taking itself
-    apart is aborted by that (exit code 134, seen in one of ten ends under load). So it is not taken apart.
-    """
-    logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    os._exit(code)

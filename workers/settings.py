@@ -156,6 +156,11 @@ class Settings(BaseSettings):
         """The same configuration with one more folder, as `--corpus DIR` adds it."""
         return self.model_copy(update={"corpus": {**self.corpus, name: corpus}})
 
+    def secrets(self) -> list[str]:
+        """Every value that no log may show."""
+        held = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
+        return [secret.get_secret_value() for secret in held if secret is not None]
+
     def describe(self) -> dict[str, Any]:
         """The effective configuration as JSON values, for logs and `doctor`: no secrets, only whether they are set."""
         shown = self.model_dump(mode="json", exclude={"temporal_variables", "redis_url", "anthropic_api_key"})

@@ -49,8 +49,7 @@ def guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
     try:
         return command()
     except KeyboardInterrupt:
-        complain("stopped")
-        return ExitCode.CANCELLED
+        return stopped()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read is gone; nothing can be flushed
         return ExitCode.COMPLETED
@@ -62,6 +61,12 @@ def guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
         path = write_crash_file(error, home())
         complain(f"internal error ({type(error).__name__}); details: {path or 'could not be written'}")
         return ExitCode.INTERNAL
+
+
+def stopped() -> int:
+    """Say that Ctrl-C ended the command before there was a run to cancel."""
+    complain("stopped")
+    return ExitCode.CANCELLED
 
 
 def complain(message: str) -> None:
@@ -86,6 +91,9 @@ def _from_workers(error: Exception) -> tuple[str, ExitCode] | None:
     engine = sys.modules.get("workers.engine_files")
     if engine is not None and isinstance(error, engine.EngineError):
         return str(error), ExitCode.FAILED
+    process = sys.modules.get("workers.process")
+    if process is not None and isinstance(error, process.PortUnusableError):
+        return str(error), ExitCode.USAGE
     pools = sys.modules.get("workers.pools")
     if pools is not None and isinstance(error, pools.UnknownPoolError):
         return str(error), ExitCode.USAGE

@@ -8,7 +8,6 @@ from datetime import timedelta
 from client.cli.desk import Desk
 from client.handle import ResearchClient
 from contracts.names import POOLS
-from workers.__main__ import secrets_of
 from workers.composition import compose
 from workers.runtime import PoolGroup, running_pools
 from workers.telemetry import configure_logging
@@ -20,16 +19,12 @@ LOG_BYTES = 5_000_000
 
 @asynccontextmanager
 async def workers_here(
-    desk: Desk, client: ResearchClient, pools: Sequence[str] = tuple(POOLS), *, log_to_terminal: bool = False
+    desk: Desk, client: ResearchClient, pools: Sequence[str] = tuple(POOLS)
 ) -> AsyncIterator[PoolGroup]:
-    """Run pools beside the block; unless asked otherwise they log to a file, because the terminal shows the run."""
-    settings = desk.settings
-    if log_to_terminal:
-        configure_logging("console", logging.INFO, secrets=secrets_of(settings))
-    else:
-        log_to_file(desk)
+    """Run pools beside the block; they log to a file, because the terminal shows the run."""
+    log_to_file(desk)
     async with (
-        compose(settings, client.temporal, pools) as contents,
+        compose(desk.settings, client.temporal, pools) as contents,
         running_pools(client.temporal, contents, pools, grace=GRACE) as group,
     ):
         yield group
@@ -42,4 +37,4 @@ def log_to_file(desk: Desk) -> None:
     if path.exists() and path.stat().st_size > LOG_BYTES:
         path.replace(path.with_suffix(".old.log"))
     stream = path.open("a", encoding="utf-8")
-    configure_logging("json", logging.INFO, secrets=secrets_of(desk.settings), stream=stream)
+    configure_logging("json", logging.INFO, secrets=desk.settings.secrets(), stream=stream)

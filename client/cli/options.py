@@ -1,6 +1,5 @@
 """Arguments and options that several commands share, and the edge where a command becomes an exit code."""
 
-import asyncio
 import tempfile
 from collections.abc import Coroutine
 from pathlib import Path
@@ -19,7 +18,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress, only th
 
 def finish(work: Coroutine[Any, Any, int]) -> NoReturn:
     """Run a command's work and end the process with its code."""
-    raise typer.Exit(guarded(lambda: asyncio.run(work), _home))
+    from workers.leaving import run_to_end  # noqa: PLC0415  `--help` needs none of it
+
+    raise typer.Exit(guarded(lambda: run_to_end(work), _home))
 
 
 def _home() -> Path:

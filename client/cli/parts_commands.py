@@ -60,7 +60,17 @@ def search(
     finish(work(query, provider=provider, corpus=corpus, limit=limit, as_json=as_json))
 
 
+HealthPort = Annotated[
+    int, typer.Option("--health-port", min=0, max=65_535, help="where /healthz and /livez are served; 0: a free port")
+]
+MetricsPort = Annotated[
+    int, typer.Option("--metrics-port", min=0, max=65_535, help="where Prometheus metrics are served; 0: a free port")
+]
+Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="the interface of health and metrics")]
+
 WORKER_HELP = """Run worker pools until stopped, against TEMPORAL_ADDRESS or the engine that runs on this machine.
+
+Indexes of known corpora are brought up to date first. Prints the addresses of health and metrics.
 
 \b
   research worker
@@ -70,14 +80,21 @@ WORKER_HELP = """Run worker pools until stopped, against TEMPORAL_ADDRESS or the
 
 def worker(
     pool: Annotated[str, typer.Option("--pool", metavar="NAMES", help="pools, separated by commas")] = ALL_POOLS,
+    host: Host = "127.0.0.1",
+    health_port: HealthPort = 0,
+    metrics_port: MetricsPort = 0,
 ) -> None:
     """Run pools."""
     from client.cli.serving import worker as work
+    from workers.process import ProcessOptions
 
-    finish(work(pool))
+    finish(work(pool, ProcessOptions(host, health_port, metrics_port)))
 
 
 SERVE_HELP = """Run the engine and all pools on this machine until stopped; prints the addresses.
+
+Indexes of known corpora are brought up to date first; start it again after a folder has changed, or use
+`research corpus add`, which does the same beside it.
 
 \b
   research serve
@@ -85,11 +102,12 @@ SERVE_HELP = """Run the engine and all pools on this machine until stopped; prin
 """
 
 
-def serve() -> None:
+def serve(host: Host = "127.0.0.1", health_port: HealthPort = 0, metrics_port: MetricsPort = 0) -> None:
     """Run everything."""
     from client.cli.serving import serve as work
+    from workers.process import ProcessOptions
 
-    finish(work())
+    finish(work(ProcessOptions(host, health_port, metrics_port)))
 
 
 def doctor(as_json: AsJson = False) -> None:

@@ -1,34 +1,53 @@
 """`worker` and `serve`: processes that do the work."""
 
+import logging
+
 from client.cli import output
-from client.cli.desk import open_desk
+from client.cli.desk import NO_ENGINE
 from client.cli.exit_codes import ExitCode
-from client.cli.here import workers_here
+from client.cli.failures import CommandError
+from workers.embedded import describe_engine
 from workers.pools import chosen_pools
-from workers.runtime import stop_signals, until_stopped
+from workers.process import ProcessOptions, WorkerProcess, run
+from workers.settings import load_settings
+from workers.telemetry import configure_logging
 
 
-async def worker(pools: str) -> int:
+async def worker(pools: str, options: ProcessOptions) -> int:
     """Run pools against the engine that is there, until stopped."""
     chosen = chosen_pools(pools)
-    async with open_desk() as desk:
-        client = await desk.running_client()
-        with stop_signals() as stop:
-            async with workers_here(desk, client, chosen, log_to_terminal=True) as group:
-                output.tell(f"polling as {', '.join(chosen)}; Ctrl-C drains and stops")
-                await until_stopped(group, stop)
+    settings = load_settings()
+    if not settings.uses_cluster and describe_engine(settings.home) is None:
+        raise CommandError(NO_ENGINE, ExitCode.FAILED)
+    configure_logging("console", logging.INFO, secrets=settings.secrets())
+    await run(settings, chosen, options, ready=_polls)
     return ExitCode.COMPLETED
 
 
-async def serve() -> int:
+async def serve(options: ProcessOptions) -> int:
     """Run the engine and all pools on this machine, until stopped."""
-    async with open_desk() as desk:
-        client = await desk.ensured_client()
-        with stop_signals() as stop:
-            async with workers_here(desk, client, log_to_terminal=True) as group:
-                output.say(f"engine   {client.temporal.service_client.config.target_host}")
-                if desk.ui_url:
-                    output.say(f"web UI   {desk.ui_url}")
-                output.tell('ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops')
-                await until_stopped(group, stop)
+    settings = load_settings()
+    configure_logging("console", logging.INFO, secrets=settings.secrets())
+    await run(settings, chosen_pools(None), options, ready=_serves)
     return ExitCode.COMPLETED
+
+
+def _polls(process: WorkerProcess) -> None:
+    _addresses(process)
+    output.tell(f"polling as {', '.join(process.group.pools)}; Ctrl-C drains and stops")
+
+
+def _serves(process: WorkerProcess) -> None:
+    _addresses(process)
+    output.tell('ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops')
+
+
+def _addresses(process: WorkerProcess) -> None:
+    """Where everything is, one address a line; a script may read the second word."""
+    output.say(f"engine   {process.connection.address}")
+    if process.connection.ui_url:
+        output.say(f"web UI   {process.connection.ui_url}")
+    if process.health:
+        output.say(f"health   http://{process.health}/healthz")
+    if process.metrics:
+        output.say(f"metrics  http://{process.metrics}/metrics")

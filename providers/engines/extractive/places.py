@@ -3,7 +3,7 @@
 import re
 
 from contracts.roles import SourceExtract
-from providers.engines.extractive.structure import Block, BlockKind, Structure
+from providers.engines.extractive.structure import LABEL_LENGTH, Block, BlockKind, Structure
 from providers.engines.extractive.terms import QuestionTerms, key_words, text_keys, text_pairs, word_keys
 
 HINT_BONUS = 0.15
@@ -91,7 +91,11 @@ class Places:
         return (text_keys(text, language), text_pairs(text, language)) if text else (frozenset(), frozenset())
 
     def _label(self, block: Block) -> str:
-        return self._document.text[block.label :].split("\n", 1)[0] if block.label is not None else ""
+        return (
+            self._document.text[block.label : block.label + LABEL_LENGTH].split("\n", 1)[0]
+            if block.label is not None
+            else ""
+        )
 
     def _likeness(self, heading: str) -> float:
         """Recall of the question's weight by a heading, lowered by what else the heading speaks of."""

@@ -1,0 +1,118 @@
+"""A process that serves pools: what `python -m workers`, `research worker` and `research serve` run."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from workers.composition import compose, product_version
+from workers.health import health_endpoint
+from workers.runtime import PoolGroup, running_pools, stop_signals, until_stopped
+from workers.settings import Settings
+from workers.telemetry import metrics_address, temporal_runtime
+from workers.temporal import Connection, open_connection
+
+logger = structlog.get_logger("workers")
+
+
+class PortUnusableError(Exception):
+    """Health or metrics cannot be served at the port that was asked for."""
+
+
+@dataclass(frozen=True)
+class ProcessOptions:
+    """What a process serves besides its pools; a null port serves nothing, 0 takes a free one."""
+
+    host: str = "127.0.0.1"
+    health_port: int | None = None
+    metrics_port: int | None = None
+
+
+@dataclass(frozen=True)
+class WorkerProcess:
+    """Running pools, and where they can be looked at."""
+
+    group: PoolGroup
+    connection: Connection
+    health: str | None
+    """`host:port`, or null."""
+    metrics: str | None
+    """`host:port`, or null."""
+
+
+Ready = Callable[[WorkerProcess], None]
+
+
+@asynccontextmanager
+async def worker_process(
+    settings: Settings, pools: Sequence[str], options: ProcessOptions
+) -> AsyncIterator[WorkerProcess]:
+    """Connect, index the corpora, and run pools with health and metrics while the block runs.
+
+    Raises `EngineError` if there is no engine, `PortUnusableError` if a port is taken.
+    """
+    logger.info("worker.configured", version=product_version(), pools=list(pools), configuration=settings.describe())
+    for notice in settings.notices():
+        logger.warning("worker.notice", text=notice)
+    connection, metrics = await _connected(settings, options)
+    logger.info("worker.connected", engine=connection.address, digest=settings.digest(), metrics=metrics)
+    async with (
+        compose(settings, connection.client, pools, refresh=True) as contents,
+        running_pools(connection.client, contents, pools) as group,
+        AsyncExitStack() as stack,
+    ):
+        health = None
+        if options.health_port is not None:
+            endpoint = health_endpoint(group.health, options.host, options.health_port)
+            try:
+                health = await stack.enter_async_context(endpoint)
+            except OSError as error:
+                raise _unusable("health", options.host, options.health_port, error) from None
+            logger.info("worker.health", address=health)
+        yield WorkerProcess(group, connection, health, metrics)
+
+
+async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once.
+
+    `ready` is called when work is taken. Raises what ends a worker before a signal does.
+    """
+    taking_work = asyncio.Event()
+
+    async def serve() -> None:
+        async with worker_process(settings, pools, options) as process:
+            taking_work.set()
+            if ready is not None:
+                ready(process)
+            await until_stopped(process.group, stop)
+
+    with stop_signals() as stop:
+        serving, stopping = asyncio.create_task(serve()), asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if taking_work.is_set() or serving.done():
+                await serving
+            # Else it is connecting or indexing still: there is nothing to drain.
+        finally:
+            serving.cancel()
+            stopping.cancel()
+            await asyncio.gather(serving, stopping, return_exceptions=True)
+
+
+async def _connected(settings: Settings, options: ProcessOptions) -> tuple[Connection, str | None]:
+    """The connection, and where its metrics are served."""
+    if options.metrics_port is None:
+        return await open_connection(settings, runtime=temporal_runtime()), None
+    try:
+        metrics = metrics_address(options.host, options.metrics_port)
+        runtime = temporal_runtime(metrics)
+    except (OSError, ValueError) as error:
+        raise _unusable("metrics", options.host, options.metrics_port, error) from None
+    return await open_connection(settings, runtime=runtime), metrics
+
+
+def _unusable(what: str, host: str, port: int, error: Exception) -> PortUnusableError:
+    reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else "it is taken or not allowed"
+    return PortUnusableError(f"{what} cannot be served at {host}:{port}: {reason}; 0 takes a free port")
