@@ -22,7 +22,7 @@ from contracts.vocabulary import Confidence, EngineKind, GapKind, Quality
 
 Work = Draft[AnalyzeInput, AnalysisDraft]
 
-STATEMENT_CHARACTERS: Final = 600
+STATEMENT_CHARACTERS: Final = 320
 CATEGORY_CHARACTERS: Final = 80
 DESCRIPTION_CHARACTERS: Final = 400
 QUERY_CHARACTERS: Final = 300

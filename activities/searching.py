@@ -11,10 +11,9 @@ from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 
-SECTIONS: Final = 4
+SECTIONS: Final = 3
 TITLE_CHARACTERS: Final = 160
 SNIPPET_CHARACTERS: Final = 160
-HEADING_CHARACTERS: Final = 100
 
 
 class SearchingActivities:
@@ -35,16 +34,14 @@ class SearchingActivities:
 
 
 def brief(response: SearchResponse) -> SearchResponse:
-    """The response as it enters the history: short snippets, the best sections of each hit."""
+    """The response as it enters the history: short snippets, places of the best sections."""
     hits = [
         hit.model_copy(
             update={
                 "title": hit.title[:TITLE_CHARACTERS],
                 "snippet": hit.snippet[:SNIPPET_CHARACTERS],
                 "sections": [
-                    part.model_copy(
-                        update={"heading": part.heading[-HEADING_CHARACTERS:], "score": round(part.score, 1)}
-                    )
+                    part.model_copy(update={"heading": "", "score": round(part.score, 1)})
                     for part in hit.sections[:SECTIONS]
                 ],
             }

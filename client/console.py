@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Protocol, Self
 
 from rich.console import Console, RenderableType
@@ -13,7 +14,8 @@ from rich.live import Live
 from client.errors import ClientError, EngineUnreachable
 from client.handle import ResearchHandle
 from client.live_view import LiveView, fold, with_status
-from client.rendering import Frame, live, plain_line
+from client.plain_lines import SILENT_SECONDS, PlainLines, standing
+from client.rendering import Frame, live
 from contracts.events import Event
 from contracts.outcome import ResearchResult, ResearchStatus
 
@@ -87,9 +89,12 @@ class TerminalSink:
 
 @dataclass
 class PlainSink:
-    """One line per event, for logs and pipes."""
+    """Lines for logs and pipes: the news, and after a while without any where the run stands."""
 
     write: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    _lines: PlainLines = field(default_factory=PlainLines)
+    _spoke_at: float | None = None
     _notice: str = ""
 
     def __enter__(self) -> Self:
@@ -100,9 +105,14 @@ class PlainSink:
 
     def show(self, view: LiveView, news: list[Event]) -> None:
         """Write the news."""
-        del view
-        for event in news:
-            self.write(plain_line(event))
+        lines = self._lines.of(news)
+        now = self.clock()
+        if not lines and self._spoke_at is not None and now - self._spoke_at >= SILENT_SECONDS:
+            lines = [standing(view, datetime.now().astimezone())]
+        for line in lines:
+            self.write(line)
+        if lines or self._spoke_at is None:
+            self._spoke_at = now
 
     def notice(self, text: str) -> None:
         """Write a notice once."""
@@ -111,11 +121,20 @@ class PlainSink:
         self._notice = text
 
 
-class QuietSink(PlainSink):
+class QuietSink:
     """Shows nothing."""
 
-    def __init__(self) -> None:
-        super().__init__(write=lambda _: None)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def show(self, view: LiveView, news: list[Event]) -> None:
+        """Nothing."""
+
+    def notice(self, text: str) -> None:
+        """Nothing."""
 
 
 async def follow(

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from client.wording import decision_words, text_of
 from contracts.events import Event
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import Phase
@@ -92,7 +93,7 @@ def fold(view: LiveView, events: Iterable[Event]) -> LiveView:
 
 
 def with_status(view: LiveView, status: ResearchStatus) -> LiveView:
-    """The view with a newer status; its failure and decision are shown unless events told a later one."""
+    """The view with a newer status; its failure is shown unless events told a later one."""
     phases = view.phases
     if status.phase is not None and all(line.mark is Mark.WAITING for line in phases):
         known = PhaseLine(status.phase, Mark.RUNNING, status.iteration)
@@ -102,7 +103,6 @@ def with_status(view: LiveView, status: ResearchStatus) -> LiveView:
         status=status,
         phases=phases,
         failure=view.failure or status.last_failure,
-        decision=view.decision or status.last_decision,
     )
 
 
@@ -115,7 +115,7 @@ def _phase_started(view: LiveView, event: Event) -> LiveView:
     phase = _phase(event)
     if phase is None:
         return view
-    iteration = _number(event, "iteration") or 1
+    iteration = _number(event, "iteration") or _iteration_in(event.text)
     place = ORDER.index(phase)
     again = PhaseLine(phase, Mark.RUNNING, iteration, started=event.time)
     later = tuple(PhaseLine(each, iteration=iteration) for each in ORDER[place + 1 :])
@@ -126,22 +126,22 @@ def _phase_started(view: LiveView, event: Event) -> LiveView:
 def _phase_finished(view: LiveView, event: Event) -> LiveView:
     def finish(line: PhaseLine) -> PhaseLine:
         seconds = _seconds_between(line.started, event.time)
-        return replace(line, mark=Mark.DONE, detail=_text(event, "summary") or event.text, seconds=seconds)
+        return replace(line, mark=Mark.DONE, detail=text_of(event, "summary") or event.text, seconds=seconds)
 
     return _on_phase(view, event, finish)
 
 
 def _gate(view: LiveView, event: Event) -> LiveView:
     score, valid = event.data.get("score"), bool(event.data.get("valid", True))
-    shown = f"{score:g}/10" if isinstance(score, int | float) else ""
+    shown = f"{round(score, 1):g}/10" if isinstance(score, int | float) else ""
     return _on_phase(view, event, lambda line: replace(line, gate=shown, gate_valid=valid))
 
 
 def _task(mark: Mark, detail: Callable[[Event], str]) -> "Step":
     def step(view: LiveView, event: Event) -> LiveView:
-        name = _text(event, "sub_query_id") or event.text
+        name = text_of(event, "sub_query_id") or event.text
         known = next((task for task in view.tasks if task.id == name), None)
-        text = _text(event, "text") or (known.text if known else event.text)
+        text = text_of(event, "text") or (known.text if known else event.text)
         line = TaskLine(name, text, mark, detail(event))
         if known is None:
             return replace(view, tasks=(*view.tasks, line))
@@ -151,8 +151,8 @@ def _task(mark: Mark, detail: Callable[[Event], str]) -> "Step":
 
 
 def _task_failed(view: LiveView, event: Event) -> LiveView:
-    marked = _task(Mark.FAILED, lambda failed: _text(failed, "error") or failed.text)(view, event)
-    return replace(marked, failure=event.text or _text(event, "error"))
+    marked = _task(Mark.FAILED, lambda failed: text_of(failed, "error") or failed.text)(view, event)
+    return replace(marked, failure=event.text or text_of(event, "error"))
 
 
 def _found(event: Event) -> str:
@@ -163,36 +163,37 @@ def _found(event: Event) -> str:
 
 
 def _source_added(view: LiveView, event: Event) -> LiveView:
-    newest = view.newest if view.findings else f"read: {_text(event, 'title') or event.text}"
+    newest = view.newest if view.findings else f"read: {text_of(event, 'title') or event.text}"
     return replace(view, sources=view.sources + 1, newest=newest)
 
 
 def _source_failed(view: LiveView, event: Event) -> LiveView:
-    title, kind = _text(event, "title"), _text(event, "kind")
+    title, kind = text_of(event, "title"), text_of(event, "kind")
     return replace(view, skipped=f"{title} ({kind})" if title and kind else event.text)
 
 
 def _finding_added(view: LiveView, event: Event) -> LiveView:
-    return replace(view, findings=view.findings + (_number(event, "count") or 1), newest=event.text)
+    newest = text_of(event, "statement") or event.text
+    return replace(view, findings=view.findings + (_number(event, "count") or 1), newest=newest)
 
 
 def _decision(view: LiveView, event: Event) -> LiveView:
-    agent = _text(event, "agent")
-    return replace(view, decision=event.text.removeprefix(f"{agent}: "), decision_agent=agent)
+    words = decision_words(event)
+    return replace(view, decision=words, decision_agent=text_of(event, "agent")) if words else view
 
 
 def _guidance(view: LiveView, event: Event) -> LiveView:
-    origin = _text(event, "origin")
+    origin = text_of(event, "origin")
     return replace(view, guidance=event.text.removeprefix(f"{origin}: "), guidance_origin=origin)
 
 
 def _status(view: LiveView, event: Event) -> LiveView:
-    return replace(view, warning=event.text) if _text(event, "level") in ("warning", "error") else view
+    return replace(view, warning=event.text) if text_of(event, "level") in ("warning", "error") else view
 
 
 def _finished(view: LiveView, event: Event) -> LiveView:
     phases = tuple(replace(line, mark=Mark.FAILED) if line.mark is Mark.RUNNING else line for line in view.phases)
-    return replace(view, finished=_text(event, "outcome") or event.text, phases=phases)
+    return replace(view, finished=text_of(event, "outcome") or event.text, phases=phases)
 
 
 Step = Callable[[LiveView, Event], LiveView]
@@ -222,13 +223,14 @@ def _on_phase(view: LiveView, event: Event, change: Callable[[PhaseLine], PhaseL
 
 
 def _phase(event: Event) -> Phase | None:
-    name = _text(event, "phase")
+    name = text_of(event, "phase")
     return Phase(name) if name in set(Phase) else None
 
 
-def _text(event: Event, key: str) -> str:
-    value = event.data.get(key)
-    return value if isinstance(value, str) else ""
+def _iteration_in(text: str) -> int:
+    """The number at the end of "gathering, iteration 2"; 1 without one."""
+    number = text.rpartition(" ")[2]
+    return int(number) if number.isdecimal() else 1
 
 
 def _number(event: Event, key: str) -> int | None:

@@ -8,7 +8,6 @@ from rich.table import Table
 from rich.text import Text
 
 from client.live_view import PHASE_LABELS, LiveView, Mark, PhaseLine, TaskLine, task_progress
-from contracts.events import Event
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import Outcome, Phase
 
@@ -89,12 +88,6 @@ def live(view: LiveView, frame: Frame) -> RenderableType:
     return Group(*rows)
 
 
-def plain_line(event: Event) -> str:
-    """One line for a log: clock time and the event's own words."""
-    clock = event.time[11:19] if len(event.time) >= 19 else ""
-    return printable(f"{clock} {event.text or event.type}")
-
-
 def ending(result: ResearchResult) -> Text:
     """How the run ended, in one line."""
     counts, sign = result.counts, OUTCOME_SIGNS.get(result.outcome, "✖")
@@ -133,9 +126,12 @@ def _about(view: LiveView, frame: Frame) -> list[Text]:
     kind = " · ".join(part for part in (status.strategy, status.engine, corpus, status.egress) if part)
     limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
     clock = f"{duration(frame.elapsed_seconds)}{limit}"
-    address = f"web UI {frame.web_address}" if frame.web_address else ""
-    run = "   ·   ".join(part for part in (clock, money(status), address) if part)
-    return [_cut(Text(printable(kind), style="dim")), _cut(Text(run, style="dim"))]
+    run = Text(f"{clock}   ·   {money(status)}", style="dim")
+    if frame.web_address:
+        # The whole address is long; a terminal that knows links opens it, elsewhere the front page is a step away.
+        front = "/".join(frame.web_address.split("/")[:3])
+        run.append("   ·   web UI ").append(front, f"link {frame.web_address}")
+    return [_cut(Text(printable(kind), style="dim")), _cut(run)]
 
 
 def _phase(line: PhaseLine, view: LiveView) -> RenderableType:

@@ -212,7 +212,7 @@ class Gathering:
                 fits = source.text is not None and hit.content_hash in (None, source.text.hash)
                 places = {(part.start, part.end) for part in source.sections}
                 fresh = [part for part in hit.sections if fits and (part.start, part.end) not in places]
-                update = {"sub_query_ids": owners, "sections": [*source.sections, *fresh][:8]}
+                update = {"sub_query_ids": owners, "sections": [*source.sections, *fresh][:6]}
                 state.sources[source.id] = source.model_copy(update=update)
 
     def _merge_query(self, query: SubQuery, finished: bool, new: int, duplicates: dict[str, int]) -> None:

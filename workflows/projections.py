@@ -17,17 +17,17 @@ MAX_FINDINGS_PER_SUB_QUERY = 5
 """C0-26."""
 
 
-def extract_of(source: Source) -> SourceExtract:
-    """A source for a role: reference to its text, and where to look first."""
+def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
+    """A source for a role: reference to its text and, for one that searches it, where to look first."""
     return SourceExtract(
         id=source.id,
         url=source.url,
         title=source.title,
         publisher=source.publisher,
-        snippet=source.snippet,
+        snippet=source.snippet if to_search else "",
         quality=source.quality,
         text=source.text,
-        sections=source.sections,
+        sections=source.sections if to_search else [],
     )
 
 
@@ -64,7 +64,7 @@ def write_fields(run: "ResearchRun", issues: list[GateIssue], cut_short: str | N
         "sub_queries": state.plan.sub_queries,
         "findings": state.findings,
         "evidence": list(state.evidence.values()),
-        "sources": [extract_of(source) for source in state.readable_sources() if source.id in cited],
+        "sources": [extract_of(source, to_search=False) for source in state.readable_sources() if source.id in cited],
         "gaps": state.gaps,
         "source_count": len(state.readable_sources()),
         "high_quality_sources": sum(source.quality is Quality.HIGH for source in state.readable_sources()),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleOutput)
 
+NEWEST_GUIDANCE = 6
+"""What a role is told: the last round of think-pauses and what people asked for."""
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 
@@ -71,7 +73,7 @@ class RoleCaller:
             language=run.resolved.language,
             iteration=run.state.iteration,
             max_iterations=run.resolved.limits.max_iterations,
-            guidance=list(run.state.guidance),
+            guidance=run.state.guidance[-NEWEST_GUIDANCE:],
             repair=repair,
             time_limit_seconds=options.start_to_close.total_seconds(),
             **fields,

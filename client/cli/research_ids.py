@@ -10,6 +10,7 @@ from client.cli.failures import CommandError
 
 ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"
 """No signs that look alike."""
+MADE: Final = re.compile(r"r-\d{8}-[a-z0-9]{4}")
 LAST: Final = "last"
 SHOWN: Final = 5
 ALLOWED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -18,6 +19,11 @@ ALLOWED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 def new_id(today: datetime) -> str:
     """A new id of this day; 31⁴ per day."""
     return f"r-{today:%Y%m%d}-" + "".join(secrets.choice(ALPHABET) for _ in range(4))
+
+
+def short(research_id: str) -> str:
+    """The end of a made id, which is enough to name a run; a chosen id as it is."""
+    return research_id.rpartition("-")[2] if MADE.fullmatch(research_id) else research_id
 
 
 def checked(given: str) -> str:

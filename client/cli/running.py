@@ -1,5 +1,6 @@
 """`run`, `start`, `resume`: the main job from the question to the files of the report."""
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -14,10 +15,11 @@ from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode, exit_code
 from client.cli.failures import CommandError
 from client.cli.here import workers_here
+from client.cli.interrupts import first_interrupt
 from client.cli.report_files import default_folder, write_all
 from client.cli.reports import report_documents
 from client.cli.requests import build_request, merged, settings_of
-from client.cli.research_ids import checked, new_id
+from client.cli.research_ids import checked, new_id, short
 from client.cli.run_options import RunOptions
 from client.cli.stored import last_outcome
 from client.cli.watching import sink_for, stay_with
@@ -27,8 +29,8 @@ from contracts.request import ResearchRequest
 from contracts.vocabulary import EngineKind, Outcome
 from workers.settings import Flags
 
-HINT = 'Ctrl-C cancels, the state is kept · research stop {id} (report now) · research steer {id} "…"'
-HINT_CLUSTER = 'Ctrl-C leaves the run going · research stop {id} (report now) · research steer {id} "…"'
+HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
+HINT_CLUSTER = 'Ctrl-C leaves the run going · report now: research stop {id} · research steer {id} "…"'
 
 
 async def run(options: RunOptions) -> int:
@@ -86,20 +88,21 @@ async def _begin_and_stay(
     quiet = options.quiet
     await _index(desk, asked, options)
     client = await desk.ensured_client()
-    async with workers_here(desk, client):
+    async with workers_here(desk, client), first_interrupt() as interrupt:
+        # From here on Ctrl-C means this run, also in the moment in which it is just being started.
         beginning = await begin(desk, client, asked.request, research_id)
         if not quiet:
             output.tell(f"{research_id} {beginning.how}")
         if report_now:
             await beginning.handle.stop_and_report()
-        result = await _stay(desk, beginning, asked.request, options)
+        result = await _stay(desk, beginning, asked.request, options, interrupt)
     if result is None:
         return _left(desk, research_id)
     return await _deliver(desk, result, asked.request.query, options)
 
 
 async def _stay(
-    desk: Desk, beginning: Beginning, request: ResearchRequest, options: RunOptions
+    desk: Desk, beginning: Beginning, request: ResearchRequest, options: RunOptions, interrupt: asyncio.Event
 ) -> ResearchResult | None:
     cluster = desk.settings.uses_cluster
     research_id = beginning.handle.research_id
@@ -107,10 +110,11 @@ async def _stay(
         research_id,
         request.query,
         desk.web_address(research_id),
-        hint=(HINT_CLUSTER if cluster else HINT).format(id=research_id),
+        hint=(HINT_CLUSTER if cluster else HINT).format(id=short(research_id)),
     )
     sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
-    return await stay_with(beginning.handle, sink, recover=None if cluster else desk.recover, detach=cluster)
+    recover = None if cluster else desk.recover
+    return await stay_with(beginning.handle, sink, interrupt, recover=recover, detach=cluster)
 
 
 async def _print_stored(desk: Desk, result: ResearchResult, question: str, options: RunOptions) -> int:

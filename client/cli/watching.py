@@ -30,32 +30,32 @@ def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:
 async def stay_with(
     handle: ResearchHandle,
     sink: Sink,
+    asked: asyncio.Event,
     *,
     recover: Callable[[], Awaitable[None]] | None,
     detach: bool,
 ) -> ResearchResult | None:
-    """Show a run until it is over; null when Ctrl-C detached or a cancelled run did not close in time.
+    """Show a run until it is over; null when Ctrl-C (`asked`) detached or a cancelled run did not close in time.
 
     Without `detach` the first Ctrl-C cancels the run and waits until it is closed.
     """
-    async with first_interrupt() as asked:
-        with sink:
-            following = asyncio.create_task(follow(handle, sink, recover=recover))
-            waiting = asyncio.create_task(asked.wait())
-            try:
-                await asyncio.wait({following, waiting}, return_when=asyncio.FIRST_COMPLETED)
-                if following.done():
-                    return following.result()
-                if detach:
-                    return None
-                sink.notice("cancelling: the state is being saved (Ctrl-C again leaves at once)")
-                await handle.cancel()
-                done, _ = await asyncio.wait({following}, timeout=CLOSING_SECONDS)
-                return following.result() if done else None
-            finally:
-                following.cancel()
-                waiting.cancel()
-                await asyncio.gather(following, waiting, return_exceptions=True)
+    with sink:
+        following = asyncio.create_task(follow(handle, sink, recover=recover))
+        waiting = asyncio.create_task(asked.wait())
+        try:
+            await asyncio.wait({following, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                return following.result()
+            if detach:
+                return None
+            sink.notice("cancelling: the state is being saved (Ctrl-C again leaves at once)")
+            await handle.cancel()
+            done, _ = await asyncio.wait({following}, timeout=CLOSING_SECONDS)
+            return following.result() if done else None
+        finally:
+            following.cancel()
+            waiting.cancel()
+            await asyncio.gather(following, waiting, return_exceptions=True)
 
 
 async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> int:
@@ -71,7 +71,8 @@ async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> 
         question = await desk.question(research_id)
         frame = Frame(research_id, question, desk.web_address(research_id), hint=KEEPS)
         sink = sink_for(frame, quiet=quiet, as_json=as_json)
-        result = await stay_with(client.handle(research_id), sink, recover=None, detach=True)
+        async with first_interrupt() as asked:
+            result = await stay_with(client.handle(research_id), sink, asked, recover=None, detach=True)
     if result is None:
         output.tell(f"detached; the run goes on: research watch {research_id}")
         return ExitCode.COMPLETED

@@ -103,6 +103,7 @@ class SupervisorStrategy:
         output = await run.ask(SYNTHESIZER, "write", write_fields(run, issues=run.issues(Phase.SYNTHESIS)))
         run.state.draft = output.draft
         run.state.report_improvements = []
+        run.state.candidates = []  # what was found and not read only mattered until here
         run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
         return Next(Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from providers.engines.extractive import wording
 from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
+from providers.engines.extractive.lexicon import ASIDE_OPENING, PAST
 from providers.engines.extractive.passages import containment
 from providers.engines.extractive.question import Question
 from providers.engines.extractive.quotations import Quotation
@@ -78,7 +79,7 @@ def _short_answer(quoted: list[Quotation], qualified: Quotation | None) -> list[
             break
         if one in chosen or count + one.words > SHORT_ANSWER_WORDS or one.score < 0.7 * quoted[0].score:
             continue
-        if containment(one.keys, held) >= 0.75:
+        if containment(one.keys, held) >= 0.75 or ASIDE_OPENING.match(one.text) or PAST.search(one.text):
             continue
         chosen.append(one)
         held |= one.keys

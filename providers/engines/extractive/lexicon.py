@@ -152,3 +152,9 @@ PAST = re.compile(
     re.IGNORECASE,
 )
 """A sentence about what was once so."""
+
+POINTING = re.compile(
+    r"\b(?:in|for|of|under|with)\s+(?:this|that|such|these|those)\s+(?:\w+\s+)?(?:scenarios?|cases?|situations?|circumstances)\b",
+    re.IGNORECASE,
+)
+"""A sentence that points at circumstances told before it."""

@@ -75,7 +75,9 @@ def grow(document: Structure, seed: int, wanted: Sequence[float]) -> tuple[int, 
         before = first - 1
         if not _same_block(document, before, first) or wanted[before] < 0.6 * max(wanted[seed], 0.01):
             break
-        if LEANING.match(document.of(document.sentences[before])):
+        while before > 0 and _leans(document, before):
+            before -= 1
+        if _leans(document, before) or last - before + 1 > MOST_SENTENCES or not _fits(document, before, last):
             break
         first = before
     if _next_corrects(document, last) or _too_long(document, first, last):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from contracts.roles import SourceExtract
 from providers.engines.extractive.facets import Facet
-from providers.engines.extractive.lexicon import ASIDE_OPENING, DENYING, PAST
+from providers.engines.extractive.lexicon import ASIDE_OPENING, DENYING, PAST, POINTING
 from providers.engines.extractive.passages import Passage, containment, grow, heading_of, span_of
 from providers.engines.extractive.places import Places
 from providers.engines.extractive.structure import BlockKind, Structure, is_foreign, structure_of
@@ -154,6 +154,8 @@ def _passage(
     block = document.block_of(first)
     own = aim.terms.coverage(keys)
     seed_own = max(aim.terms.coverage(document.traits(index).keys) for index in range(first, last + 1))
+    aside = ASIDE_COST if ASIDE_OPENING.match(text) or POINTING.search(text.split(". ", 1)[0]) else 0.0
+    past = PAST_COST if PAST.search(text) and aim.facet.name != "version" else 0.0
     gained = 0.35 * max(0.0, own - seed_own)
     return Passage(
         source_id=reading.source.id,
@@ -162,7 +164,7 @@ def _passage(
         text=text,
         heading=heading_of(block, reading.source.title),
         keys=keys,
-        score=best + gained + 0.1 * own + 0.1 * aim.terms.phrasing(text_pairs(text, document.language)),
+        score=best + gained - aside - past + 0.1 * own + 0.1 * aim.terms.phrasing(text_pairs(text, document.language)),
         coverage=aim.terms.coverage(keys | places.context(block)),
         own_coverage=own,
         sentences=last - first + 1,
@@ -198,7 +200,5 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     score += 0.07 if places.opens_section(index) else 0.0
     score += aim.denial_bonus if own >= 0.3 and DENYING.search(text) else 0.0
     score -= 0.08 if len(text) < 45 else 0.05 if len(text) > 420 else 0.0
-    score -= ASIDE_COST if ASIDE_OPENING.match(text) else 0.0
-    score -= PAST_COST if PAST.search(text) and aim.facet.name != "version" else 0.0
     score -= ASIDE_COST if aim.number_wanted and aim.strong is not None and not aim.strong.search(text) else 0.0
     return max(score - places.history_cost(block), 0.0)

@@ -1,0 +1,36 @@
+"""What a decision says to a person; shared by the live view and the plain lines."""
+
+from typing import Final
+
+from contracts.events import Event
+
+TOLD_DECISIONS: Final = {
+    "retry",
+    "iterate",
+    "complete",
+    "decide_iteration",
+    "gap_opened",
+    "gap_pursued",
+    "think_pause_hook",
+}
+"""Decisions that change where the run goes; dispatching a role or evaluating a phase is what phases and gates tell."""
+SPEAKS_FOR_ITSELF: Final = {"decide_iteration"}
+"""Actions whose reason needs no name in front of it."""
+
+
+def text_of(event: Event, key: str) -> str:
+    """A text of the event's data, or nothing."""
+    value = event.data.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def decision_words(event: Event) -> str:
+    """The decision without its agent; nothing for one that tells a person nothing."""
+    agent, action = text_of(event, "agent"), text_of(event, "action")
+    if action not in TOLD_DECISIONS:
+        return ""
+    reason = event.text.removeprefix(f"{agent}: {action}").strip()
+    name = action.replace("_", " ")
+    if not reason:
+        return name
+    return reason if action in SPEAKS_FOR_ITSELF else f"{name}: {reason}"

@@ -1,0 +1,202 @@
+"""Prepare a cluster for runs: `python -m workers.setup`. Doing it again changes nothing."""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from google.protobuf.duration_pb2 import Duration
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.namespace.v1 import NamespaceConfig
+from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
+    RegisterNamespaceRequest,
+    UpdateNamespaceRequest,
+)
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from workers.engine_files import EngineError
+from workers.settings import Settings, SettingsError, load_settings
+from workers.temporal import (
+    CALL_TIMEOUT,
+    SEARCH_ATTRIBUTES,
+    EngineUnreachableError,
+    connect,
+    missing_search_attributes,
+    register_search_attributes,
+)
+
+RETENTION_DAYS = 30
+"""How long a cluster keeps a closed run: as long as the embedded engine does."""
+WAIT_SECONDS = 120.0
+"""A server that is just starting answers within a minute; what it caches of a new namespace takes some seconds more."""
+POLL_SECONDS = 0.5
+USAGE = 2
+FAILED = 4
+
+PASSING = {RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS, RPCStatusCode.UNAVAILABLE}
+"""What a server says while it does not know everywhere what was just created, by us or by another set-up."""
+TYPE_NAMES = {
+    IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD: "Keyword",
+    IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE: "Double",
+}
+NOT_ALLOWED = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.UNIMPLEMENTED}
+
+
+class SetupError(EngineError):
+    """The cluster could not be prepared; the message says what is left to do."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a set-up changed: nothing, the second time."""
+
+    namespace: str
+    created: bool = False
+    retention_raised: bool = False
+    attributes_added: frozenset[str] = frozenset()
+
+    def lines(self) -> list[str]:
+        """For people."""
+        made = "created" if self.created else "retention raised" if self.retention_raised else "as it should be"
+        added = f"added {', '.join(sorted(self.attributes_added))}" if self.attributes_added else "as they should be"
+        return [f"namespace {self.namespace}: {made}", f"search attributes: {added}"]
+
+
+def retention_to_set(current: timedelta, wanted: timedelta) -> timedelta | None:
+    """The retention to set; null when the present one is long enough, because a shorter one would delete history."""
+    return wanted if current < wanted else None
+
+
+async def set_up(
+    settings: Settings, retention: timedelta = timedelta(days=RETENTION_DAYS), wait_seconds: float = WAIT_SECONDS
+) -> Prepared:
+    """Have namespace, retention and search attributes as runs need them, waiting for a server that is just starting.
+
+    Raises `SetupError`, `EngineUnreachableError` if nobody answers in time.
+    """
+    end = time.monotonic() + wait_seconds
+    client = await _connected(settings, end)
+    try:
+        created, raised = await have_namespace(client, retention)
+        added = await have_attributes(client, end)
+    except RPCError as error:
+        raise _refused(client.namespace, retention, error.status) from None
+    return Prepared(client.namespace, created, raised, frozenset(added))
+
+
+async def have_namespace(client: Client, retention: timedelta) -> tuple[bool, bool]:
+    """Create the client's namespace or raise its retention; whether it did the one, the other. Raises `RPCError`."""
+    service, wanted = client.workflow_service, Duration()
+    wanted.FromTimedelta(retention)
+    try:
+        request = DescribeNamespaceRequest(namespace=client.namespace)
+        described = await service.describe_namespace(request, timeout=CALL_TIMEOUT)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return await _created(client, wanted), False
+    current = described.config.workflow_execution_retention_ttl.ToTimedelta()
+    if retention_to_set(current, retention) is None:
+        return False, False
+    config = NamespaceConfig(workflow_execution_retention_ttl=wanted)
+    update = UpdateNamespaceRequest(namespace=client.namespace, config=config)
+    await service.update_namespace(update, timeout=CALL_TIMEOUT)
+    return False, True
+
+
+async def have_attributes(client: Client, end: float) -> set[str]:
+    """Add the search attributes that are missing and wait until the server knows them; what was added.
+
+    Raises `SetupError` when they are not there at `end` (monotonic clock), `RPCError`.
+    """
+    added: set[str] = set()
+    while True:
+        try:
+            missing = await register_search_attributes(client)
+            added |= missing
+            if not missing:
+                return added
+        except RPCError as error:
+            if error.status not in PASSING:
+                raise
+        if time.monotonic() > end:
+            raise SetupError(await _lacking(client))
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _connected(settings: Settings, end: float) -> Client:
+    while True:
+        try:
+            return await connect(settings)
+        except EngineUnreachableError:
+            if time.monotonic() > end:
+                raise
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _created(client: Client, retention: Duration) -> bool:
+    request = RegisterNamespaceRequest(namespace=client.namespace, workflow_execution_retention_period=retention)
+    try:
+        await client.workflow_service.register_namespace(request, timeout=CALL_TIMEOUT)
+    except RPCError as error:
+        if error.status is RPCStatusCode.ALREADY_EXISTS:  # another set-up was quicker
+            return False
+        raise
+    return True
+
+
+async def _lacking(client: Client) -> str:
+    try:
+        missing = await missing_search_attributes(client)
+    except RPCError as error:
+        return f"the server does not know the namespace {client.namespace} yet: {error.status.name.lower()}"
+    return f"search attributes are missing, or are there with another type: {', '.join(sorted(missing))}"
+
+
+def _refused(namespace: str, retention: timedelta, status: RPCStatusCode) -> SetupError:
+    if status not in NOT_ALLOWED:
+        return SetupError(f"the server refused to be set up: {status.name.lower()}")
+    kinds = ", ".join(f"{name} ({TYPE_NAMES[kind]})" for name, kind in SEARCH_ATTRIBUTES.items())
+    return SetupError(
+        f"this account may not set the server up ({status.name.lower()}). With the tools of its operator, make the "
+        f"namespace {namespace} with a retention of {retention.days} days and these search attributes: {kinds}"
+    )
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m workers.setup", description="Prepare the cluster that TEMPORAL_ADDRESS names; safe to repeat."
+    )
+    parser.add_argument("--retention-days", type=int, default=RETENTION_DAYS, help="least time closed runs are kept")
+    parser.add_argument("--wait-seconds", type=float, default=WAIT_SECONDS, help="for a server that is just starting")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Set up and say what was done; the exit code."""
+    options = arguments(given)
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return USAGE
+    if not settings.uses_cluster:
+        sys.stderr.write("TEMPORAL_ADDRESS is not set: the embedded engine sets itself up\n")
+        return USAGE
+    try:
+        prepared = asyncio.run(set_up(settings, timedelta(days=options.retention_days), options.wait_seconds))
+    except EngineError as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILED
+    sys.stdout.write("".join(f"{line}\n" for line in prepared.lines()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
