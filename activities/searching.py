@@ -12,8 +12,8 @@ from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 
 SECTIONS: Final = 3
-TITLE_CHARACTERS: Final = 160
-SNIPPET_CHARACTERS: Final = 160
+TITLE_CHARACTERS: Final = 120
+SNIPPET_CHARACTERS: Final = 100
 
 
 class SearchingActivities:

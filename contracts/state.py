@@ -18,7 +18,7 @@ from contracts.usage import Usage
 from contracts.vocabulary import GapStatus, Phase, Quality, RunStatus, SourceStatus, SubQueryStatus
 
 SCHEMA_VERSION = 1
-PACKED_EVENTS = 60
+PACKED_EVENTS = 30
 
 
 class SupervisorPosition(BaseModel):

@@ -61,9 +61,10 @@ def write_fields(run: "ResearchRun", issues: list[GateIssue], cut_short: str | N
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return {
         "brief": state.plan.brief,
-        "sub_queries": state.plan.sub_queries,
+        "sub_queries": [query.model_copy(update={"rationale": ""}) for query in state.plan.sub_queries],
         "findings": state.findings,
-        "evidence": list(state.evidence.values()),
+        # A writer needs the places of passages, not their hashes: the audit has those from the session.
+        "evidence": [item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],
         "sources": [extract_of(source, to_search=False) for source in state.readable_sources() if source.id in cited],
         "gaps": state.gaps,
         "source_count": len(state.readable_sources()),

@@ -1,35 +1,15 @@
-"""What is said before a run: where text goes, what it may cost. Pure."""
+"""What a request gets on this machine: which engine, which models, which limits; and where text goes. Pure."""
 
-from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from contracts.presets import effective_limits
 from contracts.request import EngineChoice, ResearchRequest
 from contracts.resolved import EffectiveLimits
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, ThinkMode
 from workers.settings import Settings
 
 NOTHING_LEAVES = "nothing leaves this machine"
-TOKENS_PER_CALL = (2_000, 12_000)
-"""Input and output together, of a short and of a long call."""
-REFLECTIONS_PER_ITERATION = 4
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Lowest and highest expected amounts of a run with a model."""
-
-    calls: tuple[int, int]
-    tokens: tuple[int, int]
-
-    def line(self, cap_usd: float | None) -> str:
-        """One line for a person."""
-        cap = "no cap on cost" if cap_usd is None else f"at most {cap_usd:.2f} USD where prices are known"
-        return (
-            f"about {self.calls[0]} to {self.calls[1]} model calls, "
-            f"{self.tokens[0]:,} to {self.tokens[1]:,} tokens; {cap}"
-        )
 
 
 def engine_of(request: ResearchRequest, settings: Settings) -> EngineKind:
@@ -52,13 +32,15 @@ def limits_of(request: ResearchRequest, settings: Settings) -> EffectiveLimits:
     return effective_limits(settings.preset(request.strategy, request.depth), request.limits)
 
 
-def estimate(limits: EffectiveLimits) -> Estimate:
-    """Calls and tokens of a run that stops after one iteration, and of one that uses all of them."""
-    one = 1 + limits.max_sub_queries + 1 + REFLECTIONS_PER_ITERATION
-    all_of_them = one + (limits.max_iterations - 1) * (limits.max_sub_queries + 2 + REFLECTIONS_PER_ITERATION)
-    least = min(one, 1 + 2 + 1)
-    most = all_of_them if limits.max_model_calls is None else min(all_of_them, limits.max_model_calls)
-    return Estimate((min(least, most), most), (least * TOKENS_PER_CALL[0], most * TOKENS_PER_CALL[1]))
+def models_of(request: ResearchRequest, settings: Settings) -> dict[str, str]:
+    """Model name by tier: what the request names, over what is configured."""
+    asked = {tier: name for tier, name in request.models.model_dump().items() if name is not None}
+    return settings.models.by_tier() | asked
+
+
+def thinks(request: ResearchRequest) -> bool:
+    """Whether the supervisor's think-pauses ask a model, given that a model does the roles."""
+    return request.gates.think in (None, ThinkMode.MODEL)
 
 
 def _is_here(host: str) -> bool:

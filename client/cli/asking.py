@@ -6,6 +6,7 @@ from typing import Any
 
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
+from client.cli.folders import exists, usable_folder
 from client.cli.requests import build_request, merged, read_request_file, settings_of
 from client.cli.run_options import RunOptions
 from contracts.identity import short_hash
@@ -46,15 +47,13 @@ def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) ->
 
 def find_corpus(given: str, registered: dict[str, Path]) -> tuple[str, Path | None]:
     """Name, and the folder to register for it: none for a name that is known. Raises `CommandError`."""
-    path = Path(given).expanduser()
     looks_like_path = "/" in given or given.startswith((".", "~"))
     if not looks_like_path and given in registered:
         return given, None
-    if path.is_dir():
-        return name_of_folder(path.resolve(), registered), path.resolve()
-    if path.exists():
-        raise CommandError(f"{given} is a file; --corpus takes a folder of documents or the name of a corpus")
-    raise CommandError(unknown_corpus(given, registered))
+    if not exists(given):
+        raise CommandError(unknown_corpus(given, registered))
+    folder = usable_folder(Path(given))
+    return name_of_folder(folder, registered), folder
 
 
 def name_of_folder(folder: Path, registered: dict[str, Path]) -> str:
@@ -70,7 +69,7 @@ def name_of_folder(folder: Path, registered: dict[str, Path]) -> str:
 def unknown_corpus(given: str, registered: dict[str, Path]) -> str:
     """What to say when neither a folder nor a corpus is called so."""
     known = f"known corpora: {', '.join(sorted(registered))}" if registered else "no corpus is registered yet"
-    return f"there is no folder and no corpus {given!r}; {known}"
+    return f"there is no folder and no corpus {shortened(given)!r}; {known}"
 
 
 def _flags(options: RunOptions) -> dict[str, Any]:

@@ -3,27 +3,25 @@
 from collections.abc import Awaitable
 from pathlib import Path
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
 from client.cli import output
 from client.cli.desk import Desk, open_desk
+from client.cli.folders import usable_folder
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
+from client.cli.index_progress import index_progress
 from client.cli.research_ids import ALLOWED
 from client.rendering import plural, printable
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown
-from providers.interfaces import IndexProgress
 
 SHOWN_SKIPPED = 20
-NAME_COLUMNS = 48
 
 
 async def add(folder: Path, *, name: str | None, quiet: bool) -> int:
     """Register a folder and index it."""
     if name is not None and not ALLOWED.fullmatch(name):
         raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
-    path = _folder(folder)
+    path = usable_folder(folder)
     async with open_desk() as desk:
         chosen = name or await named_folder(desk, path)
         snapshot = await index(desk, chosen, path, quiet=quiet)
@@ -81,24 +79,12 @@ async def remove(name: str) -> int:
 
 
 async def index(desk: Desk, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:
-    """Register a folder if one is given, and bring its index up to date, with a bar on a terminal."""
+    """Register a folder if one is given, and bring its index up to date, showing how far it is."""
     library = await desk.stores.corpora()
     if folder is not None and (name not in library.names() or library.definition(name).path != folder):
         library.add(name, folder)
-    console = output.terminal()
-    if quiet or not console.is_terminal:
-        snapshot = await library.refresh(name)
-    else:
-        columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[current]}"))
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("", total=None, current="")
-
-            def show(progress: IndexProgress) -> None:
-                current = printable(progress.current).replace("[", r"\[")[-NAME_COLUMNS:]
-                bar.update(task, completed=progress.done, total=progress.total, current=current)
-
-            snapshot = await library.refresh(name, show)
-    return snapshot
+    async with index_progress(name, quiet=quiet) as show:
+        return await library.refresh(name, show)
 
 
 async def registered_folders(desk: Desk) -> dict[str, Path]:
@@ -112,13 +98,6 @@ async def named_folder(desk: Desk, folder: Path) -> str:
     from client.cli.asking import name_of_folder  # noqa: PLC0415  the request comes with it, which `list` does not need
 
     return name_of_folder(folder, await registered_folders(desk))
-
-
-def _folder(given: Path) -> Path:
-    path = given.expanduser()
-    if not path.is_dir():
-        raise CommandError(f"{given} is no folder")
-    return path.resolve()
 
 
 async def _known(work: Awaitable[CorpusSnapshot], name: str) -> CorpusSnapshot:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from rich.text import Text
 
-from client.cli import announcing, output
+from client.cli import output
 from client.cli.asking import Asked, ask
 from client.cli.beginning import Beginning, begin, finished, request_again
-from client.cli.corpora import index, registered_folders, summary
+from client.cli.corpora import registered_folders
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode, exit_code
 from client.cli.failures import CommandError
-from client.cli.here import workers_here
 from client.cli.interrupts import first_interrupt
+from client.cli.preparing import announce, dry_run, index_of, ready
 from client.cli.report_files import default_folder, write_all
 from client.cli.reports import report_documents
 from client.cli.requests import build_request, merged, settings_of
@@ -26,7 +26,7 @@ from client.cli.watching import sink_for, stay_with
 from client.rendering import Frame, ending
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
-from contracts.vocabulary import EngineKind, Outcome
+from contracts.vocabulary import Outcome
 from workers.settings import Flags
 
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
@@ -38,12 +38,12 @@ async def run(options: RunOptions) -> int:
     async with open_desk(Flags(model=options.model, model_url=options.model_url)) as desk:
         asked = await _asked(desk, options)
         if options.dry_run:
-            return _dry_run(desk, asked)
+            return dry_run(desk, asked, as_json=options.as_json)
         research_id = _id_for(options)
         done = await finished(desk, asked.request, research_id)
         if done is not None:
             return await _print_stored(desk, done, asked.request.query, options)
-        _announce(desk, asked.request, options)
+        announce(desk, asked.request, options)
         return await _begin_and_stay(desk, asked, research_id, options)
 
 
@@ -52,12 +52,12 @@ async def start(options: RunOptions) -> int:
     async with open_desk(Flags(model=options.model)) as desk:
         asked = await _asked(desk, options)
         if options.dry_run:
-            return _dry_run(desk, asked)
+            return dry_run(desk, asked, as_json=options.as_json)
         research_id = _id_for(options)
         if await finished(desk, asked.request, research_id) is not None:
             raise CommandError(f"the run {research_id} is completed: research report {research_id}")
         client = await desk.running_client()
-        await _index(desk, asked, options)
+        await index_of(desk, asked, options)
         beginning = await begin(desk, client, asked.request, research_id)
         if options.as_json:
             output.document({"research_id": research_id, "how": beginning.how})
@@ -78,7 +78,7 @@ async def resume(options: RunOptions, *, report_now: bool = False) -> int:
             raise CommandError(f"the run {research_id} is {last_outcome(state).value}: research report {research_id}")
         again = request_again(state.resolved).model_dump(mode="json", exclude_unset=True)
         request = build_request(merged(again, settings_of(options.assignments)))
-        _announce(desk, request, options)
+        announce(desk, request, options)
         return await _begin_and_stay(desk, Asked(request), research_id, options, report_now=report_now)
 
 
@@ -86,8 +86,9 @@ async def _begin_and_stay(
     desk: Desk, asked: Asked, research_id: str, options: RunOptions, *, report_now: bool = False
 ) -> int:
     quiet = options.quiet
-    await _index(desk, asked, options)
-    client = await desk.ensured_client()
+    client = await ready(desk, asked, options)
+    from client.cli.here import workers_here  # noqa: PLC0415  loaded while the engine comes up
+
     async with workers_here(desk, client), first_interrupt() as interrupt:
         # From here on Ctrl-C means this run, also in the moment in which it is just being started.
         beginning = await begin(desk, client, asked.request, research_id)
@@ -177,48 +178,6 @@ async def _asked(desk: Desk, options: RunOptions) -> Asked:
             if options.corpus is None and state.resolved.corpus is not None:
                 options = replace(options, corpus=state.resolved.corpus.name)
     return ask(options, desk.settings, await registered_folders(desk))
-
-
-async def _index(desk: Desk, asked: Asked, options: RunOptions) -> None:
-    """Register the folder and bring the index up to date; a cluster's workers look after their own."""
-    name = asked.request.corpus
-    if name is None or desk.settings.uses_cluster:
-        return
-    snapshot = await index(desk, name, asked.folder, quiet=options.quiet)
-    if not options.quiet:
-        output.tell(f"corpus {name}: {summary(snapshot)}")
-
-
-def _announce(desk: Desk, request: ResearchRequest, options: RunOptions) -> None:
-    if options.quiet:
-        return
-    if desk.settings.uses_cluster:
-        output.tell("the cluster's workers decide where text goes: `research status` tells it")
-        return
-    engine = announcing.engine_of(request, desk.settings)
-    output.tell(announcing.egress(engine, desk.settings))
-    if engine is EngineKind.MODEL:
-        limits = announcing.limits_of(request, desk.settings)
-        output.tell(announcing.estimate(limits).line(limits.max_cost_usd))
-    for notice in desk.settings.notices():
-        output.tell(notice)
-
-
-def _dry_run(desk: Desk, asked: Asked) -> int:
-    """Show what would be started, as JSON."""
-    engine = announcing.engine_of(asked.request, desk.settings)
-    limits = announcing.limits_of(asked.request, desk.settings)
-    output.document(
-        {
-            "request": asked.request.model_dump(mode="json", exclude_unset=True),
-            "engine": engine.value,
-            "models": desk.settings.models.by_tier() if engine is EngineKind.MODEL else {},
-            "limits": limits.model_dump(mode="json"),
-            "corpus_folder": str(asked.folder) if asked.folder else None,
-            "egress": announcing.egress(engine, desk.settings),
-        }
-    )
-    return ExitCode.COMPLETED
 
 
 def _id_for(options: RunOptions) -> str:

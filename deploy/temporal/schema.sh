@@ -3,10 +3,13 @@
 # Reads SQL_HOST, SQL_PORT, SQL_USER and SQL_PASSWORD, as temporal-sql-tool does.
 set -eu
 
-for database in temporal visibility; do
-  if [ "$database" = temporal ]; then name=temporal; else name=temporal_visibility; fi
+set_up() {  # name of the database, folder of its schema
+  name=$1
+  versions=/etc/temporal/schema/postgresql/v12/$2/versioned
   temporal-sql-tool --plugin postgres12 --db "$name" create-database
   temporal-sql-tool --plugin postgres12 --db "$name" setup-schema -v 0.0
-  temporal-sql-tool --plugin postgres12 --db "$name" update-schema \
-    -d "/etc/temporal/schema/postgresql/v12/$database/versioned"
-done
+  temporal-sql-tool --plugin postgres12 --db "$name" update-schema -d "$versions"
+}
+
+set_up temporal temporal
+set_up temporal_visibility visibility

@@ -1,0 +1,51 @@
+"""Setting a cluster up: what is decided without a server."""
+
+from datetime import timedelta
+
+import pytest
+from temporalio.service import RPCStatusCode
+
+from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
+from workers import setup
+
+MONTH = timedelta(days=30)
+
+
+@pytest.mark.parametrize(("current", "result"), [(1, MONTH), (29, MONTH), (30, None), (90, None)])
+def test_retention_is_raised_and_never_lowered(current: int, result: timedelta | None) -> None:
+    """A namespace that keeps runs for longer keeps them: lowering the retention would delete history."""
+    assert setup.retention_to_set(timedelta(days=current), MONTH) == result
+
+
+def test_a_cluster_of_others_is_told_what_to_do() -> None:
+    """Where the account may not set up, the message names everything that its operator has to make."""
+    message = str(setup._refused("lab", MONTH, RPCStatusCode.PERMISSION_DENIED))
+    assert all(f"{name} (Keyword)" in message for name in KEYWORD_ATTRIBUTES)
+    assert f"{COST_ATTRIBUTE} (Double)" in message
+    assert "namespace lab with a retention of 30 days" in message
+    assert "internal" in str(setup._refused("lab", MONTH, RPCStatusCode.INTERNAL))
+
+
+def test_a_second_time_says_that_nothing_changed() -> None:
+    """What was done is told, and what was there already as well."""
+    first = setup.Prepared("lab", created=True, attributes_added=frozenset({"B", "A"}))
+    assert first.lines() == ["namespace lab: created", "search attributes: added A, B"]
+    assert setup.Prepared("lab").lines() == ["namespace lab: as it should be", "search attributes: as they should be"]
+    assert "raised" in setup.Prepared("lab", retention_raised=True).lines()[0]
+
+
+def test_without_a_cluster_there_is_nothing_to_set_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The embedded engine needs no set-up, and asking for one is a mistake that is named."""
+    for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    assert setup.main([]) == setup.USAGE
+    assert "TEMPORAL_ADDRESS" in capsys.readouterr().err
+
+
+def test_a_silent_cluster_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """When nobody answers in the time given, the exit code says so and the message where."""
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:9")
+    assert setup.main(["--wait-seconds", "0"]) == setup.FAILED
+    assert "127.0.0.1:9" in capsys.readouterr().err
