@@ -30,6 +30,7 @@ from workers.engine_server import (
 TICK_SECONDS = 0.2
 LOCK_SECONDS = 1.0
 SAME_PORTS_SECONDS = 3.0
+OTHER_PORTS_TRIES = 3
 LONGEST_PAUSE_SECONDS = 10.0
 
 
@@ -80,7 +81,7 @@ class Keeper:
             orphan.stop()
         moved = move_other_version_aside(self.files, version)
         self.description = self.description.with_changes(moved_aside=moved)
-        self._launch(binary, choose_ports(self.description))
+        self._launch(binary, choose_ports(self.description), insist_seconds=0.0)
 
     def run(self) -> None:
         """Watch until told to stop or nobody is attached for long enough."""
@@ -123,23 +124,28 @@ class Keeper:
         log(f"server {self.description.server_pid} ended; starting it again")
         self._describe(status=STARTING, server_pid=0)
         try:
-            self._launch(find_binary(), self.description)
+            self._launch(find_binary(), self.description, insist_seconds=SAME_PORTS_SECONDS)
         except EngineError as error:
             log(f"not started: {error}")
             self._describe(error=str(error))
 
-    def _launch(self, binary: Path, ports: EngineDescription) -> None:
-        """Start on these ports, insisting for a while if one is still in use, then on others. Raises `EngineError`."""
-        started = time.monotonic()
+    def _launch(self, binary: Path, ports: EngineDescription, *, insist_seconds: float) -> None:
+        """Start on these ports, insisting for a while if one is still in use, then on others. Raises `EngineError`.
+
+        A port that was free when it was chosen may be taken when the server listens; it uses others besides ours, too.
+        """
+        insist_until, other_ports = time.monotonic() + insist_seconds, 0
         while True:
             try:
                 self.server = start_server(binary, self.files, ports)
                 break
             except PortTakenError:
-                waited = time.monotonic() - started
-                if waited > 2 * SAME_PORTS_SECONDS:
-                    raise
-                ports = choose_ports(ports) if waited > SAME_PORTS_SECONDS else ports
+                if time.monotonic() >= insist_until:
+                    if other_ports == OTHER_PORTS_TRIES:
+                        raise
+                    other_ports += 1
+                    ports = choose_ports(ports)
+                    log(f"a port was taken: trying {ports.address} and others")
                 time.sleep(0.1)
         self.description = ports
         self._describe(status=READY, server_pid=self.server.pid, error="")

@@ -5,6 +5,7 @@ import http.client
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -25,7 +26,10 @@ RETENTION_SECONDS = 30 * 24 * 3_600
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 ANSWER_SECONDS = 5.0
-LOG_TAIL_BYTES = 4_000
+LOG_BYTES = 64_000
+"""Read of each end of the server's log: a stack may be long, and the reason stands above it."""
+STACK_LINE = re.compile(r"\.go:\d+|^goroutine \d+|^created by |^\S+\(.*\)$|^exit status \d+$")
+REASON_SIGNS = ("error", "panic", "fatal", "unable", "cannot", "failed")
 
 LEAST_FREE_BYTES = 4_000_000
 PORT_SIGN = "address already in use"
@@ -227,20 +231,28 @@ def problem_in(log: str, files: EngineFiles) -> EngineError:
             return EngineError(text.format(database=files.database))
     if shutil.disk_usage(files.folder).free < LEAST_FREE_BYTES:  # then the log could not be written either
         return EngineError(NO_SPACE)
-    lines = [line for line in log.splitlines() if line.strip()]
-    return EngineError(f"the server ended at once: {lines[-1][:300]}" if lines else "the server ended without a word")
+    words = last_words(log)
+    return EngineError(f"the server ended at once: {words}" if words else "the server ended without a word")
+
+
+def last_words(log: str) -> str:
+    """The line that says why a program ended, as far as one does: never a line of its stack."""
+    lines = [line.strip() for line in log.splitlines()]
+    told = [line for line in lines if line and not STACK_LINE.search(line)]
+    reasons = [line for line in told if any(sign in line.lower() for sign in REASON_SIGNS)]
+    return next(iter(reasons or told[-1:]), "")[:300]
 
 
 def _wait_until_up(server: Server, files: EngineFiles, ports: EngineDescription) -> None:
     end = time.monotonic() + START_SECONDS
     while not answers(ports.http_port):
         if not server.alive():
-            raise problem_in(_tail(files.server_log), files)
+            raise problem_in(_ends_of(files.server_log), files)
         if time.monotonic() > end:
             raise EngineError(f"the server did not answer within {START_SECONDS:.0f} s; see {files.server_log}")
         time.sleep(0.025)
     if not server.alive():
-        raise problem_in(_tail(files.server_log), files)
+        raise problem_in(_ends_of(files.server_log), files)
 
 
 def _retention(namespace: dict[str, Any]) -> str:
@@ -264,12 +276,15 @@ def _call(http_port: int, method: str, path: str, body: dict[str, Any] | None = 
         connection.close()
 
 
-def _tail(path: Path) -> str:
+def _ends_of(path: Path) -> str:
+    """The beginning and the end of a log."""
     try:
         with path.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - LOG_TAIL_BYTES))
-            return file.read().decode("utf-8", "replace")
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            text = file.read(LOG_BYTES)
+            file.seek(max(len(text), size - LOG_BYTES))
+            return (text + file.read()).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
 

@@ -4,9 +4,11 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from typing import TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from temporalio.api.enums.v1 import IndexedValueType
@@ -20,15 +22,17 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from workers.engine_files import EngineError
+from workers.runtime import leave
 from workers.settings import Settings, SettingsError, load_settings
 from workers.temporal import (
     CALL_TIMEOUT,
     SEARCH_ATTRIBUTES,
     EngineUnreachableError,
     connect,
-    missing_search_attributes,
     register_search_attributes,
 )
+
+T = TypeVar("T")
 
 RETENTION_DAYS = 30
 """How long a cluster keeps a closed run: as long as the embedded engine does."""
@@ -82,7 +86,7 @@ async def set_up(
     end = time.monotonic() + wait_seconds
     client = await _connected(settings, end)
     try:
-        created, raised = await have_namespace(client, retention)
+        created, raised = await _patiently(partial(have_namespace, client, retention), end)
         added = await have_attributes(client, end)
     except RPCError as error:
         raise _refused(client.namespace, retention, error.status) from None
@@ -99,7 +103,9 @@ async def have_namespace(client: Client, retention: timedelta) -> tuple[bool, bo
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
-        return await _created(client, wanted), False
+        register = RegisterNamespaceRequest(namespace=client.namespace, workflow_execution_retention_period=wanted)
+        await service.register_namespace(register, timeout=CALL_TIMEOUT)
+        return True, False
     current = described.config.workflow_execution_retention_ttl.ToTimedelta()
     if retention_to_set(current, retention) is None:
         return False, False
@@ -110,22 +116,27 @@ async def have_namespace(client: Client, retention: timedelta) -> tuple[bool, bo
 
 
 async def have_attributes(client: Client, end: float) -> set[str]:
-    """Add the search attributes that are missing and wait until the server knows them; what was added.
+    """Add the search attributes that are missing and wait until the server lists them; what was added.
 
-    Raises `SetupError` when they are not there at `end` (monotonic clock), `RPCError`.
+    Raises `SetupError` when they are not listed at `end` (monotonic clock), `RPCError`.
     """
     added: set[str] = set()
+    while missing := await _patiently(partial(register_search_attributes, client), end):
+        added |= missing
+        if time.monotonic() > end:
+            raise SetupError(f"the server does not list these search attributes yet: {', '.join(sorted(missing))}")
+        await asyncio.sleep(POLL_SECONDS)
+    return added
+
+
+async def _patiently(step: Callable[[], Awaitable[T]], end: float) -> T:
+    """Do it again while the server does not know everywhere what is there. Raises `RPCError` at `end`."""
     while True:
         try:
-            missing = await register_search_attributes(client)
-            added |= missing
-            if not missing:
-                return added
+            return await step()
         except RPCError as error:
-            if error.status not in PASSING:
+            if error.status not in PASSING or time.monotonic() > end:
                 raise
-        if time.monotonic() > end:
-            raise SetupError(await _lacking(client))
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -139,29 +150,12 @@ async def _connected(settings: Settings, end: float) -> Client:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _created(client: Client, retention: Duration) -> bool:
-    request = RegisterNamespaceRequest(namespace=client.namespace, workflow_execution_retention_period=retention)
-    try:
-        await client.workflow_service.register_namespace(request, timeout=CALL_TIMEOUT)
-    except RPCError as error:
-        if error.status is RPCStatusCode.ALREADY_EXISTS:  # another set-up was quicker
-            return False
-        raise
-    return True
-
-
-async def _lacking(client: Client) -> str:
-    try:
-        missing = await missing_search_attributes(client)
-    except RPCError as error:
-        return f"the server does not know the namespace {client.namespace} yet: {error.status.name.lower()}"
-    return f"search attributes are missing, or are there with another type: {', '.join(sorted(missing))}"
-
-
 def _refused(namespace: str, retention: timedelta, status: RPCStatusCode) -> SetupError:
+    kinds = ", ".join(f"{name} ({TYPE_NAMES[kind]})" for name, kind in SEARCH_ATTRIBUTES.items())
+    if status is RPCStatusCode.ALREADY_EXISTS:
+        return SetupError(f"one of these search attributes is there with another type: {kinds}")
     if status not in NOT_ALLOWED:
         return SetupError(f"the server refused to be set up: {status.name.lower()}")
-    kinds = ", ".join(f"{name} ({TYPE_NAMES[kind]})" for name, kind in SEARCH_ATTRIBUTES.items())
     return SetupError(
         f"this account may not set the server up ({status.name.lower()}). With the tools of its operator, make the "
         f"namespace {namespace} with a retention of {retention.days} days and these search attributes: {kinds}"
@@ -199,4 +193,4 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.failures import CommandError, quoted
 from client.cli.folders import exists, usable_folder
 from client.cli.requests import build_request, merged, read_request_file, settings_of
 from client.cli.run_options import RunOptions
@@ -69,7 +69,7 @@ def name_of_folder(folder: Path, registered: dict[str, Path]) -> str:
 def unknown_corpus(given: str, registered: dict[str, Path]) -> str:
     """What to say when neither a folder nor a corpus is called so."""
     known = f"known corpora: {', '.join(sorted(registered))}" if registered else "no corpus is registered yet"
-    return f"there is no folder and no corpus {shortened(given)!r}; {known}"
+    return f"there is no folder and no corpus {quoted(given)}; {known}"
 
 
 def _flags(options: RunOptions) -> dict[str, Any]:

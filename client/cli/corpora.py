@@ -5,9 +5,9 @@ from pathlib import Path
 
 from client.cli import output
 from client.cli.desk import Desk, open_desk
-from client.cli.folders import usable_folder
 from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.failures import CommandError, quoted
+from client.cli.folders import usable_folder
 from client.cli.index_progress import index_progress
 from client.cli.research_ids import ALLOWED
 from client.rendering import plural, printable
@@ -108,7 +108,7 @@ async def _known(work: Awaitable[CorpusSnapshot], name: str) -> CorpusSnapshot:
 
 
 def _unknown(name: str) -> str:
-    return f"no corpus is called {name!r}: research corpus list shows the known ones"
+    return f"no corpus is called {quoted(name)}: research corpus list shows the known ones"
 
 
 def summary(snapshot: CorpusSnapshot) -> str:

@@ -18,8 +18,8 @@ FEWEST_SUB_QUERIES = 2
 class Range(Contract):
     """Lowest and highest expected amount."""
 
-    low: float
-    high: float
+    low: int | float
+    high: int | float
 
 
 class Estimate(Contract):
@@ -58,9 +58,9 @@ def estimate(limits: EffectiveLimits, models: Mapping[str, str], prices: PriceTa
     if limits.max_model_calls is not None:
         most = min(most, limits.max_model_calls)
     fewest = min(fewest, most)
-    low, high = float(fewest * _size(SHORT_CALL)), float(most * _size(LONG_CALL))
+    low, high = fewest * _size(SHORT_CALL), most * _size(LONG_CALL)
     if limits.max_tokens is not None:
-        high = min(high, float(limits.max_tokens))
+        high = min(high, limits.max_tokens)
     names = sorted(set(models.values()))
     unpriced = [name for name in names if prices.price_of(name) is None]
     return Estimate(

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from client.cli.exit_codes import ExitCode
 
+LONGEST_QUOTE = 80
+
 
 class CommandError(Exception):
     """A command cannot do what was asked; the message says what to do next."""
@@ -17,6 +19,11 @@ class CommandError(Exception):
     def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
         super().__init__(message)
         self.code = code
+
+
+def quoted(given: str) -> str:
+    """What a person typed, as a message may repeat it: on one line, without control characters, not endless."""
+    return repr(given if len(given) <= LONGEST_QUOTE else given[:LONGEST_QUOTE] + "…")
 
 
 def explain(error: Exception) -> tuple[str, ExitCode] | None:

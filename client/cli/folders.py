@@ -19,7 +19,9 @@ def usable_folder(given: Path) -> Path:
         reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else "no usable path"
         raise CommandError(f"the folder cannot be used: {reason}") from None
     if not is_folder:
-        raise CommandError(f"{given} is a file; a corpus is a folder of documents" if exists else f"{given} is no folder")
+        raise CommandError(
+            f"{given} is a file; a corpus is a folder of documents" if exists else f"{given} is no folder"
+        )
     if path == Path(path.anchor):
         raise CommandError(f"{path} is the whole file system: name the folder of the documents")
     if any(path.is_relative_to(place) for place in NO_DOCUMENTS):

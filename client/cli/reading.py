@@ -11,7 +11,7 @@ from rich.text import Text
 from client.cli import output, stored
 from client.cli.desk import RUNNING, Desk, open_desk
 from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.failures import CommandError, quoted
 from client.cli.report_files import FORMATS, write_all, write_atomically
 from client.cli.reports import report_documents
 from client.errors import ClientError
@@ -196,7 +196,7 @@ def _find_source(state: ResearchState, given: str) -> Source:
     matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
     if len(matches) != 1:
         what = "no source" if not matches else "more than one source"
-        raise CommandError(f"{what} {given!r} in this run: research sources ID shows them")
+        raise CommandError(f"{what} {quoted(given)} in this run: research sources ID shows them")
     return matches[0]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from client.cli.failures import CommandError
+from client.cli.failures import CommandError, quoted
 
 ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"
 """No signs that look alike."""
@@ -51,6 +51,6 @@ def resolve(given: str, known: Sequence[str]) -> str:
     if len(distinct) == 1:
         return distinct[0]
     if not distinct:
-        raise CommandError(f"no run {given!r}: `research list` shows the known ones")
+        raise CommandError(f"no run {quoted(given)}: `research list` shows the known ones")
     more = "" if len(distinct) <= SHOWN else f" and {len(distinct) - SHOWN} more"
-    raise CommandError(f"{given!r} fits several runs: {', '.join(distinct[:SHOWN])}{more}; give more of the id")
+    raise CommandError(f"{quoted(given)} fits several runs: {', '.join(distinct[:SHOWN])}{more}; give more of the id")

@@ -73,6 +73,17 @@ async def test_every_event_is_told_once_and_in_order() -> None:
     assert run.seen[:4] == [0, 2, 4, 5]
 
 
+def test_a_silent_run_is_told_of_now_and_then() -> None:
+    """Without news a line every ten seconds says that the run goes on."""
+    now, lines = [0.0], list[str]()
+    sink = PlainSink(lines.append, clock=lambda: now[0])
+    for second in range(21):
+        now[0] = float(second)
+        sink.show(LiveView(), [])
+    assert len(lines) == 2
+    assert all("waiting" in line for line in lines)
+
+
 async def test_silence_is_told_and_not_the_end() -> None:
     """No answer for a while is a notice; the view goes on when answers come again."""
     lines: list[str] = []

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from client.live_view import LiveView, fold, with_status
-from client.rendering import Frame, duration, ending, live, money, plain_line, plural, printable
+from client.rendering import Frame, duration, ending, live, money, plural, printable
 from contracts.events import Event
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
 from contracts.usage import Usage
@@ -117,13 +117,6 @@ def test_foreign_words_cannot_drive_the_terminal(hostile: str) -> None:
     assert "\u202e" not in text
     if hostile.startswith("["):
         assert hostile in text
-
-
-def test_a_plain_line_is_the_clock_and_the_words() -> None:
-    """Without a terminal every event is one line."""
-    told = Event(seq=1, type="source.added", time="2026-11-21T10:11:12.000+00:00", text="read\n\x1b[1m Vacuum")
-    assert plain_line(told) == "10:11:12 read [1m Vacuum"
-    assert plain_line(Event(seq=2, type="run.started", time="")) == "run.started"
 
 
 def test_an_unknown_price_is_not_called_zero() -> None:

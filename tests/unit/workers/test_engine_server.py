@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from workers import engine_server
+from workers import engine_keeper, engine_server
 from workers.engine_files import EngineDescription, EngineError, EngineFiles, FileLock
-from workers.engine_keeper import IdleClock
+from workers.engine_keeper import IdleClock, Keeper
 from workers.engine_server import (
     PortTakenError,
+    Server,
     choose_ports,
     command_line,
     find_binary,
@@ -141,6 +142,11 @@ def test_the_server_is_for_this_machine_alone(files: EngineFiles) -> None:
         ("file is not a database (26)", EngineError, "damaged: move"),
         ("attempt to write a readonly database", EngineError, "cannot be written"),
         ("something\nunheard of\n", EngineError, "ended at once: unheard of"),
+        (
+            "panic: no such thing\n\ngoroutine 1 [running]:\nmain.main()\n\t/build/main.go:18 +0x8e\n",
+            EngineError,
+            "ended at once: panic: no such thing",
+        ),
         ("", EngineError, "without a word"),
     ],
 )
@@ -151,6 +157,33 @@ def test_the_servers_last_words_become_advice(
     problem = problem_in(log, files)
     assert type(problem) is kind
     assert words in str(problem)
+
+
+@pytest.mark.parametrize("usual", [True, False])
+def test_a_port_that_is_taken_at_the_last_moment_is_not_the_end(
+    files: EngineFiles, monkeypatch: pytest.MonkeyPatch, usual: bool
+) -> None:
+    """Other ports are tried, three times; then the reason is told, with no line of a stack."""
+    monkeypatch.setattr(engine_keeper.time, "sleep", lambda _: None)
+    tried: list[int] = []
+
+    def start(binary: Path, place: EngineFiles, ports: EngineDescription) -> Server:
+        del binary
+        tried.append(ports.port)
+        if usual and len(tried) > 2:
+            return Server(1, place.server_lock())
+        raise PortTakenError("a port of the engine is taken by another program")
+
+    monkeypatch.setattr(engine_keeper, "start_server", start)
+    keeper = Keeper(files, 1.0)
+    if usual:
+        keeper._launch(Path("temporal"), EngineDescription(port=1), insist_seconds=0.0)
+        assert files.read().status == "ready"
+        assert len(tried) == 3
+    else:
+        with pytest.raises(PortTakenError):
+            keeper._launch(Path("temporal"), EngineDescription(port=1), insist_seconds=0.0)
+        assert len(tried) == 4
 
 
 def test_an_unknown_writer_of_a_database_is_another_version(files: EngineFiles) -> None:

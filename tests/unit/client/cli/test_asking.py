@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.announcing import egress, engine_of, estimate
+from client.cli.announcing import egress, engine_of, models_of, thinks
 from client.cli.asking import ask, find_corpus, name_of_folder
 from client.cli.failures import CommandError
 from client.cli.run_options import RunOptions
-from contracts.presets import SUPERVISOR_PRESETS
 from contracts.request import Depth, EngineChoice, ResearchRequest
 from contracts.vocabulary import EngineKind
 from workers.settings import Settings
@@ -70,12 +69,12 @@ def test_where_text_goes_is_told() -> None:
     assert egress(EngineKind.MODEL, here) == "passages go to 127.0.0.1:8080 (this machine)"
 
 
-def test_the_estimate_keeps_to_the_cap_on_calls() -> None:
-    """A range, never more calls than allowed; an uncapped cost is not hidden."""
-    limits = SUPERVISOR_PRESETS[Depth.MEDIUM]
-    whole = estimate(limits)
-    assert whole.calls[0] < whole.calls[1]
-    capped = estimate(limits.model_copy(update={"max_model_calls": 7}))
-    assert capped.calls[1] == 7
-    assert "no cap on cost" in capped.line(None)
-    assert "2.00 USD" in capped.line(2.0)
+def test_a_named_model_wins_over_the_configured_one() -> None:
+    """The estimate is made for the models that will be asked."""
+    settings = Settings(models=ModelsSettings(default="m", base_url="https://models.example/v1"))
+    request = ResearchRequest.model_validate(
+        {"query": "q", "models": {"complex": "large"}, "gates": {"think": "rules"}}
+    )
+    assert models_of(request, settings) == {"simple": "m", "analytical": "m", "complex": "large"}
+    assert not thinks(request)
+    assert thinks(ResearchRequest(query="q"))

@@ -1,0 +1,168 @@
+"""Gathering: searches and reads side by side, merged in a fixed order."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from contracts import failures
+from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
+from contracts.identity import source_id
+from contracts.state import ResearchState
+from contracts.vocabulary import Phase, Quality, SourceStatus, StopReason, SubQueryStatus
+from tests.fakes import states
+from tests.fakes.host import InProcessHost
+from workflows.desk import Desk, Interrupted
+from workflows.gathering import Gathering
+from workflows.run import ResearchRun
+
+FIRST = states.sub_query("first question of the plan", status=SubQueryStatus.PENDING)
+SECOND = states.sub_query("second question of the plan", status=SubQueryStatus.PENDING)
+
+
+class Shelf:
+    """Hits by question; pages that fail by address; a gate that holds reads back."""
+
+    def __init__(
+        self, hits: dict[str, list[str]], broken: set[str] = frozenset(), failing: set[str] = frozenset()
+    ) -> None:
+        self.hits, self.broken, self.failing = hits, broken, failing
+        self.searched: list[str] = []
+        self.read: list[str] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.held: set[str] = set()
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        self.searched.append(request.text)
+        if request.text in self.failing:
+            raise ApplicationError("down", type=failures.RATE_LIMITED, non_retryable=True)
+        found = [states.hit(url, rank) for rank, url in enumerate(self.hits[request.text], start=1)]
+        return SearchResponse(provider="corpus", hits=found, documents_searched=7, term_documents={"plan": 3})
+
+    async def read_source(self, request: ReadRequest) -> ReadRecord:
+        self.read.append(request.url)
+        if request.url in self.held:
+            await self.open.wait()
+        if request.url in self.broken:
+            raise ApplicationError("bad", {"kind": "encrypted"}, type=failures.SOURCE_UNREADABLE, non_retryable=True)
+        return ReadRecord(
+            url=request.url,
+            title=request.title,
+            retrieved_at="2026-11-21T12:00:00+00:00",
+            media_type="text/plain",
+            content_hash="sha256:" + "1" * 64,
+            raw=states.EMPTY_REF,
+            text=states.EMPTY_REF,
+            characters=10,
+            quality=Quality.HIGH,
+        )
+
+
+def run_with(shelf: Shelf, **limits: Any) -> ResearchRun:
+    base = states.resolved().limits.model_copy(update={"max_new_sources": 4, "max_sources_per_query": 2, **limits})
+    state = states.state(resolved=states.resolved(limits=base), plan=states.plan(FIRST, SECOND), phase=Phase.GATHERING)
+    state.deadline_at = 4e9
+    return ResearchRun(state, Desk(), InProcessHost({"search": shelf.search, "read_source": shelf.read_source}))
+
+
+async def gather(run: ResearchRun) -> ResearchState:
+    await Gathering(run, run.state.pending_sub_queries()).carry_out()
+    return run.state
+
+
+async def test_sources_are_linked_counted_and_reconciled() -> None:
+    """Ids, owners, duplicates and the four figures fit the state (S0-050, S0-052, S0-055, S0-058, S0-059)."""
+    shelf = Shelf({FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: ["corpus:m/b", "corpus:m/c"]})
+    state = await gather(run_with(shelf))
+    assert [source.url for source in state.sources.values()] == ["corpus:m/a", "corpus:m/b", "corpus:m/c"]
+    shared = state.sources[source_id("corpus:m/b")]
+    assert shared.sub_query_ids == [FIRST.id, SECOND.id]
+    first, second = state.plan.sub_queries
+    assert (first.status, second.status) == (SubQueryStatus.COMPLETED, SubQueryStatus.COMPLETED)
+    assert (first.new_source_count, second.new_source_count, state.duplicates) == (2, 1, 1)
+    assert (state.usage.searches, state.usage.reads) == (2, 3)
+    assert (state.documents_searched, state.term_documents) == (7, {"plan": 3})
+    assert sorted(shelf.read) == ["corpus:m/a", "corpus:m/b", "corpus:m/c"]
+
+
+async def test_a_failed_search_costs_its_own_sub_query() -> None:
+    """Marked failed with its reason; the others go on; the run knows of the failed branch (S0-053, S0-054)."""
+    shelf = Shelf({SECOND.text: ["corpus:m/a"]}, failing={FIRST.text})
+    state = await gather(run_with(shelf))
+    first, second = state.plan.sub_queries
+    assert (first.status, first.error) == (SubQueryStatus.FAILED, failures.RATE_LIMITED)
+    assert second.status is SubQueryStatus.COMPLETED
+    assert any(FIRST.text in note for note in state.failed_branches)
+
+
+async def test_an_unreadable_page_is_kept_with_its_reason() -> None:
+    """It is in the registry as failed, never as a source that can be quoted (S0-055)."""
+    shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: []}, broken={"corpus:m/a"})
+    state = await gather(run_with(shelf))
+    broken = state.sources[source_id("corpus:m/a")]
+    assert (broken.status, broken.status_reason) == (SourceStatus.FAILED, "encrypted")
+    assert state.readable_sources() == []
+    assert any(event.type == "source.failed" for event in state.events)
+
+
+async def test_who_returns_first_decides_nothing() -> None:
+    """Reads that are held back change neither order nor owners (X-5)."""
+    hits = {FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: ["corpus:m/b", "corpus:m/c"]}
+    quick = await gather(run_with(Shelf(hits)))
+    slow_shelf = Shelf(hits)
+    slow_shelf.held = {"corpus:m/a"}
+    slow_shelf.open.clear()
+    slow = run_with(slow_shelf)
+    work = asyncio.ensure_future(gather(slow))
+    while "corpus:m/c" not in slow_shelf.read:
+        await asyncio.sleep(0)
+    slow_shelf.open.set()
+    state = await work
+    assert state.sources == quick.sources
+    assert list(state.sources) == list(quick.sources)
+
+
+async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
+    """No search is asked again; the next rank window is read (C0-2, C0-27)."""
+    pages = [f"corpus:m/{number}" for number in range(4)]
+    shelf = Shelf({FIRST.text: pages, SECOND.text: []})
+    run = run_with(shelf)
+    await gather(run)
+    assert shelf.read == pages[:2]
+    await Gathering(run, [query for query in run.state.plan.sub_queries if query.id == FIRST.id]).carry_out()
+    assert sorted(shelf.read) == pages
+    assert shelf.searched == [FIRST.text, SECOND.text]
+    assert run.state.plan.sub_queries[0].new_source_count == 4
+
+
+async def test_what_was_finished_before_an_interruption_is_kept() -> None:
+    """The deadline drops the straggler alone; a resumed run neither searches nor reads again (S0-100, S0-128, S0-133)."""
+    shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]})
+    shelf.held = {"corpus:m/b"}
+    shelf.open.clear()
+    run = run_with(shelf)
+    work = asyncio.ensure_future(gather(run))
+    while len(run.state.events) < 5 or "corpus:m/b" not in shelf.read:
+        await asyncio.sleep(0)
+    run.desk.interrupt(StopReason.BUDGET_TIME)
+    with pytest.raises(Interrupted):
+        await work
+    assert list(run.state.sources) == [source_id("corpus:m/a")]
+    assert [query.status for query in run.state.plan.sub_queries] == [SubQueryStatus.EXECUTING] * 2
+
+    shelf.open.set()
+    again = ResearchRun(ResearchState.model_validate_json(run.state.model_dump_json()), Desk(), run.host)
+    state = await gather(again)
+    assert sorted(state.sources) == sorted([source_id("corpus:m/a"), source_id("corpus:m/b")])
+    assert len(shelf.searched) == 2
+    assert shelf.read.count("corpus:m/a") == 1
+
+
+async def test_the_total_of_sources_is_never_passed() -> None:
+    """Neither the budget of an iteration nor that of the run (S0-051)."""
+    pages = [f"corpus:m/{number}" for number in range(9)]
+    shelf = Shelf({FIRST.text: pages, SECOND.text: pages[::-1]})
+    state = await gather(run_with(shelf, max_new_sources=3, max_sources_per_query=9))
+    assert len(state.readable_sources()) == 3
