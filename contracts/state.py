@@ -69,6 +69,8 @@ class ResearchState(BaseModel):
     operations: dict[str, int] = {}
     """How often each logical operation was asked for: makes operation ids unique and stable (invariant 12)."""
     usage: Usage = Usage()
+    fallbacks: dict[str, int] = {}
+    """How often each role was done without the model because its answers could not be used."""
     engine_by_role: dict[str, str] = {}
     models_used: list[str] = []
     prompt_versions: dict[str, str] = {}

@@ -22,7 +22,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from workers.engine_files import EngineError
-from workers.runtime import leave
+from workers.leaving import leave
 from workers.settings import Settings, SettingsError, load_settings
 from workers.temporal import (
     CALL_TIMEOUT,

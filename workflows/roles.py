@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleOutput)
 
+GIVEN_UP_AFTER = 2
 NEWEST_GUIDANCE = 6
 """What a role is told: the last round of think-pauses and what people asked for."""
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
@@ -33,7 +34,7 @@ class RoleCaller:
 
     async def ask(self, role: RoleSpec[I, O], step: str, fields: dict[str, Any], engine: EngineKind | None) -> O:
         """The role's output: from the engine of the run, repaired once, else from the fallback."""
-        kind = engine or self._run.resolved.engine
+        kind = engine or self._engine_for(role)
         operation = self._run.operation(step)
         self._dispatched(role, operation)
         output = await self._answer(role, operation, fields, kind)
@@ -52,8 +53,14 @@ class RoleCaller:
                 return await self._call(role, f"{operation}/repair", fields, kind, problem)
             except ActivityError as error:
                 self._problem(role, error)
+        self._run.state.fallbacks[role.name] = self._run.state.fallbacks.get(role.name, 0) + 1
         self._run.degrade(f"{role.name}: done without the model, whose answers could not be used")
         return await self._call(role, f"{operation}/fallback", fields, EngineKind.EXTRACTIVE, None)
+
+    def _engine_for(self, role: RoleSpec[I, O]) -> EngineKind:
+        """The run's engine; a model that twice gave a role nothing useful is not paid for it a third time."""
+        given_up = self._run.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
+        return EngineKind.EXTRACTIVE if given_up else self._run.resolved.engine
 
     async def _call(
         self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any], kind: EngineKind, repair: str | None
@@ -145,4 +152,4 @@ def _details(cause: BaseException | None) -> dict[str, Any]:
 
 
 def _short(cause: BaseException | None) -> str:
-    return str(cause)[:200]
+    return (cause.message if isinstance(cause, ApplicationError) else str(cause))[:200]

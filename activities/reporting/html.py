@@ -15,7 +15,7 @@ from activities.reporting.markdown import ReportText, checking_words, quality_wo
 from activities.reporting.matter import CitedSource, Matter
 from activities.reporting.method import Fact, method_facts
 from activities.reporting.passages import Passage
-from activities.reporting.wording import OUTCOMES, STOP_REASONS, counted, day
+from activities.reporting.wording import OUTCOMES, counted, day
 from contracts.sources import Source
 from contracts.vocabulary import Outcome
 
@@ -74,7 +74,7 @@ def _notice(matter: Matter) -> str:
     ending = matter.ending
     if ending.outcome is Outcome.COMPLETED:
         return ""
-    words = f"<strong>{OUTCOMES[ending.outcome]}:</strong> {STOP_REASONS[ending.stop_reason]}."
+    words = f"<strong>{OUTCOMES[ending.outcome]}:</strong> {matter.why()}."
     return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">Method and limits</a></p>'
 
 

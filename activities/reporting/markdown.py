@@ -17,7 +17,6 @@ from activities.reporting.wording import (
     NO_DRAFT_WHY,
     OUTCOMES,
     SOME_QUOTED,
-    STOP_REASONS,
     counted,
     day,
 )
@@ -84,12 +83,12 @@ def notice(matter: Matter) -> str:
     ending = matter.ending
     if ending.outcome is Outcome.COMPLETED:
         return ""
-    return f"> **{OUTCOMES[ending.outcome]}:** {STOP_REASONS[ending.stop_reason]}. See “Method and limits”."
+    return f"> **{OUTCOMES[ending.outcome]}:** {matter.why()}. See “Method and limits”."
 
 
 def without_draft(matter: Matter) -> str:
     """What stands in the place of the text if none was written."""
-    reason = STOP_REASONS[matter.ending.stop_reason]
+    reason = matter.why()
     lines = [NO_DRAFT, NO_DRAFT_WHY.format(reason=reason)]
     if matter.passages:
         read = len({passage.evidence.source_id for passage in matter.passages.values()})

@@ -10,6 +10,7 @@ from activities.reporting.addresses import Registry, strip_addresses
 from activities.reporting.characters import escape_markdown, one_line
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.passages import Passage, cut_passages
+from activities.reporting.wording import COMPLETENESS, NATURAL_STOPS, PARTS_FAILED, STOP_REASONS
 from contracts.base import Contract
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
@@ -63,6 +64,12 @@ class Matter:
     product_version: str
     replaced_list: bool
     """The draft brought its own list of sources, which ours replaces."""
+
+    def why(self) -> str:
+        """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
+        if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
+            return PARTS_FAILED if self.state.failed_branches else COMPLETENESS[Completeness.PARTIAL]
+        return STOP_REASONS[self.ending.stop_reason]
 
     def shown(self, text: str) -> str:
         """A foreign line (a title, a reason, a question) as a report may print it, not yet escaped."""

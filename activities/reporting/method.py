@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from activities.reporting.matter import Matter
-from activities.reporting.wording import COMPLETENESS, ENGINES, OUTCOMES, STOP_REASONS, counted, moment
+from activities.reporting.wording import COMPLETENESS, ENGINES, OUTCOMES, counted, moment
 from contracts.vocabulary import EngineKind, GapStatus, SourceStatus, SubQueryStatus
 
 FILES_LISTED = 10
@@ -34,7 +34,7 @@ class Fact:
 
 def _outcome(matter: Matter) -> Fact:
     ending = matter.ending
-    words = f"{OUTCOMES[ending.outcome]}: {STOP_REASONS[ending.stop_reason]}; {COMPLETENESS[ending.completeness]}."
+    words = f"{OUTCOMES[ending.outcome]}: {matter.why()}; {COMPLETENESS[ending.completeness]}."
     return Fact("Outcome", words)
 
 

@@ -32,6 +32,15 @@ STOP_REASONS: Final[dict[StopReason, str]] = {
     StopReason.INTERNAL_ERROR: "an internal error ended the run",
 }
 
+NATURAL_STOPS: Final = (
+    StopReason.NO_OPEN_GAPS,
+    StopReason.NO_ACTIONABLE_GAPS,
+    StopReason.COVERAGE_SUFFICIENT,
+    StopReason.MAX_ITERATIONS,
+)
+"""Stops that say nothing of why a report is partial."""
+PARTS_FAILED: Final = "parts of the work failed, and were left out or done in a simpler way"
+
 COMPLETENESS: Final[dict[Completeness, str]] = {
     Completeness.FULL: "every part of the plan is answered or its gap is stated",
     Completeness.PARTIAL: "parts of the plan are not answered",

@@ -11,6 +11,7 @@ from client.cli import output
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
+from client.cli.folders import exists
 from client.cli.report_files import FORMATS
 from client.rendering import printable
 from contracts.documents import DocumentRef
@@ -35,8 +36,9 @@ async def audit(target: str, *, as_json: bool) -> int:
 
 def _path_of(target: str) -> Path | None:
     """The file or folder that is meant; null for the id of a run."""
-    path = Path(target).expanduser()
-    return path if path.suffix == ".json" or path.exists() else None
+    if not target or not (target.endswith(".json") or exists(target)):
+        return None
+    return Path(target)
 
 
 class _Archive:

@@ -13,6 +13,8 @@ from client.cli.failures import CommandError
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.request import ResearchRequest
 
+LARGEST_REQUEST = 4_000_000
+"""Bytes; a request with the longest texts that are allowed is far smaller."""
 NOT_SETTABLE = ("continue_from",)
 
 
@@ -48,7 +50,13 @@ def settings_of(assignments: Sequence[str]) -> dict[str, Any]:
 def read_request_file(path: Path) -> dict[str, Any]:
     """A request as JSON. Raises `CommandError` when it cannot be read or is no JSON object."""
     try:
-        text = path.read_text(encoding="utf-8")
+        if not path.is_file() and path.exists() and not path.is_fifo():
+            raise CommandError(f"the request file {path} is no file")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_REQUEST + 1)
+        if len(data) > LARGEST_REQUEST:
+            raise CommandError(f"the request file {path} is larger than {LARGEST_REQUEST:,} bytes")
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not UTF-8 text"
         raise CommandError(f"the request file {path} cannot be read: {reason.lower()}") from None

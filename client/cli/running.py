@@ -70,7 +70,7 @@ async def start(options: RunOptions) -> int:
 async def resume(options: RunOptions, *, report_now: bool = False) -> int:
     """Go on with a stored run, possibly with new limits."""
     async with open_desk(Flags(model=options.model, model_url=options.model_url)) as desk:
-        research_id = await desk.resolve(options.research_id or "last")
+        research_id = await desk.resolve("last" if options.research_id is None else options.research_id)
         state = await desk.stored_state(research_id)
         if state is None or state.resolved is None:
             raise CommandError(f"nothing is stored of the run {research_id}: it cannot go on, start it anew")

@@ -44,6 +44,7 @@ async def test_a_hopeless_model_ends_in_an_honest_brief(client: Client, tmp_path
     assert any("without the model" in note for note in result.degraded)
     assert "[1]" in result.report
     assert result.usage.model_calls == len(api.calls)
+    assert api.counts()["supervisor"] == 4, "given up after two fallbacks of two calls each"
 
 
 async def test_an_invalid_answer_is_repaired_once(client: Client, tmp_path: Path) -> None:

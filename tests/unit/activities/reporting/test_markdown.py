@@ -110,3 +110,19 @@ def test_empty_brief_cites_nothing_and_says_so() -> None:
 def test_how_to_check_is_told() -> None:
     """The report ends with the command that checks it."""
     assert markdown().rstrip().endswith("`research audit r-20261121-7k3f`")
+
+
+@pytest.mark.parametrize(
+    ("reason", "failed", "words"),
+    [
+        ("no_open_gaps", ["planner: InvalidModelOutput"], "parts of the work failed"),
+        ("no_open_gaps", [], "parts of the plan are not answered"),
+        ("budget_time", ["planner: InvalidModelOutput"], "the time limit was reached"),
+    ],
+)
+def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str], words: str) -> None:
+    """How the work happened to stop explains nothing when a part of it had failed (C0-24)."""
+    ending = ENDING | {"outcome": "partial", "stop_reason": reason, "completeness": "partial"}
+    notice = markdown(failed_branches=failed, metadata={"ending": ending}).split("\n\n")[1]
+    assert notice.startswith("> **Partial:**")
+    assert words in notice
