@@ -13,7 +13,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality, SubQueryStatus
 from workflows import gaps
 from workflows.desk import Interrupted
-from workflows.gathering import reason_of
+from workflows.gathering import must_stop, reason_of
 from workflows.projections import analyze_fields, sources_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def analyze(run: "ResearchRun", *, again: bool = False, engine: EngineKind
 def _finished(run: "ResearchRun", query: SubQuery, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()
-    if isinstance(error, ActivityError):
+    if isinstance(error, ActivityError) and not must_stop(error):
         run.branch_failed(f"analysis of “{query.text[:150]}”: {reason_of(error)}")
         return None
     return task.result()

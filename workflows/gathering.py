@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
-from contracts import activities
+from contracts import activities, failures
 from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.identity import canonical_url, source_id
 from contracts.plan import SubQuery
@@ -176,6 +176,8 @@ class Gathering:
                 raise error
             if is_cancelled(error):
                 return None
+            if must_stop(error):
+                raise error
             reason = reason_of(error)
             self._run.note("source.failed", f"skipped: {hit.title or hit.url} ({reason})", kind=reason, title=hit.title)
             return Source(**known, status=SourceStatus.FAILED, status_reason=reason)
@@ -265,6 +267,11 @@ class Gathering:
 def is_cancelled(error: ActivityError) -> bool:
     """Whether an activity ended because it was cancelled."""
     return isinstance(error.cause, CancelledError)
+
+
+def must_stop(error: ActivityError) -> bool:
+    """Whether going on would only waste work: there is no room left to keep anything."""
+    return isinstance(error.cause, ApplicationError) and error.cause.type == failures.STORAGE_FULL
 
 
 def reason_of(error: ActivityError) -> str:

@@ -10,6 +10,7 @@ from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, StopReason
 from workflows.activity_options import role_options
 from workflows.desk import Interrupted
+from workflows.gathering import must_stop
 from workflows.ledger import exhausted
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class RoleCaller:
 
     def _problem(self, role: RoleSpec[I, O], error: ActivityError) -> str | None:
         """Account for a failed call. A text if a repair may help, null if only the fallback can; else raises."""
+        if must_stop(error):
+            raise error
         cause = error.cause
         kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
         detail = _details(cause)

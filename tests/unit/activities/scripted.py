@@ -1,6 +1,6 @@
 """Plain classes that keep the Protocols of `providers.interfaces`, and values that tests start from."""
 
-# ruff: noqa: D102 - the Protocols say what the methods do
+
 
 import asyncio
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """The activities `search` and `read_source`, and the beats of all."""
 
-# ruff: noqa: D102 - the Protocols say what the methods do
+
 
 import asyncio
 from collections.abc import Callable

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
 from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
@@ -158,6 +158,18 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     assert sorted(state.sources) == sorted([source_id("corpus:m/a"), source_id("corpus:m/b")])
     assert len(shelf.searched) == 2
     assert shelf.read.count("corpus:m/a") == 1
+
+
+async def test_a_full_disk_stops_the_run() -> None:
+    """Nothing can be kept: a clear stop, not a report that blames the documents."""
+
+    async def full(_: ReadRequest) -> ReadRecord:
+        raise ApplicationError("no room left", type=failures.STORAGE_FULL, non_retryable=True)
+
+    run = run_with(Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: []}))
+    run.host.implementations["read_source"] = full
+    with pytest.raises(ActivityError):
+        await gather(run)
 
 
 async def test_the_total_of_sources_is_never_passed() -> None:

@@ -1,0 +1,139 @@
+"""The files of deploy/ and docker-compose.yml as their tests see them."""
+
+import copy
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.architecture.repository import ROOT
+
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+VARIABLE = re.compile(r"\$\{([A-Z_]+)(?:(:[-?])([^}]*))?\}")
+"""`${NAME}`, `${NAME:-default}`, `${NAME:?message}`."""
+SECRET = re.compile(r"KEY|PASSWORD|PWD|SECRET|TOKEN")
+
+
+@cache
+def compose() -> dict[str, Any]:
+    """docker-compose.yml, anchors resolved."""
+    return dict(yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8")))
+
+
+def services() -> dict[str, dict[str, Any]]:
+    """Service by name."""
+    return dict(compose()["services"])
+
+
+def ours() -> dict[str, dict[str, Any]]:
+    """The services of our own image."""
+    return {name: service for name, service in services().items() if "build" in service}
+
+
+def workers() -> dict[str, dict[str, Any]]:
+    """The services that run worker pools: those that leave the image's entry point as it is."""
+    return {name: service for name, service in ours().items() if "entrypoint" not in service}
+
+
+def with_defaults(text: str) -> str:
+    """The text with `${NAME:-default}` replaced by its default."""
+    return VARIABLE.sub(lambda found: found[3] if found[2] == ":-" else "", text)
+
+
+def variables(text: str) -> set[str]:
+    """Names of the variables that a text asks for."""
+    return {found[1] for found in VARIABLE.finditer(text)}
+
+
+@cache
+def dockerfile() -> tuple[tuple[str, str], ...]:
+    """Instructions in order: name and arguments, continued lines joined, comments left out."""
+    text = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#")).replace("\\\n", " ")
+    pairs = (line.strip().split(maxsplit=1) for line in lines.splitlines() if line.strip())
+    return tuple((name, arguments) for name, arguments in pairs)
+
+
+def stages() -> list[list[tuple[str, str]]]:
+    """The instructions of each build stage, beginning with its FROM."""
+    found: list[list[tuple[str, str]]] = []
+    for name, arguments in dockerfile():
+        if name == "FROM":
+            found.append([])
+        if found:
+            found[-1].append((name, arguments))
+    return found
+
+
+def instruction(name: str) -> str:
+    """The arguments of the only instruction of that name in the final stage."""
+    (arguments,) = [arguments for found, arguments in stages()[-1] if found == name]
+    return arguments
+
+
+def image_environment() -> dict[str, str]:
+    """What the image sets."""
+    return dict(pair.split("=", 1) for pair in instruction("ENV").split())
+
+
+def entrypoint() -> list[str]:
+    """The program of the image."""
+    return list(json.loads(instruction("ENTRYPOINT")))
+
+
+def health_command() -> list[str]:
+    """What the image's health check runs."""
+    return list(json.loads(instruction("HEALTHCHECK").split("CMD ", 1)[1]))
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    """The documents of a YAML file."""
+    return [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
+
+
+def kustomization(folder: str) -> dict[str, Any]:
+    """The kustomization of a folder below deploy/kubernetes."""
+    (found,) = documents(KUBERNETES / folder / "kustomization.yaml")
+    return found
+
+
+@cache
+def worker_template() -> dict[str, Any]:
+    """The Deployment that all pools are made of."""
+    (found,) = documents(KUBERNETES / "worker" / "deployment.yaml")
+    return found
+
+
+def deployment(pool: str) -> dict[str, Any]:
+    """The Deployment of a pool: the template with the pool's patches, as Kustomize makes it."""
+    made, overlay = copy.deepcopy(worker_template()), kustomization(f"pools/{pool}")
+    made["metadata"]["name"] += overlay["nameSuffix"]
+    for patch in overlay["patches"]:
+        for operation in yaml.safe_load(patch["patch"]):
+            _apply(made, operation)
+    for label in overlay["labels"]:
+        made["spec"]["template"]["metadata"]["labels"].update(label["pairs"])
+        made["spec"]["selector"]["matchLabels"].update(label["pairs"])
+    return made
+
+
+def container_of(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The only container of a Deployment or Job."""
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    return dict(container)
+
+
+def _apply(manifest: Any, operation: dict[str, Any]) -> None:
+    """One `add` or `replace` of a JSON patch."""
+    *places, last = [int(part) if part.isdigit() else part for part in operation["path"].split("/")[1:]]
+    target = manifest
+    for place in places:
+        target = target[place]
+    if last == "-":
+        target.append(operation["value"])
+    else:
+        assert operation["op"] == "add" or last in target
+        target[last] = operation["value"]
