@@ -16,6 +16,21 @@ STOP_WORDS = frozenset(
     within without would you your""".split()
 )
 
+FRAME_WORDS = frozenset(
+    """answer answers anything best better describe described detail details different differ differs difference
+    differences compare compared comparison comparing versus vs contrast distinguish documentation docs document
+    explain explains explanation example examples exactly give good happen happens happening happened kind kinds
+    main manual mean means meaning need needs overview page please possible purpose question
+    reason reasons say says show simple someone something sort summarise summarize tell thing things understand want
+    way ways work works working actually really able available exist exists provide provides provided cause
+    causes caused certain become becomes became require requires required control controls occur occurs
+    many much often long recommended support supports supported allow allows let lets""".split()
+)
+"""English words that say how to answer, not what about."""
+
+LISTING_WORDS = frozenset(("list", "lists", "name", "names"))
+"""Frame words only where a request opens with them (`List the …`) or where `of` follows (`a list of …`)."""
+
 STEMMED_LANGUAGES = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
                      "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
                      "fi": "finnish", "ru": "russian"}  # fmt: skip
@@ -45,10 +60,28 @@ def stems(text: str, language: str = "en") -> list[str]:
     return [stem(word, language) for word in words(text)]
 
 
+def meaning_words(text: str) -> list[str]:
+    """The words of a question that say what it is about, as written: neither stop words nor words that frame it."""
+    found = words(text)
+    kept = []
+    for position, word in enumerate(found):
+        folded = word.casefold()
+        if folded in STOP_WORDS or folded in FRAME_WORDS:
+            continue
+        following = found[position + 1].casefold() if position + 1 < len(found) else ""
+        if folded in LISTING_WORDS and (position == 0 or following == "of"):
+            continue
+        kept.append(word)
+    return kept
+
+
 def question_stems(text: str, language: str = "en") -> list[str]:
-    """The distinct stems of a question that carry meaning, in order of first appearance."""
-    kept = (stem(word, language) for word in words(text) if word.casefold() not in STOP_WORDS)
-    return list(dict.fromkeys(kept))
+    """The distinct stems of a question that carry meaning, in order of first appearance.
+
+    Where only words that frame a question are left, these count.
+    """
+    kept = meaning_words(text) or [word for word in words(text) if word.casefold() not in STOP_WORDS]
+    return list(dict.fromkeys(stem(word, language) for word in kept))
 
 
 FUNCTION_WORDS = {

@@ -1,6 +1,8 @@
 """A process that serves pools: what `python -m workers`, `research worker` and `research serve` run."""
 
 import asyncio
+import os
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +17,9 @@ from workers.telemetry import metrics_address, temporal_runtime
 from workers.temporal import Connection, open_connection
 
 logger = structlog.get_logger("workers")
+
+OS_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How the SDK's core names an error of the system."""
 
 
 class PortUnusableError(Exception):
@@ -114,5 +119,8 @@ async def _connected(settings: Settings, options: ProcessOptions) -> tuple[Conne
 
 
 def _unusable(what: str, host: str, port: int, error: Exception) -> PortUnusableError:
-    reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else "it is taken or not allowed"
-    return PortUnusableError(f"{what} cannot be served at {host}:{port}: {reason}; 0 takes a free port")
+    number = (
+        error.errno if isinstance(error, OSError) else int(found[1]) if (found := OS_ERROR.search(str(error))) else 0
+    )
+    reason = os.strerror(number).lower() if number and number > 0 else "the address cannot be used"
+    return PortUnusableError(f"{what} cannot be served at {host}:{port}: {reason}; port 0 takes a free one")

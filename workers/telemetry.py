@@ -23,6 +23,7 @@ LogFormat = Literal["json", "console"]
 
 SECRET_NAME = re.compile(r"(api_?key|authorization|cookie|credential|password|secret|(?<![a-z])token$)", re.IGNORECASE)
 """Names whose values are never shown; `input_tokens` is a count, no secret."""
+CORE_LOGGER = "temporal.core"
 HIDDEN = "[hidden]"
 SHORTEST_SECRET = 6
 """A shorter value would be taken out of ordinary words."""
@@ -92,6 +93,7 @@ def configure_logging(
     )
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(formatter)
+    logging.raiseExceptions = False  # a full disk must not show as a traceback for every line that was not written
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
@@ -123,6 +125,9 @@ def temporal_runtime(metrics: str | None = None) -> Runtime:
 
     One process makes one. Raises ValueError if the address cannot be bound.
     """
+    core = logging.getLogger(CORE_LOGGER)
+    if not core.handlers:
+        core.addHandler(logging.NullHandler())  # without a log these warnings are of no use to a person
     prometheus = None
     if metrics is not None:
         buckets = {"temporal_activity_schedule_to_start_latency": HISTOGRAM_SECONDS}
@@ -131,6 +136,6 @@ def temporal_runtime(metrics: str | None = None) -> Runtime:
         )
     logs = LoggingConfig(
         filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
-        forwarding=LogForwardingConfig(logger=logging.getLogger("temporal.core"), append_target_to_name=False),
+        forwarding=LogForwardingConfig(logger=core, append_target_to_name=False),
     )
     return Runtime(telemetry=TelemetryConfig(logging=logs, metrics=prometheus))

@@ -1,5 +1,6 @@
 """The connection to Temporal: a cluster if one is named, else the embedded engine."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +18,7 @@ from workers.embedded import IDLE_SECONDS, EngineAddress, describe_engine, ensur
 from workers.engine_files import EngineError
 from workers.settings import Settings, child_environment
 
+OS_MESSAGE = re.compile(r'Os \{[^}]*message: "([^"]+)"')
 DEFAULT_ADDRESS = "localhost:7233"
 CALL_TIMEOUT = timedelta(seconds=10)
 
@@ -111,5 +113,13 @@ async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Cl
             runtime=runtime,
         )
     except RuntimeError as error:
-        reason = str(error).split("\n", 1)[0][:300]
-        raise EngineUnreachableError(f"no Temporal engine answers at {options['target_host']}: {reason}") from None
+        raise EngineUnreachableError(
+            f"no Temporal engine answers at {options['target_host']}: {_reason(str(error))}"
+        ) from None
+
+
+def _reason(text: str) -> str:
+    """The system's own words within a nested message of the SDK, else the message's beginning."""
+    line = text.split("\n", 1)[0]
+    told = OS_MESSAGE.search(line)
+    return told[1].lower() if told else line[:200]

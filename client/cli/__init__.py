@@ -5,24 +5,31 @@ from typing import NoReturn
 
 ABORTED = 130
 """What the parser of the command line says when Ctrl-C came before the command itself had begun."""
+STOPPED = 5
+"""`ExitCode.CANCELLED`, without loading anything for it."""
 
 
 def main() -> NoReturn:
     """Entry point of the console script."""
-    from client.cli.app import app  # noqa: PLC0415  importing this package must not cost a command line
-
     try:
-        app()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0
-    else:
-        code = 0
+        code = _run()
+    except KeyboardInterrupt:
+        code = ABORTED
     if code == ABORTED:
-        from client.cli.failures import stopped  # noqa: PLC0415
-
-        code = stopped()
+        sys.stderr.write("research: stopped\n")
+        code = STOPPED
     if "temporalio.bridge" in sys.modules:
         from workers.leaving import leave  # noqa: PLC0415
 
         leave(code)
     sys.exit(code)
+
+
+def _run() -> int:
+    from client.cli.app import app  # noqa: PLC0415  importing this package must not cost a command line
+
+    try:
+        app()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0

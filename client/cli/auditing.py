@@ -11,11 +11,14 @@ from client.cli import output
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
-from client.cli.folders import exists
+from client.cli.folders import exists, start_of_file
 from client.cli.report_files import FORMATS
 from client.rendering import printable
 from contracts.documents import DocumentRef
 from providers.errors import ContentMissing
+
+LARGEST_REPORT = 100_000_000
+"""Bytes; a report with a thousand sources is a hundredth of it."""
 
 
 async def audit(target: str, *, as_json: bool) -> int:
@@ -65,11 +68,12 @@ def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
     """`report.json`, and `report.md` beside it if there is one."""
     if path.is_dir():
         path = path / FORMATS["json"]
+    data = start_of_file(path, LARGEST_REPORT + 1, "the report")
+    if len(data) > LARGEST_REPORT:
+        raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: no report.json")
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CommandError(f"{path} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
-    except ValueError:
+        report = json.loads(data)
+    except (ValueError, RecursionError):
         raise CommandError(f"{path} is no report.json") from None
     if not isinstance(report, dict):
         raise CommandError(f"{path} is no report.json")

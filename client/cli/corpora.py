@@ -7,7 +7,7 @@ from client.cli import output
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
-from client.cli.folders import usable_folder
+from client.cli.folders import SET_HOME, ensure_folder, usable_folder
 from client.cli.index_progress import index_progress
 from client.cli.research_ids import ALLOWED
 from client.rendering import plural, printable
@@ -80,6 +80,7 @@ async def remove(name: str) -> int:
 
 async def index(desk: Desk, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:
     """Register a folder if one is given, and bring its index up to date, showing how far it is."""
+    ensure_folder(desk.settings.home, SET_HOME)
     library = await desk.stores.corpora()
     if folder is not None and (name not in library.names() or library.definition(name).path != folder):
         library.add(name, folder)

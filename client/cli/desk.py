@@ -19,6 +19,7 @@ from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from workers.embedded import describe_engine, detach_engine, ensure_engine
 from workers.settings import Flags, Settings, load_settings
+from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
 
 NO_ENGINE = "no engine is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
@@ -88,7 +89,7 @@ class Desk:
         return any(run.research_id == research_id for run in await self.engine_runs())
 
     async def _connected(self, *, start: bool) -> ResearchClient:
-        connection = await open_connection(self.settings, start=start)
+        connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
         self.ui_url = connection.ui_url
         moved = connection.embedded.moved_aside if connection.embedded else ""
         if moved:

@@ -132,7 +132,9 @@ async def _model(desk: Desk) -> Check:
         async with asyncio.timeout(CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(url.hostname, port)
     except (OSError, TimeoutError):
-        return Check("model", Grade.FAIL, f"{settings.model_host} is not reachable", "check ANTHROPIC_BASE_URL")
+        remedy = "check the network" if settings.models.base_url is None else "check ANTHROPIC_BASE_URL"
+        remedy += "; meanwhile: research run --engine extractive"
+        return Check("model", Grade.FAIL, f"{models}: {settings.model_host} is not reachable", remedy)
     writer.close()
     return Check("model", Grade.OK, f"{models} at {settings.model_host} (reachable)")
 
@@ -143,7 +145,8 @@ async def _corpora(desk: Desk) -> AsyncIterator[Check]:
         yield Check("corpora", Grade.OK, "none yet", 'research run "…" --corpus ./folder')
     for name, folder in folders.items():
         if not folder.is_dir():
-            remedy = f"bring the folder back, or: research corpus remove {name}"
+            forget = "take it out of research.toml" if name in desk.settings.corpus else f"research corpus remove {name}"
+            remedy = f"bring the folder back, or: {forget}"
             yield Check("corpus", Grade.FAIL, f"{name}: {folder} is gone", remedy)
             continue
         if not os.access(folder, os.R_OK | os.X_OK):
@@ -153,6 +156,9 @@ async def _corpora(desk: Desk) -> AsyncIterator[Check]:
             snapshot = await (await desk.stores.corpora()).describe(name)
         except ProviderError as error:
             yield Check("corpus", Grade.WARN, f"{name}: {error}", f"research corpus add {folder} --name {name}")
+            continue
+        if not snapshot.indexed_at:
+            yield Check("corpus", Grade.OK, f"{name}: {folder}, not indexed yet; a run or `research serve` does it")
             continue
         skipped = f", {snapshot.skipped} skipped" if snapshot.skipped else ""
         grade = Grade.OK if snapshot.files else Grade.WARN

@@ -56,7 +56,8 @@ def guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
     try:
         return command()
     except KeyboardInterrupt:
-        return stopped()
+        complain("stopped")
+        return ExitCode.CANCELLED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read is gone; nothing can be flushed
         return ExitCode.COMPLETED
@@ -68,12 +69,6 @@ def guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
         path = write_crash_file(error, home())
         complain(f"internal error ({type(error).__name__}); details: {path or 'could not be written'}")
         return ExitCode.INTERNAL
-
-
-def stopped() -> int:
-    """Say that Ctrl-C ended the command before there was a run to cancel."""
-    complain("stopped")
-    return ExitCode.CANCELLED
 
 
 def complain(message: str) -> None:

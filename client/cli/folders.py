@@ -1,11 +1,14 @@
-"""Folders that a person names as a corpus: which can be one."""
+"""Folders and files that a person names: which can be used."""
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Final
 
+from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 
+SET_HOME: Final = "set RESEARCH_HOME to a folder that can be"
 NO_DOCUMENTS: Final = ("/proc", "/sys", "/dev")
 """What the kernel shows as files: endless, ever changing, and without any documents."""
 
@@ -37,3 +40,26 @@ def exists(given: str) -> bool:
         return Path(given).expanduser().exists()
     except (OSError, RuntimeError, ValueError):
         return False
+
+
+def start_of_file(path: Path, size: int, what: str) -> bytes:
+    """At most so many bytes of a file. Raises `CommandError` when there is none or it cannot be read."""
+    try:
+        if path.is_dir():
+            raise CommandError(f"{what} {path} is a folder")
+        with path.open("rb") as file:
+            return file.read(size)
+    except (OSError, ValueError) as error:
+        reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else "no usable path"
+        raise CommandError(f"{what} {path} cannot be read: {reason}") from None
+
+
+def ensure_folder(path: Path, what: str) -> None:
+    """Make a folder that is to be written to. Raises `CommandError` while nothing has been done for it yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise CommandError(f"{path} cannot be written: {reason}; {what}", ExitCode.FAILED) from None

@@ -9,7 +9,7 @@ from client.cli.asking import find_corpus
 from client.cli.corpora import index, registered_folders
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.failures import CommandError, quoted
 from client.rendering import plural, printable
 from contracts.activities import SearchRequest
 from contracts.names import CORPUS_SCHEME
@@ -99,7 +99,7 @@ def _tell_failure(given: str, error: ProviderError, *, as_json: bool) -> None:
     if as_json:
         output.json_line(_line(given, None, None, None, 0, error={"type": kind, "message": str(error)}))
     else:
-        output.tell(f"{given}: {kind}: {error}")
+        output.tell(f"{quoted(given)}: {kind}: {error}")
 
 
 def _line(

@@ -9,6 +9,7 @@ from client.cli.corpora import index, summary
 from client.cli.desk import Desk
 from client.cli.estimating import Estimate, estimate
 from client.cli.exit_codes import ExitCode
+from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.run_options import RunOptions
 from client.handle import ResearchClient
 from client.rendering import duration, printable
@@ -60,6 +61,9 @@ def dry_run(desk: Desk, asked: Asked, *, as_json: bool) -> int:
 
 async def ready(desk: Desk, asked: Asked, options: RunOptions) -> ResearchClient:
     """The engine's client, when the index of the run's folder is up to date, too: the one comes up beside the other."""
+    ensure_folder(desk.settings.home, SET_HOME)
+    if options.out is not None:
+        ensure_folder(options.out, "choose another --out")
     if not options.quiet and not desk.settings.uses_cluster and describe_engine(desk.settings.home) is None:
         output.tell("starting the engine")
     engine = asyncio.create_task(desk.ensured_client())

@@ -223,7 +223,7 @@ def _status_table(status: ResearchStatus) -> Text:
         ("with", " · ".join(part for part in (status.strategy, status.engine, status.corpus or "") if part)),
         ("text", status.egress),
         ("time", f"{duration(status.elapsed_seconds)} of {duration(status.deadline_seconds)}"),
-        ("cost", money(status)),
+        ("used", money(status)),
         ("found", ", ".join(found)),
         ("decided", printable(status.last_decision)),
         ("failed", printable(status.last_failure)),

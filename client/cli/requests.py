@@ -10,6 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from client.cli.failures import CommandError
+from client.cli.folders import start_of_file
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.request import ResearchRequest
 
@@ -49,19 +50,15 @@ def settings_of(assignments: Sequence[str]) -> dict[str, Any]:
 
 def read_request_file(path: Path) -> dict[str, Any]:
     """A request as JSON. Raises `CommandError` when it cannot be read or is no JSON object."""
+    data = start_of_file(path, LARGEST_REQUEST + 1, "the request file")
+    if len(data) > LARGEST_REQUEST:
+        raise CommandError(f"the request file {path} is larger than {LARGEST_REQUEST:,} bytes")
     try:
-        if not path.is_file() and path.exists() and not path.is_fifo():
-            raise CommandError(f"the request file {path} is no file")
-        with path.open("rb") as file:
-            data = file.read(LARGEST_REQUEST + 1)
-        if len(data) > LARGEST_REQUEST:
-            raise CommandError(f"the request file {path} is larger than {LARGEST_REQUEST:,} bytes")
-        text = data.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not UTF-8 text"
-        raise CommandError(f"the request file {path} cannot be read: {reason.lower()}") from None
-    try:
-        value = json.loads(text)
+        value = json.loads(data)
+    except RecursionError:
+        raise CommandError(f"the request file {path} is nested too deep") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"the request file {path} cannot be read: not UTF-8 text") from None
     except json.JSONDecodeError as error:
         raise CommandError(
             f"the request file {path} is no valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"

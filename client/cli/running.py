@@ -130,7 +130,14 @@ async def _deliver(desk: Desk, result: ResearchResult, question: str, options: R
     """Write the files, say where they are and what can be done next."""
     documents = await report_documents(desk, result)
     folder = options.out or default_folder(question, result.research_id, _now(), Path())
-    paths = write_all(folder, documents) if documents else {}
+    try:
+        paths = write_all(folder, documents) if documents else {}
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        again = f"research report {result.research_id} --out FILE"
+        raise CommandError(
+            f"{folder} cannot be written: {reason}; the report is kept: {again}", ExitCode.FAILED
+        ) from None
     if options.as_json:
         output.document(result.model_dump(mode="json") | {"paths": {form: str(path) for form, path in paths.items()}})
     elif options.quiet:

@@ -6,6 +6,7 @@ from client.cli import output
 from client.cli.desk import NO_ENGINE
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
+from client.cli.folders import SET_HOME, ensure_folder
 from workers.embedded import describe_engine
 from workers.pools import chosen_pools
 from workers.process import ProcessOptions, WorkerProcess, run
@@ -27,6 +28,7 @@ async def worker(pools: str, options: ProcessOptions) -> int:
 async def serve(options: ProcessOptions) -> int:
     """Run the engine and all pools on this machine, until stopped."""
     settings = load_settings()
+    ensure_folder(settings.home, SET_HOME)
     configure_logging("console", logging.INFO, secrets=settings.secrets())
     await run(settings, chosen_pools(None), options, ready=_serves)
     return ExitCode.COMPLETED

@@ -19,11 +19,12 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.names import OUTCOME_ATTRIBUTE, POOLS
+from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
 from tests.acceptance.topology import PYTHON, ROOT
 from tests.fakes.corpus import MANUAL
 from tests.integration.conftest import Server
-from tests.integration.runs import QUESTION, start
+from tests.integration.runs import QUESTION
 from workers.engine_server import RETENTION_SECONDS
 from workers.settings import Settings
 from workers.setup import SetupError, have_namespace, set_up
@@ -135,7 +136,10 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
 
     client = await Client.connect(server.address, namespace="topology", data_converter=pydantic_data_converter)
     async with workers_of(hosts, [*COMMANDS, "models"]) as running:
-        handle = await start(client, {"query": QUESTION, "corpus": "documents"})
+        research = str(Path(PYTHON).with_name("research"))
+        told = await hosts.completed(research, "start", QUESTION, "--corpus", "documents", "--id", "clustered")
+        assert told[0] == 0, told[1]
+        handle = client.get_workflow_handle("clustered", result_type=ResearchResult)
         async with asyncio.timeout(LONGEST_RUN):
             result = await handle.result()
         assert result.outcome is Outcome.COMPLETED
@@ -150,7 +154,6 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
             assert pool == "workflows" or (took[queue] and took[queue] <= processes)
         assert [name for name in running if not await healthy(hosts.health_address(f"{name}.log"))] == []
 
-        research = str(Path(PYTHON).with_name("research"))
         code, output = await hosts.completed(research, "audit", handle.id)
         assert (code, "no difference" in output) == (0, True), output
         for process in running.values():
@@ -200,4 +203,4 @@ async def test_an_attribute_of_another_type_is_named(server: Server) -> None:
                 if error.status is RPCStatusCode.ALREADY_EXISTS:
                     break
         with pytest.raises(SetupError, match=OUTCOME_ATTRIBUTE):
-            await set_up(settings, wait_seconds=5)
+            await set_up(settings, wait_seconds=2)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from providers.engines.extractive import wording
-from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
+from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION, serves
 from providers.engines.extractive.lexicon import ASIDE_OPENING, PAST
 from providers.engines.extractive.passages import containment
 from providers.engines.extractive.question import Question
@@ -90,7 +90,7 @@ def _short_answer(quoted: list[Quotation], qualified: Quotation | None) -> list[
 def _groups(rest: Iterable[Quotation], question: Question) -> dict[str, list[Quotation]]:
     found: dict[str, list[Quotation]] = {}
     for one in rest:
-        found.setdefault(_section_of(one), []).append(one)
+        found.setdefault(_section_of(one, question.main_facet), []).append(one)
     found.setdefault("settings", [])
     entities = [name for name in found if name.startswith(ENTITY_PREFIX)]
     order = [*ORDER[: ORDER.index("settings")], *sorted(entities), *ORDER[ORDER.index("settings") :]]
@@ -102,10 +102,11 @@ def _groups(rest: Iterable[Quotation], question: Question) -> dict[str, list[Quo
     return {name: found[name] for name in order if name in found}
 
 
-def _section_of(one: Quotation) -> str:
-    if one.facet == "limits":
-        return QUALIFICATION
-    return one.facet
+def _section_of(one: Quotation, main: str) -> str:
+    """The facet whose heading a passage stands under: the one it was found for, if it has the wording of it."""
+    if one.facet in (QUALIFICATION, "limits"):
+        return QUALIFICATION if serves("limits", one.text) else main
+    return one.facet if serves(one.facet, one.text) else main
 
 
 def _within(groups: dict[str, list[Quotation]], question: Question, budget: int) -> list[Quotation]:

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from providers.engines.extractive.lexicon import DENYING
+
 
 @dataclass(frozen=True, slots=True)
 class Facet:
@@ -157,7 +159,8 @@ STRONG: Final[dict[str, re.Pattern[str]]] = {
         r"|\bguarantees?\b|\bprotects?\b|\bworks?\s+by\b|\bso\s+that\b|\bis\s+necessary\s+to\b|\bautomatically\b",
         "reason": r"\bbecause\b|\breasons?\b|\bin\s+order\s+to\b|\bdue\s+to\b|\bthe\s+purpose\b|\botherwise\b"
         r"|\bfor\s+\w+\s+compatibility\b|\bso\s+that\b",
-        "quantity": r"\b\d[\d,.]*(?!\d*\.\d+\.)\b|\bunlimited\b|\bno\s+(?:fixed\s+|upper\s+)?limit\b|\bat\s+most\b"
+        "quantity": r"\b(?:is|are|of|to|than|most|least|about|only|default\w*|maximum|limit|every|after|by|exactly"
+        r"|approximately|around|=)\s+[(“\"]?\d|\|\s*\d|\b\d(?:[\d,.]*\d)?\s+[a-z]|\d\s?[kMGT]?B\b|\bunlimited\b|\bno\s+(?:fixed\s+|upper\s+)?limit\b|\bat\s+most\b"
         r"|\bmaximum\b",
         "definition": r"\b[A-Z]{3,}\s*\(\w+\s|\([A-Z]{3,}\)|^[^,.;:]{0,70}\b(?:is|are)\s+(?:an?|the|called"
         r"|used\s+to)\b|\bstands\s+for\b|\brefers\s+to\b|\bis\s+known\s+as\b|\bmeans\s+that\b",
@@ -176,6 +179,22 @@ STRONG: Final[dict[str, re.Pattern[str]]] = {
 """Wording that answers the main facet of a question outright."""
 
 FACETS: Final[dict[str, Facet]] = {facet.name: facet for facet in _ALL}
+
+_NEEDED: Final[dict[str, re.Pattern[str]]] = {
+    "settings": re.compile(
+        r"\bdefault|\bparameter|\bsetting|\boption|\bconfigur|\bpragma\b|\bset\s+to\b|\bthreshold|\w_\w|(?<!\w)--\w",
+        re.IGNORECASE,
+    ),
+    "limits": DENYING,
+}
+"""Where the wording that finds passages is too wide to tell where they belong."""
+
+
+def serves(name: str, text: str) -> bool:
+    """Whether a passage has any wording of a facet, so that it may stand under its heading."""
+    facet = FACETS.get(name)
+    return facet is None or bool(_NEEDED.get(name, facet.pattern).search(text))
+
 
 ENTITY_PREFIX: Final = "entity:"
 

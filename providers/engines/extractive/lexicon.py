@@ -5,19 +5,6 @@ from collections.abc import Iterable
 
 from providers.text import stem
 
-FRAME_WORDS = frozenset(
-    """answer answers anything best better describe described detail details different differ differs difference
-    differences compare compared comparison comparing versus vs contrast distinguish documentation docs document
-    explain explains explanation example examples exactly give good happen happens happening happened kind kinds list
-    lists main manual mean means meaning means name names need needs overview page please possible purpose question
-    reason reasons say says show simple someone something sort summarise summarize tell thing things understand want
-    way ways work works working actually really able within available exist exists provide provides provided cause
-    causes caused certain become becomes became require requires required control controls occur occurs
-    many much often long recommended support supports supported there allow allows let lets
-    """.split()
-)
-"""Words that say how to answer, not what about."""
-
 QUESTION_OPENERS = frozenset(
     """what which who whom whose when where why how is are was were do does did can could should would will may might
     has have had if in on at for from with without under between compare explain describe list name give tell show
@@ -111,6 +98,19 @@ _LEANING = r"""
 _PRONOUN_LATER = r"[\w\s-]{3,45},\s+(?:this|these|those|they|it(?!\s+is\s+\w+\s+(?:to|that)\b))"
 LEANING = re.compile(rf"^[\s(“\"'*_]*(?:{_LEANING}|{_PRONOUN_LATER})\b", re.IGNORECASE | re.VERBOSE)
 """A sentence with such an opening means nothing without the one before it."""
+
+JOINING = re.compile(
+    r"^[\s(“\"'*_]*(?:finally|lastly|also|additionally|in\s+addition|moreover|furthermore|another\s+(?!such|one)\w+"
+    r"|next|first(?:ly)?|second(?:ly)?|third(?:ly)?)\b,?(?!\s+(?:it|they|this|these|that|those|he|she|the\s+(?:same|other))\b)",
+    re.IGNORECASE,
+)
+"""An opening that only adds to what was said: at the head of a paragraph such a sentence stands by itself."""
+
+BESIDE_OPENING = re.compile(
+    r"^[\s(“\"'*_]*(?:unlike|as\s+with|just\s+like|similar\s+to|in\s+contrast\s+to|apart\s+from|aside\s+from|besides)\b",
+    re.IGNORECASE,
+)
+"""A sentence that names something only to speak of something else."""
 
 CORRECTING = re.compile(
     r"""^[\s(“"'*_]*(?:however|but|contrary\s+to|nevertheless|nonetheless|unfortunately|conversely|on\s+the\s+(?:other\s+hand|contrary)

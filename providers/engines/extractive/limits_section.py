@@ -27,7 +27,7 @@ def empty_lines(task: WriteInput) -> list[str]:
     """The brief that says that nothing was found."""
     lines = [f"## {wording.SHORT_ANSWER}", "", wording.NO_ANSWER, ""]
     lines += [f"- {one_line(gap.description)}" for gap in _gaps(task)[:MOST_GAPS]]
-    read = sum(source.text is not None for source in task.sources)
+    read = documents_read(task)
     lines += ["", f"## {wording.WHAT_WAS_SEARCHED}", ""]
     if task.documents_searched is not None:
         lines.append(f"- {wording.plural(task.documents_searched, 'document', 'documents')} searched, {read:,} read.")
@@ -35,6 +35,11 @@ def empty_lines(task: WriteInput) -> list[str]:
         lines.append(f"- {wording.plural(read, 'document', 'documents')} read.")
     lines += [f"- Searched for: {one_line(query.text)}" for query in task.sub_queries]
     return [*lines, "", f"## {wording.WHAT_TO_TRY}", "", *wording.TRY, *_language(task)]
+
+
+def documents_read(task: WriteInput) -> int:
+    """Documents whose text was looked at, as far as the input tells: it names all only where it says so."""
+    return max(task.source_count, sum(source.text is not None for source in task.sources))
 
 
 def _gaps(task: WriteInput) -> list[Gap]:

@@ -4,13 +4,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from providers.engines.extractive.lexicon import CORRECTING, LEANING
+from providers.engines.extractive.lexicon import CORRECTING, JOINING, LEANING
 from providers.engines.extractive.structure import TERMINAL, Block, BlockKind, Structure, is_foreign, is_statement
 
 LONGEST_PASSAGE = 1_000
 MOST_SENTENCES = 4
+SHORT_SENTENCE = 5
+"""Words up to which a sentence does not count: `In short, catastrophic data loss.`"""
 LONGEST_LIST = 9
 """Items that may follow the sentence that announces them."""
+
+
+NAMING = re.compile(r"[^\W\d]{3}")
+"""A term has letters in a row; a number of a paragraph is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +44,11 @@ class Passage:
         return (self.source_id, self.start, self.end)
 
 
-def grow(document: Structure, seed: int, wanted: Sequence[float]) -> tuple[int, int] | None:
+def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool = False) -> tuple[int, int] | None:
     """Range of sentence indices (inclusive) of the passage around a sentence, or null if it cannot stand alone.
 
-    `wanted` is each sentence's own score: neighbours that speak of the question are taken along.
+    `wanted` is each sentence's own score: neighbours that speak of the question are taken along, unless the passage
+    is to be `spare`: then only what the sentence needs.
     """
     first = last = seed
     if document.block_of(seed).kind is BlockKind.ROW:
@@ -49,7 +56,7 @@ def grow(document: Structure, seed: int, wanted: Sequence[float]) -> tuple[int, 
     if not document.traits(seed).quotable:
         return None
     while _leans(document, first):
-        if first == 0 or not _adjoining(document, first - 1, first) or last - first + 1 >= MOST_SENTENCES:
+        if first == 0 or not _adjoining(document, first - 1, first) or _count(document, first, last) >= MOST_SENTENCES:
             return None
         first -= 1
     last = _list_end(document, last)
@@ -58,7 +65,7 @@ def grow(document: Structure, seed: int, wanted: Sequence[float]) -> tuple[int, 
             return None
         last -= 1
     announced = False
-    while not announced and last - first + 1 < MOST_SENTENCES and _fits(document, first, last + 1):
+    while not announced and _count(document, first, last) < MOST_SENTENCES and _fits(document, first, last + 1):
         following = document.of(document.sentences[last + 1])
         if following.rstrip().endswith(":") and _same_block(document, last, last + 1):
             end = _list_end(document, last + 1)
@@ -66,12 +73,12 @@ def grow(document: Structure, seed: int, wanted: Sequence[float]) -> tuple[int, 
                 last, announced = end, True
             break
         related = LEANING.match(following) and _same_block(document, last, last + 1) and last - first < 2
-        close = _same_block(document, last, last + 1) or _next_item(document, last)
-        strong = close and wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01)
+        close = _same_block(document, last, last + 1)
+        strong = close and not spare and wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01)
         if not (CORRECTING.match(following) or related or strong) or following.rstrip().endswith(":"):
             break
         last += 1
-    while last - first + 1 < MOST_SENTENCES - 1 and first > 0 and _fits(document, first - 1, last):
+    while not spare and last - first + 1 < MOST_SENTENCES - 1 and first > 0 and _fits(document, first - 1, last):
         before = first - 1
         if not _same_block(document, before, first) or wanted[before] < 0.6 * max(wanted[seed], 0.01):
             break
@@ -92,7 +99,7 @@ def span_of(document: Structure, first: int, last: int) -> tuple[int, int]:
     opens_block = first == 0 or document.sentences[first - 1].block != document.sentences[first].block
     if opens_block and block.label is not None and end - block.label <= LONGEST_PASSAGE:
         between = document.text[block.label : start]
-        if between.count("\n") <= 3 and len(between) <= 160:
+        if between.count("\n") <= 3 and len(between) <= 160 and NAMING.search(between):
             start = block.label
     return (start, end)
 
@@ -127,6 +134,9 @@ def _leans(document: Structure, index: int) -> bool:
     opens_with_term = document.block_of(index).label is not None and (
         index == 0 or not _same_block(document, index - 1, index)
     )
+    heads = index == 0 or not _same_block(document, index - 1, index)
+    if heads and JOINING.match(text):
+        return False
     if opens_with_term and not re.match(r"^(?:however|but|otherwise)\b", text, re.IGNORECASE):
         return False
     return bool(LEANING.match(text) or CORRECTING.match(text) or (text[0].islower() and text.split()[0].isalpha()))
@@ -144,6 +154,12 @@ def _next_corrects(document: Structure, last: int) -> bool:
             re.IGNORECASE,
         )
     )
+
+
+def _count(document: Structure, first: int, last: int) -> int:
+    """Sentences of a range; remarks in brackets and very short ones do not count."""
+    texts = (document.of(document.sentences[index]) for index in range(first, last + 1))
+    return sum(not text.startswith("(") and len(text.split()) > SHORT_SENTENCE for text in texts)
 
 
 def _list_end(document: Structure, index: int) -> int:

@@ -90,6 +90,8 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
     )
 )
 
+_NEGATED = re.compile(r"\b(?:not|never|no\s+longer|without|fails?\s+to)\b|n['’]t\b", re.IGNORECASE)
+
 _SIDES = tuple(
     re.compile(pattern + r"(?:\s+(?:in|for|when|with|on)\s+.+)?$", re.IGNORECASE)
     for pattern in (
@@ -119,8 +121,11 @@ class Question:
 
     @property
     def may_hold_a_premise(self) -> bool:
-        """Whether the question takes something for granted that the documents may deny."""
-        return self.kind in (QuestionType.WHY, QuestionType.YES_NO)
+        """Whether the question takes something for granted that the documents may deny.
+
+        A question that denies something itself (`Why does it not …`) is not answered by a further denial.
+        """
+        return self.kind in (QuestionType.WHY, QuestionType.YES_NO) and not _NEGATED.search(self.text)
 
 
 def read_question(text: str) -> Question:

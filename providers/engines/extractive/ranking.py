@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from contracts.roles import SourceExtract
 from providers.engines.extractive.facets import Facet
-from providers.engines.extractive.lexicon import ASIDE_OPENING, DENYING, PAST, POINTING
+from providers.engines.extractive.lexicon import ASIDE_OPENING, BESIDE_OPENING, DENYING, PAST, POINTING
 from providers.engines.extractive.passages import Passage, containment, grow, heading_of, span_of
 from providers.engines.extractive.places import Places
 from providers.engines.extractive.structure import BlockKind, Structure, is_foreign, structure_of
@@ -135,12 +135,17 @@ def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[Passage]:
     for seed in seeds:
         if scores[seed] <= 0:
             break
-        grown = grow(document, seed, scores)
-        if grown is not None:
+        for grown in _ranges(document, seed, scores):
             passage = _passage(reading, grown, scores[seed], aim, places)
             if not is_foreign(passage.text):
                 passages.append(passage)
     return passages
+
+
+def _ranges(document: Structure, seed: int, scores: list[float]) -> list[tuple[int, int]]:
+    """The passage around a sentence, and a shorter one that may still stand where the first would overlap another."""
+    found = [grow(document, seed, scores), grow(document, seed, scores, spare=True)]
+    return list(dict.fromkeys(one for one in found if one is not None))
 
 
 def _passage(
@@ -155,6 +160,7 @@ def _passage(
     own = aim.terms.coverage(keys)
     seed_own = max(aim.terms.coverage(document.traits(index).keys) for index in range(first, last + 1))
     aside = ASIDE_COST if ASIDE_OPENING.match(text) or POINTING.search(text.split(". ", 1)[0]) else 0.0
+    beside = ASIDE_COST if BESIDE_OPENING.match(text) and aim.facet.name != "comparison" else 0.0
     past = PAST_COST if PAST.search(text) and aim.facet.name != "version" else 0.0
     gained = 0.35 * max(0.0, own - seed_own)
     return Passage(
@@ -164,7 +170,7 @@ def _passage(
         text=text,
         heading=heading_of(block, reading.source.title),
         keys=keys,
-        score=best + gained - aside - past + 0.1 * own + 0.1 * aim.terms.phrasing(text_pairs(text, document.language)),
+        score=best + gained - aside - beside - past + 0.1 * own + 0.1 * aim.terms.phrasing(text_pairs(text, document.language)),
         coverage=aim.terms.coverage(keys | places.context(block)),
         own_coverage=own,
         sentences=last - first + 1,

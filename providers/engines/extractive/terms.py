@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from providers.engines.extractive.lexicon import FRAME_WORDS, QUESTION_OPENERS, RELATED
-from providers.text import STOP_WORDS, stem, words
+from providers.engines.extractive.lexicon import QUESTION_OPENERS, RELATED
+from providers.text import FRAME_WORDS, STOP_WORDS, meaning_words, stem, words
 
 ALTERNATIVE_CREDIT = 0.6
 """What a related word is worth against the word itself."""
@@ -120,9 +120,9 @@ def frequencies(
 def key_words(question: str) -> list[str]:
     """The words of a question that say what it is about, as written, each once, in order."""
     kept: dict[str, str] = {}
-    for word in words(question):
+    for word in meaning_words(question):
         folded = word.casefold()
-        if folded in STOP_WORDS or folded in FRAME_WORDS or (len(word) < 2 and not word.isupper()):
+        if len(word) < 2 and not word.isupper():
             continue
         kept.setdefault(folded.removesuffix("'s").removesuffix("’s"), re.sub(r"['’]s$", "", word))
     return list(kept.values())

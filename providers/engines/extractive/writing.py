@@ -6,7 +6,7 @@ from contracts.roles import ReportTextDraft, WriteInput
 from providers.engines.extractive import wording
 from providers.engines.extractive.aims import aim_of
 from providers.engines.extractive.arrangement import Arrangement, Section, arrange
-from providers.engines.extractive.limits_section import empty_lines, limit_lines
+from providers.engines.extractive.limits_section import documents_read, empty_lines, limit_lines
 from providers.engines.extractive.question import read_question
 from providers.engines.extractive.quotations import Quotation, quotations
 from providers.engines.extractive.quoting import blockquote, one_line
@@ -69,11 +69,10 @@ def _place(one: Quotation) -> str:
 
 def _counts(task: WriteInput, quoted: list[Quotation]) -> str:
     cited = {one.source.id for one in quoted}
-    read = sum(source.text is not None for source in task.sources)
     parts = []
     if task.documents_searched:
         parts.append(f"{wording.plural(task.documents_searched, 'document', 'documents')} searched")
-    parts.append(f"{max(read, len(cited)):,} read")
+    parts.append(f"{max(documents_read(task), len(cited)):,} read")
     parts.append(f"{len(cited):,} cited")
     parts.append(f"{wording.plural(len(quoted), 'passage', 'passages')} quoted")
     return " · ".join(parts)

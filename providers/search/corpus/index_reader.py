@@ -128,6 +128,24 @@ class IndexReader:
         start, end, heading = self._database.execute(query, (document, number)).fetchone()
         return start, end, heading
 
+    def headings(self, sections: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
+        """Heading path of sections, by document and number."""
+        wanted = json.dumps(sorted(sections))
+        rows = self._database.execute(
+            "SELECT s.document, s.number, s.heading FROM json_each(?) AS wanted JOIN sections s"
+            " ON s.document = wanted.value ->> 0 AND s.number = wanted.value ->> 1",
+            (wanted,),
+        )
+        return {(document, number): heading for document, number, heading in rows}
+
+    def sizes(self, documents: Iterable[int]) -> dict[int, tuple[str, int]]:
+        """Title and length in characters of documents."""
+        wanted = json.dumps(sorted(documents))
+        rows = self._database.execute(
+            "SELECT id, title, characters FROM documents WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
+        )
+        return {number: (title, characters) for number, title, characters in rows}
+
     def paths(self, documents: Iterable[int]) -> dict[int, str]:
         """Path of each document."""
         wanted = list(documents)

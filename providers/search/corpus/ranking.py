@@ -7,10 +7,20 @@ from typing import Final
 
 from providers.search.corpus.index_reader import Match
 from providers.search.corpus.passages import word_keys
-from providers.text import question_stems, words
+from providers.text import meaning_words, question_stems, words
 
 BEST_BLOCKS: Final = 4
 """Passages whose scores make up a section's."""
+BLOCK_SHARES: Final = (1.0, 0.8, 0.6, 0.4)
+"""What the best, second, … passage adds: a short section that answers must not lose to a long one that only repeats."""
+HEADING_GAIN: Final = 0.6
+"""Most that a section gains whose heading, or whose document's title, speaks of the question and of nothing else."""
+LARGE_DOCUMENT: Final = 150_000
+"""Characters from which a document has more chances than others to hold any words, and loses for it."""
+SIZE_COST: Final = 0.3
+"""What each doubling beyond a large document costs."""
+SAME_TEXT: Final = 0.8
+"""Share of equal passages from which one document is a copy of another."""
 SECTIONS_OF_A_DOCUMENT: Final = 8
 SECTION_FLOOR: Final = 0.25
 """Share of the best section's score below which a further section of a document is not worth a hint."""
@@ -58,18 +68,39 @@ def selective(keys: Sequence[str], documents: int, counts: Mapping[str, int]) ->
     return rare if any(counts[key] for key in rare) else list(keys)
 
 
-def rank(matches: Iterable[Match], paths: Mapping[int, str]) -> list[RankedDocument]:
-    """Documents by their best section, best first; equal ones by path."""
+def rank(
+    matches: Iterable[Match], paths: Mapping[int, str], factors: Mapping[tuple[int, int], float] | None = None
+) -> list[RankedDocument]:
+    """Documents by their best section, best first; equal ones by path.
+
+    `factors` weighs sections, by document and number: what `section_factor` says of them, 1 where it says nothing.
+    """
+    factors = factors or {}
     sections: dict[tuple[int, int], list[Match]] = {}
     for match in matches:
         sections.setdefault((match.document, match.section), []).append(match)
     documents: dict[int, list[RankedSection]] = {}
     for (document, number), found in sections.items():
         found.sort(key=lambda match: (-match.score, match.start))
-        score = round(sum(match.score for match in found[:BEST_BLOCKS]), 9)
+        sum_of_best = sum(
+            share * match.score for share, match in zip(BLOCK_SHARES, found[:BEST_BLOCKS], strict=False)
+        )
+        score = round(sum_of_best * factors.get((document, number), 1.0), 9)
         documents.setdefault(document, []).append(RankedSection(document, number, score, tuple(found)))
     ranked = [_ranked_document(document, found) for document, found in documents.items()]
     return sorted(ranked, key=lambda one: (-one.score, paths[one.document]))
+
+
+def section_factor(likeness: float, characters: int) -> float:
+    """What the score of a section is multiplied with: more for a fitting heading, less in a huge document."""
+    doublings = math.log2(characters / LARGE_DOCUMENT) if characters > LARGE_DOCUMENT else 0.0
+    return (1.0 + HEADING_GAIN * likeness) / (1.0 + SIZE_COST * doublings)
+
+
+def is_copy(passages: Sequence[frozenset[str]], of: Iterable[frozenset[str]]) -> bool:
+    """Whether most of the matching passages of a document stand in another one as well."""
+    known = set(of)
+    return bool(passages) and sum(passage in known for passage in passages) >= SAME_TEXT * len(passages)
 
 
 def _ranked_document(document: int, sections: list[RankedSection]) -> RankedDocument:
@@ -96,6 +127,15 @@ class QueryWeights:
         keys = (word_keys(word, language) for word in words(text))
         parts = {whole: frozenset(rest) for whole, *rest in keys if rest and whole in weights}
         return cls(weights, parts)
+
+    def likeness(self, heading: str, language: str) -> float:
+        """How much a heading is about the question (0 to 1): what it covers, lowered by what else it speaks of."""
+        found = [set(word_keys(word, language)) for word in meaning_words(heading) if not word[0].isdigit()]
+        if not found:
+            return 0.0
+        asked = set(self.weights).union(*self.parts.values())
+        fitting = sum(bool(keys & asked) for keys in found) / len(found)
+        return fitting * self.coverage(frozenset().union(*found), frozenset())
 
     def coverage(self, body: frozenset[str], context: frozenset[str]) -> float:
         """Share of the question's weight that a passage covers (0 to 1); words of its headings count half."""

@@ -8,13 +8,16 @@ from contracts.documents import SectionHint
 from contracts.sources import SearchHit
 from providers.search.corpus.addresses import document_url
 from providers.search.corpus.index_reader import IndexReader, Match, open_index
+from providers.search.corpus.passages import PATH_SEPARATOR
 from providers.search.corpus.ranking import (
     COVERAGE_FLOOR,
     QueryWeights,
     RankedDocument,
     RankedSection,
+    is_copy,
     rank,
     searched_keys,
+    section_factor,
     selective,
 )
 from providers.text import question_stems
@@ -34,6 +37,7 @@ class _Search:
         self.reader = reader
         self.corpus = corpus
         self.request = request
+        self.language = language
         self.stems = question_stems(request.text, language)
         self.documents = reader.documents()
         keys = searched_keys(request.text, self.stems, language)
@@ -44,18 +48,20 @@ class _Search:
 
     def run(self) -> SearchResponse:
         matches = self.reader.matches(self.keys)
-        ranked = rank(matches, self.reader.paths({match.document for match in matches}))
+        ranked = rank(matches, self.reader.paths({match.document for match in matches}), self._factors(matches))
         first = max(0, self.request.offset)
         last = first + max(0, min(self.request.max_results, MOST_RESULTS))
         hits: list[SearchHit] = []
+        taken: list[list[frozenset[str]]] = []
         best, passed = 0.0, 0
         for candidate in ranked:
             if passed >= last:
                 break
-            coverage, passage = self._best_passage(candidate)
+            coverage, passage, bodies = self._best_passage(candidate)
             best = max(best, coverage)
-            if coverage < COVERAGE_FLOOR:
+            if coverage < COVERAGE_FLOOR or any(is_copy(bodies, earlier) for earlier in taken):
                 continue
+            taken.append(bodies)
             passed += 1
             if passed > first:
                 hits.append(self._hit(candidate, passage, passed))
@@ -67,12 +73,28 @@ class _Search:
             coverage=round(best, 6) if self.stems else None,
         )
 
-    def _best_passage(self, candidate: RankedDocument) -> tuple[float, Match]:
+    def _factors(self, matches: list[Match]) -> dict[tuple[int, int], float]:
+        """How much the heading of each section, and its document, speak for or against it."""
+        places = {(match.document, match.section) for match in matches}
+        documents = self.reader.sizes({document for document, _ in places})
+        titles = {number: self._likeness(title) for number, (title, _) in documents.items()}
+        return {
+            (document, number): section_factor(
+                max(self._likeness(heading.rpartition(PATH_SEPARATOR)[2]), titles[document]), documents[document][1]
+            )
+            for (document, number), heading in self.reader.headings(places).items()
+        }
+
+    def _likeness(self, heading: str) -> float:
+        return self.weights.likeness(heading, self.language)
+
+    def _best_passage(self, candidate: RankedDocument) -> tuple[float, Match, list[frozenset[str]]]:
+        """Coverage and place of the passage that covers most, and the stems of all that were looked at."""
         matches = candidate.best_matches()
         stems = self.reader.passage_stems([match.passage for match in matches])
         covered = [self.weights.coverage(*found) for found in stems]
         number = max(range(len(matches)), key=lambda place: (covered[place], matches[place].score, -place))
-        return covered[number], matches[number]
+        return covered[number], matches[number], [body for body, _ in stems]
 
     def _hit(self, candidate: RankedDocument, passage: Match, rank_number: int) -> SearchHit:
         document = self.reader.document(number=candidate.document)
