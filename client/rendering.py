@@ -126,7 +126,8 @@ def _about(view: LiveView, frame: Frame) -> list[Text]:
     kind = " · ".join(part for part in (status.strategy, status.engine, corpus, status.egress) if part)
     limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
     clock = f"{duration(frame.elapsed_seconds)}{limit}"
-    run = Text(f"{clock}   ·   {money(status)}", style="dim")
+    used = money(status) if status.engine else ""  # unknown until the run is resolved
+    run = Text("   ·   ".join(part for part in (clock, used) if part), style="dim")
     if frame.web_address:
         # The whole address is long; a terminal that knows links opens it, elsewhere the front page is a step away.
         front = "/".join(frame.web_address.split("/")[:3])

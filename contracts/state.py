@@ -31,6 +31,14 @@ class SupervisorPosition(BaseModel):
     """What the refiner recommended; null before a refinement."""
 
 
+class UnitDone(BaseModel):
+    """A unit whose think-pause is still to come: a run that ends in between does not do the unit again."""
+
+    phase: Phase
+    can_change: bool = True
+    iteration_ended: bool = False
+
+
 class ResearchState(BaseModel):
     """Ids, offsets, labels and short statements; quotes, drafts and page text are in the content store."""
 
@@ -42,6 +50,7 @@ class ResearchState(BaseModel):
     phase: Phase | None = None
     iteration: int = 1
     strategy: SupervisorPosition = SupervisorPosition()
+    unit_done: UnitDone | None = None
     plan: Plan = Plan()
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}

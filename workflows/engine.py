@@ -60,12 +60,16 @@ class Engine:
         try:
             while True:
                 self._take_steering()
-                unit = await self._strategy.advance(self._run)
-                if unit.finished is not None:
-                    return unit.finished
-                if unit.phase is None:
+                if self._run.state.unit_done is None:
+                    done = await self._strategy.advance(self._run)
+                    if done.finished is not None:
+                        return done.finished
+                    self._run.state.unit_done = done.unit
+                unit = self._run.state.unit_done
+                if unit is None:
                     continue
                 verdict = await think(self._run, unit.phase, can_change=unit.can_change)
+                self._run.state.unit_done = None
                 self._check_interruption()
                 # A run that completes here is saved when it closes.
                 if unit.iteration_ended and verdict.action is Action.ITERATE:

@@ -33,7 +33,10 @@ def resumed(state: ResearchState, resolved: ResolvedResearch, started_at: str) -
             ]
         }
     )
+    position = state.strategy.next_phase
     _reposition(state, redo_analysis=bool(hasty))
+    if state.strategy.next_phase is not position or hasty:
+        state.unit_done = None
     return state
 
 

@@ -145,7 +145,9 @@ async def _corpora(desk: Desk) -> AsyncIterator[Check]:
         yield Check("corpora", Grade.OK, "none yet", 'research run "…" --corpus ./folder')
     for name, folder in folders.items():
         if not folder.is_dir():
-            forget = "take it out of research.toml" if name in desk.settings.corpus else f"research corpus remove {name}"
+            forget = (
+                "take it out of research.toml" if name in desk.settings.corpus else f"research corpus remove {name}"
+            )
             remedy = f"bring the folder back, or: {forget}"
             yield Check("corpus", Grade.FAIL, f"{name}: {folder} is gone", remedy)
             continue

@@ -111,3 +111,20 @@ async def test_nothing_to_search_is_refused_before_any_work(client: Client, tmp_
     assert isinstance(failed.value.cause, ApplicationError)
     assert "--corpus" in failed.value.cause.message
     assert ResearchResult.model_validate(failed.value.cause.details[0]).stop_reason is StopReason.NO_PROVIDERS
+
+
+async def test_a_run_cancelled_while_it_thinks_does_not_plan_again(client: Client, tmp_path: Path) -> None:
+    """Between a phase and its think-pause nothing that was paid is lost (S0-131, C0-20)."""
+    async with MessagesApi(by_role={"supervisor": "slow"}) as api:
+        world = model_world(tmp_path, api.base_url)
+        async with running_workers(client, world):
+            handle = await start(client, {"query": QUESTION, "corpus": "manual"})
+            await asyncio.wait_for(api.waiting.wait(), 60)
+            await handle.cancel()
+            with pytest.raises(WorkflowFailureError):
+                await handle.result()
+            api.plan.by_role = {}
+            resumed = {"query": QUESTION, "corpus": "manual", "continue_from": handle.id}
+            result = await (await start(client, resumed, id=handle.id)).result()
+    assert result.outcome is Outcome.COMPLETED
+    assert api.counts()["planner"] == 1

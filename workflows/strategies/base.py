@@ -3,22 +3,26 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from contracts.state import UnitDone
 from contracts.vocabulary import Phase, StopReason
 from workflows.run import ResearchRun
 
 
 @dataclass(frozen=True)
 class Next:
-    """What a unit did, and what the engine should know of it."""
+    """What a call of `advance` did: a unit, or the news that there is nothing more to do."""
 
-    phase: Phase | None = None
-    """The phase that was done; null when the strategy only stops."""
+    unit: UnitDone | None = None
     finished: StopReason | None = None
-    """Set when there is nothing more to do."""
-    can_change: bool = True
-    """Whether doing the phase again would have a different input (C0-27)."""
-    iteration_ended: bool = False
-    """Whether this is a boundary where the session is saved and the history may start anew."""
+
+    @classmethod
+    def after(cls, phase: Phase, *, can_change: bool, iteration_ended: bool = False) -> "Next":
+        """A phase was done.
+
+        `can_change`: whether doing it again would have a different input (C0-27). `iteration_ended`: whether this is a
+        boundary where the session is saved and the history may start anew.
+        """
+        return cls(UnitDone(phase=phase, can_change=can_change, iteration_ended=iteration_ended))
 
 
 class Strategy(Protocol):

@@ -81,7 +81,7 @@ class SupervisorStrategy:
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
         state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, sub_queries=queries)
         run.note("plan.drafted", f"{len(queries)} sub-queries", count=len(queries))
-        return Next(Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
+        return Next.after(Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
     async def _gather(self, run: ResearchRun) -> Next:
         state = run.state
@@ -90,14 +90,14 @@ class SupervisorStrategy:
         again = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
         run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(pending or again)})
         await Gathering(run, pending or (again if retrying else [])).carry_out()
-        return Next(Phase.GATHERING, can_change=bool(unread_candidates(state)))
+        return Next.after(Phase.GATHERING, can_change=bool(unread_candidates(state)))
 
     async def _analyze(self, run: ResearchRun) -> Next:
         before = len(run.state.findings)
         retrying = bool(run.issues(Phase.ANALYSIS))
         await analyze(run, again=retrying)
         changed = run.resolved.engine is EngineKind.MODEL or len(run.state.findings) != before
-        return Next(Phase.ANALYSIS, can_change=changed and run.resolved.engine is EngineKind.MODEL)
+        return Next.after(Phase.ANALYSIS, can_change=changed and run.resolved.engine is EngineKind.MODEL)
 
     async def _synthesize(self, run: ResearchRun) -> Next:
         output = await run.ask(SYNTHESIZER, "write", write_fields(run, issues=run.issues(Phase.SYNTHESIS)))
@@ -105,7 +105,7 @@ class SupervisorStrategy:
         run.state.report_improvements = []
         run.state.candidates = []  # what was found and not read only mattered until here
         run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
-        return Next(Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
+        return Next.after(Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
     async def _refine(self, run: ResearchRun) -> Next:
         state = run.state
@@ -118,7 +118,7 @@ class SupervisorStrategy:
         state.plan = state.plan.model_copy(update={"sub_queries": [*state.plan.sub_queries, *fresh]})
         self._close_hopeless(run, output.gap_analysis, fresh)
         run.note("plan.drafted", f"{len(fresh)} follow-up queries", count=len(fresh))
-        return Next(Phase.REFINEMENT, can_change=False)
+        return Next.after(Phase.REFINEMENT, can_change=False)
 
     def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[SubQuery]) -> None:
         """Record each gap that the refiner found unaddressable (C0-25: every change is a decision)."""

@@ -3,9 +3,11 @@
 from contracts.roles import AnalyzeInput, WriteInput
 from providers.engines.extractive.acronyms import with_acronyms
 from providers.engines.extractive.facets import STRONG, facet_named
+from providers.engines.extractive.lexicon import RELATED
 from providers.engines.extractive.question import Question, QuestionType
 from providers.engines.extractive.ranking import Aim, Reading
 from providers.engines.extractive.terms import Frequencies, frequencies, key_words, question_terms, word_keys
+from providers.text import FRAME_WORDS, stem, words
 
 MAIN_WEIGHT = 0.1
 PREMISE_BONUS = 0.14
@@ -46,5 +48,12 @@ def aim_of(
         strong=STRONG["quantity"] if number_wanted else STRONG.get(facet.name),
         denial_bonus=PREMISE_BONUS if question.may_hold_a_premise else 0.03,
         number_wanted=number_wanted,
+        predicate=_predicate(question) if question.may_hold_a_premise else frozenset(),
         rows_welcome=question.kind in ROWS_WELCOME or facet.name == "settings",
     )
+
+
+def _predicate(question: Question) -> frozenset[str]:
+    """Stems of the framing verbs of a premise (`require`, `support`), and what may stand for them."""
+    found = {stem(word) for word in words(question.text) if word.casefold() in FRAME_WORDS}
+    return frozenset(found.union(*(RELATED.get(key, frozenset()) for key in found)))

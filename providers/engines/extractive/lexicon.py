@@ -13,6 +13,7 @@ QUESTION_OPENERS = frozenset(
 
 _GROUPS = """
 prevent avoid protect guard
+require need necessary mandatory
 delete remove drop erase purge discard
 maximum limit largest most upper
 minimum least smallest lower
@@ -106,6 +107,22 @@ JOINING = re.compile(
 )
 """An opening that only adds to what was said: at the head of a paragraph such a sentence stands by itself."""
 
+OF_THE_TEXT = re.compile(
+    r"\b(?:described|discussed|shown|listed|explained|covered|summari[sz]ed|detailed)\s+(?:further\s+)?(?:above|below|later|elsewhere"
+    r"|in\s+(?:the\s+)?(?:next|following|later|previous|section|chapter|table|figure|appendix|more\s+detail))"
+    r"|\b(?:this|the\s+(?:next|following|previous))\s+(?:section|chapter|chart|figure|table|page|document|appendix|diagram|example)s?\b"
+    r"|^(?:do\s+not|don['’]t)\s+confuse\b|\bsee\s+(?:also|section|chapter)\b",
+    re.IGNORECASE,
+)
+"""A sentence about the text itself: it says where an answer stands, not what it is."""
+
+HYPOTHETICAL = re.compile(
+    r"\b(?:possible\s+(?:improvement|extension|enhancement)s?|future\s+(?:work|improvements?|versions?|releases?|extensions?)"
+    r"|not\s+yet\s+implemented|could\s+be\s+improved|to-?do\b|we\s+(?:saw|have\s+seen)\s+earlier)",
+    re.IGNORECASE,
+)
+"""A sentence about what is not so, or not yet."""
+
 BESIDE_OPENING = re.compile(
     r"^[\s(“\"'*_]*(?:unlike|as\s+with|just\s+like|similar\s+to|in\s+contrast\s+to|apart\s+from|aside\s+from|besides)\b",
     re.IGNORECASE,
@@ -154,7 +171,7 @@ PAST = re.compile(
 """A sentence about what was once so."""
 
 POINTING = re.compile(
-    r"\b(?:in|for|of|under|with)\s+(?:this|that|such|these|those)\s+(?:\w+\s+)?(?:scenarios?|cases?|situations?|circumstances)\b",
+    r"\b(?:at|by)\s+this\s+(?:point|stage|time|step)\b|\b(?:in|for|of|under|with)\s+(?:this|that|such|these|those)\s+(?:\w+\s+)?(?:scenarios?|cases?|situations?|circumstances)\b",
     re.IGNORECASE,
 )
 """A sentence that points at circumstances told before it."""

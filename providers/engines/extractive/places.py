@@ -17,6 +17,8 @@ _HISTORY = re.compile(
     r"|migration\s+to\s+version|history\s+of)\b|^\W*(?:E\.\d|\d{4}-\d\d-\d\d|\d{4}-\w+-\d\d|(?:version|v)\s*\d+\.\d+)",
     re.IGNORECASE,
 )
+_OVERVIEW = re.compile(r"\W*(?:name|description|overview|introduction|summary|definition|background|synopsis)\b", re.IGNORECASE)
+LEAD_WORDS = 4
 _NUMBERING = re.compile(r"^[\dA-Z]{1,3}(?:\.\d+)*\.?\s+")
 
 
@@ -79,6 +81,19 @@ class Places:
         if before is not None and before.kind is BlockKind.LABEL and before.section == block.section:
             before = self._document.blocks[number - 2] if number > 1 else None
         return before is None or before.section != block.section
+
+    def lead_in(self, index: int) -> int | None:
+        """The few words that open the paragraph of a sentence, as a name does: `Serialized. In this mode, …`."""
+        if index == 0 or self.opens_block(index) or not self.opens_block(index - 1):
+            return None
+        return index - 1 if len(self._document.of(self._document.sentences[index - 1]).split()) <= LEAD_WORDS else None
+
+    def overview(self, index: int) -> float:
+        """How much a sentence belongs to the opening of a document, or of its description, about the question."""
+        block = self._document.block_of(index)
+        heading = _NUMBERING.sub("", block.path[-1]) if block.path else ""
+        general = len(block.path) <= 1 or bool(_OVERVIEW.match(heading))
+        return min(1.0, 2 * self._title) if general and self.opens_section(index) else 0.0
 
     def history_cost(self, block: Block) -> float:
         """What release notes and change logs lose: their lines speak of what was, one bug at a time."""

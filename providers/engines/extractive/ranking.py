@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 
 from contracts.roles import SourceExtract
 from providers.engines.extractive.facets import Facet
-from providers.engines.extractive.lexicon import ASIDE_OPENING, BESIDE_OPENING, DENYING, PAST, POINTING
+from providers.engines.extractive.lexicon import (
+    ASIDE_OPENING,
+    BESIDE_OPENING,
+    DENYING,
+    HYPOTHETICAL,
+    OF_THE_TEXT,
+    PAST,
+    POINTING,
+)
 from providers.engines.extractive.passages import Passage, containment, grow, heading_of, span_of
 from providers.engines.extractive.places import Places
 from providers.engines.extractive.structure import BlockKind, Structure, is_foreign, structure_of
@@ -23,6 +31,10 @@ STRONG_BONUS = 0.12
 STRONG_IN_TOPIC = 0.25
 ASIDE_COST = 0.12
 PAST_COST = 0.15
+SPARE_COST = 0.1
+"""For a passage cut short: it stands in only where the whole one would overlap a better one."""
+OVERVIEW_BONUS = 0.1
+PREDICATE_BONUS = 0.12
 SUBJECT_BONUS = 0.12
 """For a sentence that begins with the words of the question: they are what it speaks of."""
 TOPIC = 0.6
@@ -52,6 +64,8 @@ class Aim:
     """Wording that answers the type of the question outright."""
     denial_bonus: float = 0.04
     number_wanted: bool = False
+    predicate: frozenset[str] = frozenset()
+    """Stems of what a premise claims (`require`): a denial that holds one speaks of the premise itself."""
 
 
 def readings(sources: Iterable[SourceExtract], documents: Mapping[str, str], language: str) -> list[Reading]:
@@ -135,8 +149,8 @@ def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[Passage]:
     for seed in seeds:
         if scores[seed] <= 0:
             break
-        for grown in _ranges(document, seed, scores):
-            passage = _passage(reading, grown, scores[seed], aim, places)
+        for number, grown in enumerate(_ranges(document, seed, scores)):
+            passage = _passage(reading, grown, scores[seed] - number * SPARE_COST, aim, places)
             if not is_foreign(passage.text):
                 passages.append(passage)
     return passages
@@ -159,8 +173,10 @@ def _passage(
     block = document.block_of(first)
     own = aim.terms.coverage(keys)
     seed_own = max(aim.terms.coverage(document.traits(index).keys) for index in range(first, last + 1))
-    aside = ASIDE_COST if ASIDE_OPENING.match(text) or POINTING.search(text.split(". ", 1)[0]) else 0.0
+    first_sentence = text.split(". ", 1)[0]
+    aside = ASIDE_COST if ASIDE_OPENING.match(text) or POINTING.search(first_sentence) else 0.0
     beside = ASIDE_COST if BESIDE_OPENING.match(text) and aim.facet.name != "comparison" else 0.0
+    beside += ASIDE_COST if OF_THE_TEXT.search(first_sentence) or HYPOTHETICAL.search(text) else 0.0
     past = PAST_COST if PAST.search(text) and aim.facet.name != "version" else 0.0
     gained = 0.35 * max(0.0, own - seed_own)
     return Passage(
@@ -186,6 +202,9 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
         return 0.0
     keys = document.traits(index).keys
     pairs = document.traits(index).pairs
+    lead = places.lead_in(index)
+    if lead is not None:
+        keys, pairs = keys | document.traits(lead).keys, pairs | document.traits(lead).pairs
     if places.opens_block(index):
         label_keys, label_pairs = places.label(block)
         keys, pairs = keys | label_keys, pairs | label_pairs
@@ -204,7 +223,9 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     score += SUBJECT_BONUS * aim.terms.coverage(document.traits(index).opening)
     score += 0.07 if places.opens_block(index) else 0.0
     score += 0.07 if places.opens_section(index) else 0.0
-    score += aim.denial_bonus if own >= 0.3 and DENYING.search(text) else 0.0
+    score += OVERVIEW_BONUS * places.overview(index)
+    if own >= 0.3 and DENYING.search(text):
+        score += aim.denial_bonus + (PREDICATE_BONUS if aim.predicate & keys else 0.0)
     score -= 0.08 if len(text) < 45 else 0.05 if len(text) > 420 else 0.0
     score -= ASIDE_COST if aim.number_wanted and aim.strong is not None and not aim.strong.search(text) else 0.0
     return max(score - places.history_cost(block), 0.0)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 from providers.search.corpus.index_reader import Match
-from providers.search.corpus.passages import word_keys
-from providers.text import meaning_words, question_stems, words
+from providers.search.corpus.passages import PARTS, word_keys
+from providers.text import meaning_words, question_stems, stem, words
 
 BEST_BLOCKS: Final = 4
 """Passages whose scores make up a section's."""
@@ -19,6 +20,8 @@ LARGE_DOCUMENT: Final = 150_000
 """Characters from which a document has more chances than others to hold any words, and loses for it."""
 SIZE_COST: Final = 0.3
 """What each doubling beyond a large document costs."""
+LIGHT: Final = 0.1
+"""Share of a question's weight below which one of its words tells nothing in a heading."""
 SAME_TEXT: Final = 0.8
 """Share of equal passages from which one document is a copy of another."""
 SECTIONS_OF_A_DOCUMENT: Final = 8
@@ -57,7 +60,18 @@ def searched_keys(text: str, stems: Sequence[str], language: str) -> list[str]:
     """The stems to look for: those of the question, and the parts of its compounds."""
     kept = set(stems)
     keys = [key for word in words(text) if (found := word_keys(word, language))[0] in kept for key in found]
-    return list(dict.fromkeys([*stems, *keys]))
+    return list(dict.fromkeys([*stems, *keys, *joined_keys(text, language).values()]))
+
+
+def joined_keys(text: str, language: str) -> dict[str, str]:
+    """Neighbouring words may be written as one (`data types`, `datatypes`): the stem of each word → that of both."""
+    found: dict[str, str] = {}
+    if language == "en":
+        kept = [word for word in meaning_words(text) if word.isalpha()]
+        for one, other in pairwise(kept):
+            if f"{one} {other}" in text:
+                found[stem(one, language)] = found[stem(other, language)] = stem(one + other, language)
+    return found
 
 
 def selective(keys: Sequence[str], documents: int, counts: Mapping[str, int]) -> list[str]:
@@ -116,6 +130,8 @@ class QueryWeights:
 
     weights: Mapping[str, float]
     parts: Mapping[str, frozenset[str]]
+    joined: Mapping[str, str] = field(default_factory=dict)
+    """Stem → the stem of it and its neighbour written as one word."""
 
     @classmethod
     def of(cls, text: str, language: str, documents: int, counts: Mapping[str, int]) -> "QueryWeights":
@@ -126,16 +142,18 @@ class QueryWeights:
         }
         keys = (word_keys(word, language) for word in words(text))
         parts = {whole: frozenset(rest) for whole, *rest in keys if rest and whole in weights}
-        return cls(weights, parts)
+        return cls(weights, parts, joined_keys(text, language))
 
     def likeness(self, heading: str, language: str) -> float:
         """How much a heading is about the question (0 to 1): what it covers, lowered by what else it speaks of."""
-        found = [set(word_keys(word, language)) for word in meaning_words(heading) if not word[0].isdigit()]
-        if not found:
+        keys = [key for word in meaning_words(heading) if not word[0].isdigit() for key in word_keys(word, language)]
+        plain = {key for key in keys if not PARTS.search(key)}
+        light = {stem for stem, weight in self.weights.items() if weight < LIGHT * sum(self.weights.values())}
+        telling = plain - light
+        if not telling:
             return 0.0
-        asked = set(self.weights).union(*self.parts.values())
-        fitting = sum(bool(keys & asked) for keys in found) / len(found)
-        return fitting * self.coverage(frozenset().union(*found), frozenset())
+        asked = set(self.weights).union(*self.parts.values(), self.joined.values())
+        return len(telling & asked) / len(telling) * self.coverage(frozenset(keys), frozenset())
 
     def coverage(self, body: frozenset[str], context: frozenset[str]) -> float:
         """Share of the question's weight that a passage covers (0 to 1); words of its headings count half."""
@@ -145,8 +163,8 @@ class QueryWeights:
         covered = 0.0
         for stem, weight in self.weights.items():
             parts = self.parts.get(stem)
-            if stem in body or (parts and parts <= body):
+            if stem in body or (parts and parts <= body) or self.joined.get(stem) in body:
                 covered += weight
-            elif stem in context or (parts and parts <= context):
+            elif stem in context or (parts and parts <= context) or self.joined.get(stem) in context:
                 covered += HEADING_CREDIT * weight
         return covered / total

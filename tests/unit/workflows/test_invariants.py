@@ -75,10 +75,10 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
         run = ResearchRun(beginning(think_mode, policy, iterations), Desk(), world.host())
         seen, sources, findings, syntheses = 1, set(), set(), 0
         for _ in range(200):
-            unit = await SupervisorStrategy().advance(run)
-            if unit.finished is not None:
+            step = await SupervisorStrategy().advance(run)
+            if step.finished is not None:
                 break
-            await think(run, unit.phase, can_change=unit.can_change)
+            await think(run, step.unit.phase, can_change=step.unit.can_change)
             state = run.state
             assert state.iteration in (seen, seen + 1)
             assert state.iteration <= iterations
@@ -86,7 +86,7 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
             assert findings <= {finding.id for finding in state.findings}
             seen, sources = state.iteration, set(state.sources)
             findings = {finding.id for finding in state.findings}
-            syntheses += unit.phase is Phase.SYNTHESIS
+            syntheses += step.unit.phase is Phase.SYNTHESIS
         else:
             raise AssertionError("the run never ends")
         assert syntheses <= 2 * iterations
@@ -107,12 +107,12 @@ def test_rebuilt_from_json_after_every_unit_nothing_changes(world, think_mode, p
         text = beginning(think_mode, policy, iterations).model_dump_json()
         while True:
             run = ResearchRun(ResearchState.model_validate_json(text), Desk(), again.host())
-            unit = await SupervisorStrategy().advance(run)
-            if unit.finished is not None:
-                await close(run, unit.finished)
+            step = await SupervisorStrategy().advance(run)
+            if step.finished is not None:
+                await close(run, step.finished)
                 assert sorted(again.paid) == paid
                 return run.state
-            await think(run, unit.phase, can_change=unit.can_change)
+            await think(run, step.unit.phase, can_change=step.unit.can_change)
             text = run.state.model_dump_json()
 
     pieces = asyncio.run(in_pieces())

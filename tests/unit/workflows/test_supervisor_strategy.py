@@ -5,7 +5,7 @@ from pathlib import Path
 from contracts.request import ResearchRequest
 from contracts.resolved import PrepareRequest
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, Phase, RunStatus
+from contracts.vocabulary import Outcome, RunStatus
 from tests.fakes.world import World
 from workflows.closing import close
 from workflows.desk import Desk
@@ -62,11 +62,11 @@ async def test_stopped_after_every_unit_and_rebuilt_the_report_is_the_same(tmp_p
     units = 0
     while True:
         run = ResearchRun(ResearchState.model_validate_json(text), Desk(), pieces.host())
-        unit = await SupervisorStrategy().advance(run)
-        if unit.finished is not None:
-            await close(run, unit.finished)
+        step = await SupervisorStrategy().advance(run)
+        if step.finished is not None:
+            await close(run, step.finished)
             break
-        await think(run, unit.phase or Phase.PLANNING, can_change=unit.can_change)
+        await think(run, step.unit.phase, can_change=step.unit.can_change)
         text = run.state.model_dump_json()
         units += 1
     assert units >= 4

@@ -99,7 +99,7 @@ def test_a_request_file_is_an_object(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"{", "no valid JSON: .* line 1"), (b"[1]", "one JSON object"), (b"\xff\xfe\x00", "not utf-8 text")],
+    [(b"{", "no valid JSON: .* line 1"), (b"[1]", "one JSON object"), (b"\xff\xfe\x00", "not UTF-8 text")],
 )
 def test_a_request_file_that_cannot_be_used(tmp_path: Path, content: bytes, words: str) -> None:
     """One line that says where and why."""

@@ -1,5 +1,6 @@
 """Wrong input at the command line: one clear answer each, nothing is started for it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a document, and a data folder of its own."""
     (tmp_path / "manual").mkdir()
     (tmp_path / "manual" / "vacuum.md").write_text("# Vacuum\n\nVacuum removes dead rows.\n")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with (tmp_path / "huge.json").open("wb") as file:
+        file.truncate(1_000_000_000)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -33,6 +37,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["report", "unknown", "--format", "docx"], 2, "--format knows"),
         (["corpus", "status", "unknown"], 2, "research corpus list"),
         (["search", "x"], 2, "--corpus"),
+        (["run", "Why?", "--corpus", "/"], 2, "whole file system"),
+        (["run", "Why?", "--corpus", "/proc/self"], 2, "holds no documents"),
+        (["corpus", "add", "/dev"], 2, "holds no documents"),
+        (["corpus", "add", "manual/vacuum.md"], 2, "is a file"),
+        (["run", "Why?", "--corpus", "a\0b"], 2, "no folder and no corpus"),
+        (["run", "Why?", "--corpus", "x" * 100_000], 2, "…'; no corpus is registered"),
+        (["run", "Why?", "--corpus", "manual", "--out", "manual/vacuum.md/x"], 4, "choose another --out"),
+        (["run", "--request", "deep.json"], 2, "nested too deep"),
+        (["run", "--request", "huge.json"], 2, "larger than"),
+        (["run", "--request", "manual"], 2, "is a folder"),
+        (["status", "../../x"], 2, "research list"),
+        (["status", "\x1b[2J"], 2, "\\x1b[2J"),
+        (["resume", ""], 2, "no run ''"),
+        (["audit", ""], 2, "no run ''"),
+        (["audit", "deep.json"], 2, "is no report.json"),
+        (["serve", "--health-port", "99999"], 2, "--health-port"),
         (["worker", "--pool", "nonsense"], 2, "no pool is called nonsense"),
     ],
 )
@@ -44,3 +64,30 @@ def test_wrong_input_gets_one_clear_answer(folder: Path, arguments: list[str], c
     assert words in done.stderr
     assert not (home / "engine").exists()
     assert not (home / "crashes").exists()
+
+
+def test_a_data_folder_that_cannot_be_written_is_told(folder: Path) -> None:
+    """One line that names the folder and the variable; nothing was started."""
+    home = folder / "manual" / "vacuum.md" / "home"
+    done = CliRunner().invoke(app, ["serve"], env={"RESEARCH_HOME": str(home), "TEMPORAL_ADDRESS": ""})
+    assert (done.exit_code, done.stdout) == (4, "")
+    assert "cannot be written: not a directory; set RESEARCH_HOME" in done.stderr
+
+
+def test_a_dry_run_starts_nothing(folder: Path) -> None:
+    """The effective request and what it may cost: for a person, and as one JSON document."""
+    environment = {
+        "RESEARCH_HOME": str(folder / "home"),
+        "TEMPORAL_ADDRESS": "",
+        "RESEARCH_MODEL": "unheard-of",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    }
+    arguments = ["run", "Why?", "--corpus", "manual", "--set", "limits.max_iterations=2", "--dry-run"]
+    told = CliRunner().invoke(app, arguments, env=environment)
+    assert told.exit_code == 0
+    assert "cost unknown (no price for unheard-of)" in told.stdout
+    assert "2 iterations" in told.stdout
+    document = json.loads(CliRunner().invoke(app, [*arguments, "--json"], env=environment).stdout)
+    assert document["request"]["limits"] == {"max_iterations": 2}
+    assert (document["engine"], document["estimate"]["cost_usd"]) == ("model", None)
+    assert not (folder / "home" / "engine").exists()

@@ -1,0 +1,124 @@
+"""`research serve` as an operator has it: a configured folder, addresses on standard output, any client."""
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.corpus import MANUAL
+from workers.engine_server import find_binary
+from workers.settings import child_environment
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
+
+COMMAND = [sys.executable, "-c", "from client.cli import main; main()"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A working folder whose configuration names a folder that was never indexed, and one that is gone."""
+    (tmp_path / "docs").mkdir()
+    for name, text in MANUAL.items():
+        (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
+    (tmp_path / "research.toml").write_text('[corpus.docs]\npath = "docs"\n\n[corpus.gone]\npath = "nowhere"\n')
+    return tmp_path
+
+
+@pytest.fixture
+def environment(place: Path) -> dict[str, str]:
+    """What the processes see."""
+    return child_environment() | {
+        "RESEARCH_HOME": str(place / "home"),
+        "RESEARCH_MODEL": "m",
+        "ANTHROPIC_API_KEY": "planted-secret-key",
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+@pytest.fixture
+def serving(place: Path, environment: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    """`research serve` with its log in a file."""
+    with (place / "serve.log").open("w") as log:
+        process = subprocess.Popen(
+            [*COMMAND, "serve"], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    yield process
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+    subprocess.run([sys.executable, "-c", STOP, str(place / "home")], env=environment, check=True)
+
+
+STOP = "import asyncio, sys, pathlib; from workers.embedded import stop_engine; asyncio.run(stop_engine(pathlib.Path(sys.argv[1])))"
+
+
+def addresses(process: "subprocess.Popen[str]") -> dict[str, str]:
+    """What `serve` prints: one address a line."""
+    assert process.stdout is not None
+    found: dict[str, str] = {}
+    while "metrics" not in found:
+        line = process.stdout.readline()
+        assert line, found
+        name, _, address = line.strip().rpartition(" ")
+        found[name.strip()] = address
+    return found
+
+
+def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
+    serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
+) -> None:
+    """Started by the plain `temporal` program; health and metrics answer; SIGTERM drains; no secret in the log."""
+    served = addresses(serving)
+    with urllib.request.urlopen(served["health"]) as answer:
+        assert json.loads(answer.read())["ok"] is True
+    with urllib.request.urlopen(served["metrics"]) as answer:
+        assert b"temporal_" in answer.read()
+    asked = {"query": "How does vacuum prevent wraparound?", "corpus": "docs", "engine": "extractive"}
+    start = ["workflow", "start", "--address", served["engine"], "--type", "deep-research", "--workflow-id", "plain"]
+    start += ["--task-queue", "research-workflows", "--input", json.dumps(asked)]
+    subprocess.run([find_binary(), *start], check=True, capture_output=True, env=environment)
+    watch = [*COMMAND, "watch", "plain", "--json"]
+    watched = subprocess.run(watch, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    assert watched.returncode in (0, 3), watched.stderr
+    assert json.loads(watched.stdout)["counts"]["sources_cited"] > 0
+    serving.send_signal(signal.SIGTERM)
+    assert serving.wait(30) == 0
+    log = (place / "serve.log").read_text()
+    assert "worker.configured" in log
+    assert "corpus.ready" in log
+    assert "the folder of the corpus is gone" in log
+    assert "planted-secret-key" not in log
+    assert "Traceback" not in log
+
+
+def test_a_port_that_is_taken_is_one_clear_line(
+    serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
+) -> None:
+    """Exit code 2 and the remedy, for health and for metrics."""
+    taken = addresses(serving)["health"].removesuffix("/healthz").rpartition(":")[2]
+    for option in ("--health-port", "--metrics-port"):
+        command = [*COMMAND, "worker", option, taken]
+        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "address already in use; port 0 takes a free one" in done.stderr.splitlines()[-1]
+
+
+def test_a_stop_while_nothing_is_served_yet_ends_at_once(place: Path, environment: dict[str, str]) -> None:
+    """SIGTERM during the start: no drain, no traceback."""
+    with subprocess.Popen(
+        [*COMMAND, "serve"], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        assert "worker.configured" in first
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+    subprocess.run([sys.executable, "-c", STOP, str(place / "home")], env=environment, check=True)
