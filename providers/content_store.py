@@ -36,8 +36,10 @@ def open_store(address: str | os.PathLike[str]) -> ObjectStore:
     Raises `StorageFull`, or OSError if the folder cannot be made.
     """
     text = os.fspath(address)
-    if "://" in text and not text.startswith("file://"):
+    if text.startswith("memory:"):
         return from_url(text)
+    if "://" in text and not text.startswith("file://"):
+        return from_url(text, retry_config={"max_retries": 0})  # the engine alone retries
     path = Path(text.removeprefix("file://")).absolute()
     path.mkdir(parents=True, exist_ok=True)
     return LocalStore(path, mkdir=True)
