@@ -34,7 +34,6 @@ from providers.prices import load_prices
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.session_store import FileSessionStore
 from providers.subprocess_pool import SubprocessPool
-from workers import warming
 from workers.embedded import watch_engine
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
@@ -162,16 +161,9 @@ async def _role_activities(
     engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine(computing)}
     if settings.model_configured:
         engines[EngineKind.MODEL] = _language_model(settings)
-    else:
-        await stack.enter_async_context(_in_background(partial(_warm_up, computing)))
     for engine in engines.values():
         stack.push_async_callback(engine.close)
     return RoleActivities(engines, content, CallJournal(calls, answers)).register()
-
-
-async def _warm_up(pool: SubprocessPool) -> None:
-    """Start the children while a run is being planned: its first analysis then finds them ready."""
-    await asyncio.gather(*(pool.call(warming.FUNCTION) for _ in range(pool.size)))
 
 
 def _language_model(settings: Settings) -> LanguageModelEngine:

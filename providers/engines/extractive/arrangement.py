@@ -45,7 +45,7 @@ class Arrangement:
 def arrange(quoted: list[Quotation], question: Question, target_words: int) -> Arrangement:
     """Spread the quotations (best first) over the brief; none stands twice."""
     qualified = _premise_denied(quoted, question)
-    short = _short_answer(quoted, qualified)
+    short = _short_answer(quoted, qualified, question)
     rest = [one for one in quoted if one not in short]
     budget = max(100, target_words - sum(one.words for one in short) - 120)
     groups = _groups(rest, question)
@@ -70,14 +70,16 @@ def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | 
     return denying[0] if denying and denying[0].score >= 0.8 * quoted[0].score else None
 
 
-def _short_answer(quoted: list[Quotation], qualified: Quotation | None) -> list[Quotation]:
+def _short_answer(quoted: list[Quotation], qualified: Quotation | None, question: Question) -> list[Quotation]:
     chosen = [qualified] if qualified else [quoted[0]]
     count = sum(one.words for one in chosen)
     held = frozenset[str]().union(*(one.keys for one in chosen))
-    for one in quoted:
+    sides = _sides(quoted, question)
+    for one in [*sides, *quoted]:
         if len(chosen) >= SHORT_ANSWER_PASSAGES:
             break
-        if one in chosen or count + one.words > SHORT_ANSWER_WORDS or one.score < 0.7 * quoted[0].score:
+        weak = one not in sides and one.score < 0.7 * quoted[0].score
+        if one in chosen or count + one.words > SHORT_ANSWER_WORDS or weak:
             continue
         if containment(one.keys, held) >= 0.75 or ASIDE_OPENING.match(one.text) or PAST.search(one.text):
             continue
@@ -85,6 +87,13 @@ def _short_answer(quoted: list[Quotation], qualified: Quotation | None) -> list[
         held |= one.keys
         count += one.words
     return chosen
+
+
+def _sides(quoted: list[Quotation], question: Question) -> list[Quotation]:
+    """The best passage for each side of a comparison."""
+    names = [f"{ENTITY_PREFIX}{entity}"[:60] for entity in question.entities]
+    best = [next((one for one in quoted if one.facet == name), None) for name in names]
+    return [one for one in best if one is not None]
 
 
 def _groups(rest: Iterable[Quotation], question: Question) -> dict[str, list[Quotation]]:

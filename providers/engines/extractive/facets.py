@@ -160,8 +160,7 @@ STRONG: Final[dict[str, re.Pattern[str]]] = {
         "reason": r"\bbecause\b|\breasons?\b|\bin\s+order\s+to\b|\bdue\s+to\b|\bthe\s+purpose\b|\botherwise\b"
         r"|\bfor\s+\w+\s+compatibility\b|\bso\s+that\b",
         "quantity": r"\b(?:is|are|of|to|than|most|least|about|only|default\w*|maximum|limit|every|after|by|exactly"
-        r"|approximately|around|=)\s+[(“\"]?\d|\|\s*\d|\b\d(?:[\d,.]*\d)?\s+[a-z]|\d\s?[kMGT]?B\b|\bunlimited\b|\bno\s+(?:fixed\s+|upper\s+)?limit\b|\bat\s+most\b"
-        r"|\bmaximum\b",
+        r"|approximately|around|=)\s+[(“\"]?\d|\|\s*\d|\b\d(?:[\d,.]*\d)?\s+[a-z]|\d\s?[kMGT]?B\b|\bunlimited\b|\bno\s+(?:fixed\s+|upper\s+)?limit\b",
         "definition": r"\b[A-Z]{3,}\s*\(\w+\s|\([A-Z]{3,}\)|^[^,.;:]{0,70}\b(?:is|are)\s+(?:an?|the|called"
         r"|used\s+to)\b|\bstands\s+for\b|\brefers\s+to\b|\bis\s+known\s+as\b|\bmeans\s+that\b",
         "items": r"\bfollowing\b|:\s*(?:\w[\w\s-]*,\s*){2,}|(?:\b[\w\s-]{1,25},\s*){2,}(?:and|or)\s|\b(?:two|three"

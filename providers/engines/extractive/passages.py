@@ -9,6 +9,8 @@ from providers.engines.extractive.structure import TERMINAL, Block, BlockKind, S
 
 LONGEST_PASSAGE = 1_000
 MOST_SENTENCES = 4
+THIN_PASSAGE = 35
+"""Words up to which a passage takes the next sentence of its paragraph along: one short sentence says little."""
 SHORT_SENTENCE = 5
 """Words up to which a sentence does not count: `In short, catastrophic data loss.`"""
 LONGEST_LIST = 9
@@ -75,7 +77,8 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
         related = LEANING.match(following) and _same_block(document, last, last + 1) and last - first < 2
         close = _same_block(document, last, last + 1)
         strong = close and not spare and wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01)
-        if not (CORRECTING.match(following) or related or strong) or following.rstrip().endswith(":"):
+        thin = close and not spare and _words(document, first, last) < THIN_PASSAGE
+        if not (CORRECTING.match(following) or related or strong or thin) or following.rstrip().endswith(":"):
             break
         last += 1
     while not spare and last - first + 1 < MOST_SENTENCES - 1 and first > 0 and _fits(document, first - 1, last):
@@ -154,6 +157,10 @@ def _next_corrects(document: Structure, last: int) -> bool:
             re.IGNORECASE,
         )
     )
+
+
+def _words(document: Structure, first: int, last: int) -> int:
+    return len(document.text[document.sentences[first].start : document.sentences[last].end].split())
 
 
 def _count(document: Structure, first: int, last: int) -> int:
