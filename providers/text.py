@@ -61,11 +61,17 @@ def stems(text: str, language: str = "en") -> list[str]:
 
 
 def meaning_words(text: str) -> list[str]:
-    """The words of a question that say what it is about, as written: neither stop words nor words that frame it."""
+    """The words of a question that say what it is about, as written: neither stop words nor words that frame it.
+
+    A word in capitals amid small ones is a name and always counts (`WITHOUT ROWID`).
+    """
     found = words(text)
     kept = []
     for position, word in enumerate(found):
         folded = word.casefold()
+        if len(word) > 1 and word.isalpha() and word.isupper() and not text.isupper():
+            kept.append(word)
+            continue
         if folded in STOP_WORDS or folded in FRAME_WORDS:
             continue
         following = found[position + 1].casefold() if position + 1 < len(found) else ""

@@ -6,8 +6,10 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
+from contracts import names
+from contracts.events import EventPage
 from contracts.outcome import ResearchResult
-from contracts.vocabulary import Outcome, StopReason
+from contracts.vocabulary import Completeness, Outcome, StopReason
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import model_world
 from tests.integration.conftest import running_workers
@@ -57,7 +59,7 @@ async def test_an_invalid_answer_is_repaired_once(client: Client, tmp_path: Path
 
 
 async def test_a_model_that_refuses_the_key_fails_the_run_and_keeps_the_session(client: Client, tmp_path: Path) -> None:
-    """401 cannot be retried: failed with the remedy, resumable (S0-096, C0-14)."""
+    """401 cannot be retried: failed with the remedy, resumable; nothing is claimed (S0-033, S0-096, C0-14)."""
     async with MessagesApi("status:401") as api:
         with pytest.raises(WorkflowFailureError) as failed:
             await run(client, tmp_path, api, REQUEST)
@@ -65,6 +67,18 @@ async def test_a_model_that_refuses_the_key_fails_the_run_and_keeps_the_session(
     result = ResearchResult.model_validate(failed.value.cause.details[0])
     assert (result.outcome, result.stop_reason) == (Outcome.FAILED, StopReason.PROVIDER_OUTAGE)
     assert len(api.calls) == 1
+    assert (result.completeness, result.counts.findings, result.counts.sources_cited) == (Completeness.EMPTY, 0, 0)
+
+
+async def test_a_prompt_that_is_too_long_says_what_to_change(client: Client, tmp_path: Path) -> None:
+    """The role is done without the model, and the last failure names the remedy (S0-099)."""
+    async with MessagesApi(by_role={"analyzer": "too_long"}) as api:
+        async with running_workers(client, model_world(tmp_path, api.base_url)):
+            handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
+            result = await handle.result()
+            events = await handle.query(names.EVENTS, 0, result_type=EventPage)
+    assert result.outcome is Outcome.PARTIAL
+    assert any("max_sources_per_query" in event.text for event in events.events)
 
 
 async def test_being_told_to_wait_does_not_use_up_a_call(client: Client, tmp_path: Path) -> None:

@@ -129,6 +129,13 @@ BESIDE_OPENING = re.compile(
 )
 """A sentence that names something only to speak of something else."""
 
+SELF_NAMED = re.compile(
+    r"^[\s(“\"'*_]*this\s+(?:command|option|function|method|class|module|parameter|setting|variable|macro|statement|interface"
+    r"|routine|utility|program|extension|package|field|attribute|property|operator|type|view|table|catalog|tool|library|file)\b",
+    re.IGNORECASE,
+)
+"""At the head of a section such words mean what its heading names."""
+
 CORRECTING = re.compile(
     r"""^[\s(“"'*_]*(?:however|but|contrary\s+to|nevertheless|nonetheless|unfortunately|conversely|on\s+the\s+(?:other\s+hand|contrary)
     |except|the\s+(?:only\s+)?exceptions?|one\s+exception|this\s+is\s+not|this\s+does\s+not|that\s+is\s+not

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from providers.engines.extractive.lexicon import CORRECTING, JOINING, LEANING
+from providers.engines.extractive.lexicon import CORRECTING, JOINING, LEANING, SELF_NAMED
 from providers.engines.extractive.structure import TERMINAL, Block, BlockKind, Structure, is_foreign, is_statement
 
 LONGEST_PASSAGE = 1_000
@@ -138,11 +138,16 @@ def _leans(document: Structure, index: int) -> bool:
         index == 0 or not _same_block(document, index - 1, index)
     )
     heads = index == 0 or not _same_block(document, index - 1, index)
-    if heads and JOINING.match(text):
+    if heads and (JOINING.match(text) or (SELF_NAMED.match(text) and _opens_section(document, index))):
         return False
     if opens_with_term and not re.match(r"^(?:however|but|otherwise)\b", text, re.IGNORECASE):
         return False
     return bool(LEANING.match(text) or CORRECTING.match(text) or (text[0].islower() and text.split()[0].isalpha()))
+
+
+def _opens_section(document: Structure, index: int) -> bool:
+    """Whether no other sentence of its section stands before a sentence."""
+    return index == 0 or document.block_of(index - 1).section != document.block_of(index).section
 
 
 def _next_corrects(document: Structure, last: int) -> bool:

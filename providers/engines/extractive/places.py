@@ -120,7 +120,7 @@ class Places:
             return 0.0
         keys = text_keys(plain, self._document.language)
         asked = {term.key for term in self._terms.terms} | {
-            part for term in self._terms.terms for part in (*term.parts, *term.related)
+            part for term in self._terms.terms for part in (*term.parts, *term.related, *term.joined)
         }
         precision = sum(key in asked for key in found) / len(found)
         phrasing = self._terms.phrasing(text_pairs(plain, self._document.language))

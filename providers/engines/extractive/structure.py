@@ -190,7 +190,7 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
         mark = ITEM.match(first[1])
         start, end = first[0] + (mark.end() if mark else 0), last[0] + len(last[1])
         kind = BlockKind.ITEM if mark else BlockKind.PROSE
-        if not mark and _is_label(found.text[start:end]):
+        if not mark and (_is_label(found.text[start:end]) or _is_syntax(found.text[start:end])):
             kind = BlockKind.LABEL
         previous = found.blocks[-1] if found.blocks else None
         inherited = label
@@ -218,6 +218,11 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
 
 def _is_label(text: str) -> bool:
     return len(text) <= LABEL_LENGTH and not TERMINAL.search(text.strip())
+
+
+def _is_syntax(text: str) -> bool:
+    """Whether a short paragraph is the form of a command, of which the next paragraph speaks."""
+    return len(text) <= 2 * LABEL_LENGTH and text.rstrip().endswith(";") and not re.search(r"\b(?:the|is|are)\b", text)
 
 
 def is_foreign(text: str) -> bool:

@@ -46,10 +46,12 @@ class Term:
     parts: frozenset[str]
     related: frozenset[str]
     weight: float
+    joined: frozenset[str] = frozenset()
+    """Stems of the word and a neighbour written as one."""
 
     def credit(self, keys: frozenset[str]) -> float:
         """1 if the word is there, less for a related one, else 0."""
-        if self.key in keys or (self.parts and self.parts <= keys):
+        if self.key in keys or (self.parts and self.parts <= keys) or self.joined & keys:
             return 1.0
         return ALTERNATIVE_CREDIT if self.related & keys else 0.0
 
@@ -147,8 +149,8 @@ def _joined(terms: list[Term]) -> list[Term]:
     found = list(terms)
     for position, (one, other) in enumerate(pairwise(terms)):
         both = frozenset({stem((one.word + other.word).casefold())})
-        found[position] = replace(found[position], related=found[position].related | both)
-        found[position + 1] = replace(found[position + 1], related=found[position + 1].related | both)
+        for place in (position, position + 1):
+            found[place] = replace(found[place], joined=found[place].joined | both)
     return found
 
 

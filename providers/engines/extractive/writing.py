@@ -36,7 +36,7 @@ def _brief(task: WriteInput, plan: Arrangement, quoted: list[Quotation]) -> str:
     if plan.qualified_first:
         lines += [wording.QUALIFIED, ""]
     for one in plan.short_answer:
-        lines += [blockquote(one.text, one.marker), ""]
+        lines += [_place(one), "", blockquote(one.text, one.marker), ""]
     for section in plan.sections:
         lines += _section(section)
     lines += [f"## {wording.NOT_COVERED}", "", *limit_lines(task, quoted), ""]

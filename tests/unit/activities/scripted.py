@@ -1,7 +1,5 @@
 """Plain classes that keep the Protocols of `providers.interfaces`, and values that tests start from."""
 
-
-
 import asyncio
 from dataclasses import replace
 from typing import Any

@@ -330,3 +330,25 @@ def test_confidence_words_in_prompts_are_ours() -> None:
     """S0-066: the analyzer is offered exactly the five levels that are stored."""
     system = load_prompt("analyzer").system
     assert all(f"`{level.value}`" in system for level in Confidence)
+
+
+def test_the_planner_is_given_the_documented_angles() -> None:
+    """Definition, examples, comparison, recent developments and what experts say are named (S0-045)."""
+    system = load_prompt("planner").system
+    for angle in ("what the thing is", "examples", "comparison", "recently", "people who know it"):
+        assert angle in system
+
+
+def test_the_analyzer_is_told_what_quality_means() -> None:
+    """High is authoritative, medium generally reliable, low doubtful, by three criteria (S0-065, S0-067)."""
+    system = load_prompt("analyzer").system
+    for words in ("`high` if it is authoritative", "`medium` if generally reliable", "`low` if doubtful"):
+        assert words in system
+    assert "authority, relevance and recency" in system
+
+
+def test_the_writer_is_told_the_shape_of_a_report() -> None:
+    """Summary, findings with evidence, conflicts, gaps and conclusion; ids cited, weak support marked (S0-070, S0-071)."""
+    system = load_prompt("synthesizer").system.casefold()
+    for word in ("summary", "finding", "conflict", "gap", "conclusion", "[ev-", "confidence"):
+        assert word in system

@@ -1,7 +1,5 @@
 """The activities `search` and `read_source`, and the beats of all."""
 
-
-
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.activities import SearchRequest
 from contracts.identity import canonical_url, gap_id, source_id, sub_query_id
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
 from contracts.request import Depth, Gates, Limits, Strategy
+from contracts.roles import PlanInput
+from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import PHASE_TO_AGENT, AgentRole, EngineKind, Phase, ThinkMode
+from contracts.vocabulary import PHASE_TO_AGENT, AgentRole, EngineKind, Phase, Quality, ThinkMode
 from tests.fakes import states
 
 
@@ -163,3 +166,14 @@ def test_a_packed_state_is_the_same_state() -> None:
     packed = state.pack()
     assert ResearchState.unpack(packed) == state
     assert len(packed) < len(state.model_dump_json()) / 3
+
+
+def test_hand_offs_carry_the_documented_fields() -> None:
+    """Planner, gatherer and sources have the fields of their contracts, under our names (S0-048, S0-056, S0-057)."""
+    planner = set(PlanInput.model_fields)
+    assert {"research_id", "query", "current_phase", "iteration", "system_prompt", "max_sub_queries"} <= planner
+    assert PlanInput.model_fields["current_phase"].default == "planning"
+    assert {"research_id", "text", "provider", "max_results"} <= set(SearchRequest.model_fields)
+    kept = {"id", "sub_query_ids", "title", "url", "snippet", "text", "quality"}
+    assert kept <= set(Source.model_fields)
+    assert {quality.value for quality in Quality} == {"low", "medium", "high", "unknown"}

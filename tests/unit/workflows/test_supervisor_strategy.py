@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import ResearchRequest
 from contracts.resolved import PrepareRequest
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, RunStatus
+from contracts.vocabulary import Outcome, RunStatus, StopReason
+from providers.errors import Unavailable
 from tests.fakes.world import World
 from workflows.closing import close
 from workflows.desk import Desk
@@ -105,3 +107,27 @@ async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
         assert action in actions
     assert [item.seq for item in state.decisions] == list(range(1, len(state.decisions) + 1))
     assert all(item.timestamp for item in state.decisions)
+
+
+async def test_an_outage_of_the_search_is_no_empty_answer(tmp_path: Path) -> None:
+    """The run goes on without sources, claims nothing, cites nothing and fails as an outage (S0-097, C0-13)."""
+    world = World(tmp_path)
+
+    async def down(request: SearchRequest) -> SearchResponse:
+        raise Unavailable("no answer")
+
+    world.corpus.search = down
+    state = await begin(world)
+    host = world.host()
+    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    assert outcome is Outcome.FAILED
+    assert state.result.stop_reason is StopReason.PROVIDER_OUTAGE
+    assert state.citations == []
+    assert all(query.error for query in state.plan.sub_queries)
+
+
+async def test_a_state_exists_before_the_first_phase(tmp_path: Path) -> None:
+    """It is made from question and configuration; no phase has begun (S0-009, S0-022)."""
+    state = await begin(World(tmp_path))
+    assert (state.status, state.phase, state.iteration) == (RunStatus.CREATED, None, 1)
+    assert state.resolved.query == QUESTION
