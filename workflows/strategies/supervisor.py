@@ -31,7 +31,8 @@ class SupervisorStrategy:
         phase = run.state.strategy.next_phase
         run.state.phase = phase
         await run.watchers.phase_entered(run)
-        run.note("phase.started", f"{phase.value}, iteration {run.state.iteration}", phase=phase.value)
+        text = f"{phase.value}, iteration {run.state.iteration}"
+        run.note("phase.started", text, phase=phase.value, iteration=run.state.iteration)
         work = {
             Phase.PLANNING: self._plan,
             Phase.GATHERING: self._gather,
