@@ -36,7 +36,7 @@ class EngineAnswer:
     draft: Contract
     engine: EngineKind
     model: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     warnings: list[str] = field(default_factory=list)
 
 

@@ -47,7 +47,8 @@ def error_for_status(status: int, headers: Iterable[tuple[str, str]], detail: st
 def _invalid_call(status: int, said: str, model: str) -> InvalidCall:
     if status == 413 or CONTEXT_TOO_LONG.search(said):
         return InvalidCall(
-            f"the prompt is too long for the model ({status}): use one with a larger window, or lower limits.max_sources_per_query",
+            f"the prompt is too long for the model ({status}): use one with a larger window, "
+            "or lower limits.max_sources_per_query",
             kind="context_too_long",
         )
     if status in {400, 422} and UNSUPPORTED_PARAMETER.search(said):

@@ -15,8 +15,8 @@ OURS = re.compile(
 
 def pytest_configure() -> None:
     """Forget the developer's settings before anything is imported, so that child processes do not see them either."""
-    for name in [name for name in os.environ if OURS.match(name)]:  # noqa: TID251 - clearing is not reading
-        del os.environ[name]  # noqa: TID251
+    for name in [name for name in os.environ if OURS.match(name)]:
+        del os.environ[name]
 
 
 @pytest.fixture

@@ -30,7 +30,9 @@ from workers.settings_sections import (
     ModelsSettings,
     PresetSettings,
     SearchSettings,
+    WebSettings,
 )
+from workers.settings_web import WEB_VARIABLES, WebSearchSettings
 
 APPLICATION = "durable-research"
 FILE_NAME = "research.toml"
@@ -40,6 +42,8 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_HOME": ("home",),
     "RESEARCH_CONTENT_URL": ("content_url",),
     "RESEARCH_RETENTION_DAYS": ("retention_days",),
+    "RESEARCH_ALLOW_HOSTS": ("web", "allow_hosts"),
+    "RESEARCH_CONTACT": ("web", "contact"),
     "REDIS_URL": ("redis_url",),
     "ANTHROPIC_API_KEY": ("anthropic_api_key",),
     "ANTHROPIC_BASE_URL": ("models", "base_url"),
@@ -47,6 +51,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
     "RESEARCH_MODEL_COMPLEX": ("models", "complex"),
+    **WEB_VARIABLES,
 }
 """Variable → the setting it sets. An empty variable counts as unset."""
 
@@ -93,6 +98,8 @@ class Settings(BaseSettings):
     temporal_variables: dict[str, SecretStr] = {}
     models: ModelsSettings = ModelsSettings()
     search: SearchSettings = SearchSettings()
+    web: WebSettings = WebSettings()
+    web_search: WebSearchSettings = WebSearchSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[Strategy, dict[Depth, PresetSettings]] = {}
@@ -159,11 +166,13 @@ class Settings(BaseSettings):
     def secrets(self) -> list[str]:
         """Every value that no log may show."""
         held = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
-        return [secret.get_secret_value() for secret in held if secret is not None]
+        own = [secret.get_secret_value() for secret in held if secret is not None]
+        return own + self.web_search.secrets()
 
     def describe(self) -> dict[str, Any]:
         """The effective configuration as JSON values, for logs and `doctor`: no secrets, only whether they are set."""
-        shown = self.model_dump(mode="json", exclude={"temporal_variables", "redis_url", "anthropic_api_key"})
+        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "web_search"}
+        shown = self.model_dump(mode="json", exclude=hidden)
         shown["content_url"] = None if self.content_url is None else without_user(self.content_url)
         shown["models"]["base_url"] = None if self.models.base_url is None else without_user(self.models.base_url)
         return shown | {
@@ -172,13 +181,14 @@ class Settings(BaseSettings):
             "anthropic_api_key": _whether(self.anthropic_api_key),
             "redis_url": "set, not used yet" if self.redis_url else "not set",
             "engine": "cluster" if self.uses_cluster else "embedded",
+            "search_providers": {choice.name: choice.reason for choice in self.web_search.choices()},
         }
 
     def digest(self) -> str:
         """Hash of everything that shapes a run: equal in pools that are configured alike, whatever their folders."""
         values = self.model_dump(
             mode="json",
-            exclude={"home", "temporal_variables", "redis_url", "anthropic_api_key"},
+            exclude={"home", "temporal_variables", "redis_url", "anthropic_api_key", "web_search"},
         )
         values["content_url"] = None if self.content_url is None else without_user(self.content_url)
         values["models"]["base_url"] = None if self.models.base_url is None else without_user(self.models.base_url)

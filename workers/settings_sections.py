@@ -1,13 +1,14 @@
 """The sections of `research.toml`: what an operator may write, each key refused by name when it is unknown."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from contracts.request import Depth, Limits, Name, Strategy
 from contracts.vocabulary import Severity, Tier
 from providers.prices import ModelPrice
+from providers.reading.egress_addresses import hosts_and_ports
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
@@ -62,6 +63,26 @@ class CorpusSettings(Section):
     language: str | None = Field(default=None, pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
 
 
+class WebSettings(Section):
+    """`[web]`: how pages are asked for, and the private hosts that may be asked although they are private."""
+
+    allow_hosts: list[str] = []
+    """Exact `host:port` pairs; in the environment separated by commas or spaces."""
+    contact: str | None = Field(default=None, pattern=r"^[!-'*-~]([ !-'*-~]{0,198}[!-'*-~])?$")
+    """An address or a page that the owner of a site can turn to; it is sent with every request."""
+
+    @field_validator("allow_hosts", mode="before")
+    @classmethod
+    def _separated(cls, value: Any) -> Any:
+        return value.replace(",", " ").split() if isinstance(value, str) else value
+
+    @field_validator("allow_hosts")
+    @classmethod
+    def _exact(cls, value: list[str]) -> list[str]:
+        hosts_and_ports(value)
+        return value
+
+
 class HookSettings(Section):
     """`[hooks.NAME]`: an activity of the operator on a task queue of the operator."""
 
@@ -85,6 +106,7 @@ class FileSettings(Section):
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     models: ModelsSettings = ModelsSettings()
     search: SearchSettings = SearchSettings()
+    web: WebSettings = WebSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[Strategy, dict[Depth, PresetSettings]] = {}

@@ -11,12 +11,12 @@ from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICA
 from providers.engines.extractive.lexicon import DENYING
 from providers.engines.extractive.passages import Passage, containment, shorten
 from providers.engines.extractive.question import read_question
-from providers.engines.extractive.ranking import Aim, chosen, lowered, ranked, readings
+from providers.engines.extractive.ranking import Aim, chosen, lowered, overlap, ranked, readings
 from providers.engines.extractive.terms import Frequencies, QuestionTerms, missing_names, text_keys
 
 COVERAGE_FLOOR = 0.35
 """Share of the question's weight that the best passage must cover, else the question is not covered [P]."""
-FURTHER_FLOOR = 0.25
+FURTHER_FLOOR = 0.35
 QUALIFYING_COVERAGE = 0.4
 RELATIVE_FLOOR = 0.55
 """A further finding must reach this share of the best one's score."""
@@ -85,7 +85,11 @@ def _agreeing(passage: Passage, candidates: list[Passage], kept: list[Passage], 
         if other.source_id == passage.source_id or other.source_id in found:
             continue
         shared = terms.weight_of(present & terms.present(other.keys))
-        if shared >= AGREEMENT and containment(passage.keys, other.keys) >= AGREEMENT and other not in kept:
+        if (
+            shared >= AGREEMENT
+            and containment(passage.keys, other.keys) >= AGREEMENT
+            and not any(overlap(other, one) for one in kept)
+        ):
             found[other.source_id] = other
     return list(found.values())
 

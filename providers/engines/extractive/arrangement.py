@@ -1,10 +1,10 @@
 """Which quotation stands where: the answer first, then one section a facet, the rest under "More passages"."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from providers.engines.extractive import wording
-from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION, serves
+from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION, STRONG, serves
 from providers.engines.extractive.lexicon import ASIDE_OPENING, PAST
 from providers.engines.extractive.passages import containment
 from providers.engines.extractive.question import Question
@@ -42,10 +42,15 @@ class Arrangement:
     more: list[Quotation]
 
 
-def arrange(quoted: list[Quotation], question: Question, target_words: int) -> Arrangement:
-    """Spread the quotations (best first) over the brief; none stands twice."""
+def arrange(
+    quoted: list[Quotation], question: Question, target_words: int, sides: Sequence[Quotation] = ()
+) -> Arrangement:
+    """Spread the quotations (best first) over the brief; none stands twice.
+
+    `sides` are those that speak best of each side of a comparison.
+    """
     qualified = _premise_denied(quoted, question)
-    short = _short_answer(quoted, qualified, question)
+    short = _short_answer(quoted, qualified, sides)
     rest = [one for one in quoted if one not in short]
     budget = max(100, target_words - sum(one.words for one in short) - 120)
     groups = _groups(rest, question)
@@ -66,22 +71,25 @@ def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | 
     """The passage that denies what the question takes for granted, if one stands near enough to its words."""
     if not question.may_hold_a_premise:
         return None
-    denying = [one for one in quoted if one.facet == QUALIFICATION and one.passage.own_coverage >= 0.5]
+    denying = [
+        one
+        for one in quoted
+        if one.facet == QUALIFICATION and one.passage.own_coverage >= 0.5 and not PAST.search(one.text)
+    ]
     return denying[0] if denying and denying[0].score >= 0.8 * quoted[0].score else None
 
 
-def _short_answer(quoted: list[Quotation], qualified: Quotation | None, question: Question) -> list[Quotation]:
-    chosen = [qualified] if qualified else [quoted[0]]
-    count = sum(one.words for one in chosen)
-    held = frozenset[str]().union(*(one.keys for one in chosen))
-    sides = _sides(quoted, question)
-    for one in [*sides, *quoted]:
+def _short_answer(quoted: list[Quotation], qualified: Quotation | None, sides: Sequence[Quotation]) -> list[Quotation]:
+    """The passages that answer by themselves: one that denies a premise first, each side of a comparison, the best."""
+    ahead = [qualified] if qualified else [*_contrasting(quoted, sides), *sides]
+    chosen: list[Quotation] = []
+    count, held = 0, frozenset[str]()
+    for one in [*ahead, *quoted]:
         if len(chosen) >= SHORT_ANSWER_PASSAGES:
             break
-        weak = one not in sides and one.score < 0.7 * quoted[0].score
-        if one in chosen or count + one.words > SHORT_ANSWER_WORDS or weak:
-            continue
-        if containment(one.keys, held) >= 0.75 or ASIDE_OPENING.match(one.text) or PAST.search(one.text):
+        weak = one not in ahead and one.score < 0.7 * quoted[0].score
+        too_long = bool(chosen) and count + one.words > SHORT_ANSWER_WORDS
+        if one in chosen or too_long or weak or not (_speaks(one, held) or one is qualified or not chosen):
             continue
         chosen.append(one)
         held |= one.keys
@@ -89,11 +97,16 @@ def _short_answer(quoted: list[Quotation], qualified: Quotation | None, question
     return chosen
 
 
-def _sides(quoted: list[Quotation], question: Question) -> list[Quotation]:
-    """The best passage for each side of a comparison."""
-    names = [f"{ENTITY_PREFIX}{entity}"[:60] for entity in question.entities]
-    best = [next((one for one in quoted if one.facet == name), None) for name in names]
-    return [one for one in best if one is not None]
+def _speaks(one: Quotation, held: frozenset[str]) -> bool:
+    """Whether a passage adds something, and is no remark and no memory of an old release."""
+    return containment(one.keys, held) < 0.75 and not ASIDE_OPENING.match(one.text) and not PAST.search(one.text)
+
+
+def _contrasting(quoted: list[Quotation], sides: Sequence[Quotation]) -> list[Quotation]:
+    """The best passage that holds both sides of a comparison against each other."""
+    if not sides:
+        return []
+    return [one for one in quoted if one.passage.own_coverage >= 0.8 and STRONG["contrast"].search(one.text)][:1]
 
 
 def _groups(rest: Iterable[Quotation], question: Question) -> dict[str, list[Quotation]]:

@@ -168,6 +168,7 @@ STRONG: Final[dict[str, re.Pattern[str]]] = {
         r"(?:types|kinds|modes|levels|methods|options|ways|classes|forms|states|values)\b",
         "comparison": r"\bunlike\b|\bwhereas\b|\bthan\b|\bdiffer\w*\b|\bin\s+contrast\b|\b(?:dis)?advantages?\b"
         r"|\binstead\s+of\b|\bwhile\b|\bboth\b",
+        "contrast": r"\bunlike\b|\bwhereas\b|\bthan\b|\bdiffers?\b|\bdifferen(?:t|ce)\b|\bin\s+contrast\b|\binstead\s+of\b",
         "steps": r"\bto\s+\w+\b[^.]{0,80},\s*(?:use|run|set|call|issue|execute|invoke|specify|create|add|you"
         r"|the\s+application)\b|\b(?:must|should|can)\s+be\s+(?:set|enabled|created|run|used|called|done)\b"
         r"|^(?:use|run|set|call|create|add|execute|issue|start|edit|copy|restore)\b|\bby\s+(?:using|running|setting"
@@ -181,7 +182,7 @@ FACETS: Final[dict[str, Facet]] = {facet.name: facet for facet in _ALL}
 
 _NEEDED: Final[dict[str, re.Pattern[str]]] = {
     "settings": re.compile(
-        r"\bdefault|\bparameter|\bsetting|\boption|\bconfigur|\bpragma\b|\bset\s+to\b|\bthreshold|\w_\w|(?<!\w)--\w",
+        r"\bdefault|\bparameter|\bsetting|\boption|\bconfigur|\bpragma\b|\bset\s+to\b|\bthreshold|\w_\w|^\W*--\w",
         re.IGNORECASE,
     ),
     "limits": DENYING,

@@ -172,7 +172,8 @@ ASIDE_OPENING = re.compile(r"^(?:\(|(?:note|tip|hint)\b)", re.IGNORECASE)
 """A sentence in brackets or a remark: seldom the answer itself."""
 
 PAST = re.compile(
-    r"\b(?:in|for|with|before|prior\s+to)\s+(?:(?:older|earlier|previous)\s+(?:versions?|releases?)|version\s+\d)",
+    r"\b(?:in|for|with|before|prior\s+to)\s+(?:(?:\w+\s+)?(?:older|earlier|previous)\s+(?:versions?|releases?)"
+    r"|(?:\w+\s+)?version\s+\d)|^before\s+\d",
     re.IGNORECASE,
 )
 """A sentence about what was once so."""

@@ -11,6 +11,8 @@ LONGEST_PASSAGE = 1_000
 MOST_SENTENCES = 4
 THIN_PASSAGE = 35
 """Words up to which a passage takes the next sentence of its paragraph along: one short sentence says little."""
+VERY_THIN_PASSAGE = 25
+"""Words up to which it also takes the first sentence of the next paragraph along."""
 SHORT_SENTENCE = 5
 """Words up to which a sentence does not count: `In short, catastrophic data loss.`"""
 LONGEST_LIST = 9
@@ -77,7 +79,8 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
         related = LEANING.match(following) and _same_block(document, last, last + 1) and last - first < 2
         close = _same_block(document, last, last + 1)
         strong = close and not spare and wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01)
-        thin = close and not spare and _words(document, first, last) < THIN_PASSAGE
+        length = _words(document, first, last)
+        thin = not spare and (length < THIN_PASSAGE if close else length < VERY_THIN_PASSAGE)
         if not (CORRECTING.match(following) or related or strong or thin) or following.rstrip().endswith(":"):
             break
         last += 1

@@ -17,7 +17,9 @@ _HISTORY = re.compile(
     r"|migration\s+to\s+version|history\s+of)\b|^\W*(?:E\.\d|\d{4}-\d\d-\d\d|\d{4}-\w+-\d\d|(?:version|v)\s*\d+\.\d+)",
     re.IGNORECASE,
 )
-_OVERVIEW = re.compile(r"\W*(?:name|description|overview|introduction|summary|definition|background|synopsis)\b", re.IGNORECASE)
+_OVERVIEW = re.compile(
+    r"\W*(?:name|description|overview|introduction|summary|definition|background|synopsis)\b", re.IGNORECASE
+)
 LEAD_WORDS = 4
 _NUMBERING = re.compile(r"^[\dA-Z]{1,3}(?:\.\d+)*\.?\s+")
 

@@ -34,7 +34,7 @@ PAST_COST = 0.15
 SPARE_COST = 0.1
 """For a passage cut short: it stands in only where the whole one would overlap a better one."""
 OVERVIEW_BONUS = 0.1
-PREDICATE_BONUS = 0.12
+PREDICATE_BONUS = 0.25
 SUBJECT_BONUS = 0.12
 """For a sentence that begins with the words of the question: they are what it speaks of."""
 TOPIC = 0.6
@@ -131,9 +131,13 @@ def _crowding(passage: Passage, kept: list[Passage]) -> float:
     )
 
 
+def overlap(one: Passage, other: Passage) -> bool:
+    """Whether two passages share text."""
+    return one.source_id == other.source_id and one.start < other.end and other.start < one.end
+
+
 def _same(one: Passage, other: Passage) -> bool:
-    overlap = one.source_id == other.source_id and one.start < other.end and other.start < one.end
-    return overlap or containment(one.keys, other.keys) >= DUPLICATE
+    return overlap(one, other) or containment(one.keys, other.keys) >= DUPLICATE
 
 
 def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[Passage]:
@@ -186,7 +190,13 @@ def _passage(
         text=text,
         heading=heading_of(block, reading.source.title),
         keys=keys,
-        score=best + gained - aside - beside - past + 0.1 * own + 0.1 * aim.terms.phrasing(text_pairs(text, document.language)),
+        score=best
+        + gained
+        - aside
+        - beside
+        - past
+        + 0.1 * own
+        + 0.1 * aim.terms.phrasing(text_pairs(text, document.language)),
         coverage=aim.terms.coverage(keys | places.context(block)),
         own_coverage=own,
         sentences=last - first + 1,

@@ -7,10 +7,11 @@ from providers.engines.extractive import wording
 from providers.engines.extractive.aims import aim_of
 from providers.engines.extractive.arrangement import Arrangement, Section, arrange
 from providers.engines.extractive.limits_section import documents_read, empty_lines, limit_lines
-from providers.engines.extractive.question import read_question
+from providers.engines.extractive.facets import ENTITY_PREFIX
+from providers.engines.extractive.question import Question, read_question
 from providers.engines.extractive.quotations import Quotation, quotations
 from providers.engines.extractive.quoting import blockquote, one_line
-from providers.engines.extractive.ranking import readings
+from providers.engines.extractive.ranking import Reading, readings
 from providers.engines.extractive.settings_table import table_line
 
 BRIEF_WORDS = 900
@@ -24,8 +25,19 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
     quoted = quotations(task, every, aim_of(question, question.main_facet, task, every))
     if not quoted:
         return ReportTextDraft(markdown=_empty(task))
-    plan = arrange(quoted, question, task.target_words or BRIEF_WORDS)
+    sides = [one for entity in question.entities for one in _side(entity, question, task, every, quoted)]
+    plan = arrange(quoted, question, task.target_words or BRIEF_WORDS, sides)
     return ReportTextDraft(markdown=_brief(task, plan, quoted))
+
+
+def _side(
+    entity: str, question: Question, task: WriteInput, every: list[Reading], quoted: list[Quotation]
+) -> list[Quotation]:
+    """The quotation that says best what one side of a comparison is."""
+    name = f"{ENTITY_PREFIX}{entity}"[:60]
+    at_hand = {one.marker: one for one in quoted}
+    ranked = quotations(task, every, aim_of(question, name, task, every, asked=entity, searched=entity))
+    return [at_hand[one.marker] for one in ranked if one.facet == name and one.marker in at_hand][:1]
 
 
 def _brief(task: WriteInput, plan: Arrangement, quoted: list[Quotation]) -> str:

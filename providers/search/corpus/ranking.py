@@ -1,8 +1,10 @@
 """Ranking: from matching passages to sections to documents. Pure, and the same for the same index."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -24,6 +26,16 @@ LIGHT: Final = 0.1
 """Share of a question's weight below which one of its words tells nothing in a heading."""
 SAME_TEXT: Final = 0.8
 """Share of equal passages from which one document is a copy of another."""
+LEAST_COPIED: Final = 3
+"""Equal passages from which likeness is no chance: short notes may well say the same."""
+HISTORY: Final = re.compile(
+    r"\b(?:release\s+notes?|change\s*log|release\s+(?:history|v?\d)|version\s+history)\b", re.IGNORECASE
+)
+HISTORY_ASKED: Final = re.compile(
+    r"\b(?:releases?|versions?|chang(?:e|es|ed)|new|history|since|added|introduced)\b", re.I
+)
+HISTORY_FACTOR: Final = 0.6
+"""For documents that list what changed from release to release, unless that is asked: one line speaks of each thing."""
 SECTIONS_OF_A_DOCUMENT: Final = 8
 SECTION_FLOOR: Final = 0.25
 """Share of the best section's score below which a further section of a document is not worth a hint."""
@@ -82,6 +94,13 @@ def selective(keys: Sequence[str], documents: int, counts: Mapping[str, int]) ->
     return rare if any(counts[key] for key in rare) else list(keys)
 
 
+@lru_cache(maxsize=20_000)
+def heading_keys(heading: str, language: str) -> frozenset[str]:
+    """The stems of a heading's words of meaning, without its number."""
+    kept = (word for word in meaning_words(heading) if not word[0].isdigit())
+    return frozenset(key for word in kept for key in word_keys(word, language))
+
+
 def rank(
     matches: Iterable[Match], paths: Mapping[int, str], factors: Mapping[tuple[int, int], float] | None = None
 ) -> list[RankedDocument]:
@@ -96,9 +115,7 @@ def rank(
     documents: dict[int, list[RankedSection]] = {}
     for (document, number), found in sections.items():
         found.sort(key=lambda match: (-match.score, match.start))
-        sum_of_best = sum(
-            share * match.score for share, match in zip(BLOCK_SHARES, found[:BEST_BLOCKS], strict=False)
-        )
+        sum_of_best = sum(share * match.score for share, match in zip(BLOCK_SHARES, found[:BEST_BLOCKS], strict=False))
         score = round(sum_of_best * factors.get((document, number), 1.0), 9)
         documents.setdefault(document, []).append(RankedSection(document, number, score, tuple(found)))
     ranked = [_ranked_document(document, found) for document, found in documents.items()]
@@ -114,7 +131,7 @@ def section_factor(likeness: float, characters: int) -> float:
 def is_copy(passages: Sequence[frozenset[str]], of: Iterable[frozenset[str]]) -> bool:
     """Whether most of the matching passages of a document stand in another one as well."""
     known = set(of)
-    return bool(passages) and sum(passage in known for passage in passages) >= SAME_TEXT * len(passages)
+    return len(passages) >= LEAST_COPIED and sum(one in known for one in passages) >= SAME_TEXT * len(passages)
 
 
 def _ranked_document(document: int, sections: list[RankedSection]) -> RankedDocument:
@@ -146,14 +163,14 @@ class QueryWeights:
 
     def likeness(self, heading: str, language: str) -> float:
         """How much a heading is about the question (0 to 1): what it covers, lowered by what else it speaks of."""
-        keys = [key for word in meaning_words(heading) if not word[0].isdigit() for key in word_keys(word, language)]
+        keys = heading_keys(heading, language)
         plain = {key for key in keys if not PARTS.search(key)}
         light = {stem for stem, weight in self.weights.items() if weight < LIGHT * sum(self.weights.values())}
         telling = plain - light
         if not telling:
             return 0.0
         asked = set(self.weights).union(*self.parts.values(), self.joined.values())
-        return len(telling & asked) / len(telling) * self.coverage(frozenset(keys), frozenset())
+        return len(telling & asked) / len(telling) * self.coverage(keys, frozenset())
 
     def coverage(self, body: frozenset[str], context: frozenset[str]) -> float:
         """Share of the question's weight that a passage covers (0 to 1); words of its headings count half."""

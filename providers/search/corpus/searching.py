@@ -11,6 +11,9 @@ from providers.search.corpus.index_reader import IndexReader, Match, open_index
 from providers.search.corpus.passages import PATH_SEPARATOR
 from providers.search.corpus.ranking import (
     COVERAGE_FLOOR,
+    HISTORY,
+    HISTORY_ASKED,
+    HISTORY_FACTOR,
     QueryWeights,
     RankedDocument,
     RankedSection,
@@ -77,9 +80,12 @@ class _Search:
         """How much the heading of each section, and its document, speak for or against it."""
         places = {(match.document, match.section) for match in matches}
         documents = self.reader.sizes({document for document, _ in places})
+        told = 1.0 if HISTORY_ASKED.search(self.request.text) else HISTORY_FACTOR
+        history = {number: told if HISTORY.search(title) else 1.0 for number, (title, _) in documents.items()}
         titles = {number: self._likeness(title) for number, (title, _) in documents.items()}
         return {
-            (document, number): section_factor(
+            (document, number): history[document]
+            * section_factor(
                 max(self._likeness(heading.rpartition(PATH_SEPARATOR)[2]), titles[document]), documents[document][1]
             )
             for (document, number), heading in self.reader.headings(places).items()

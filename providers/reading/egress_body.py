@@ -1,0 +1,146 @@
+"""Reading the body of a response within limits: bytes are counted as they are unpacked, never afterwards."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import httpx2
+
+from providers.errors import SourceUnreadable
+
+PIECE_BYTES: Final = 65_536
+RATIO_LIMIT: Final = 200
+RATIO_FROM_BYTES: Final = 1_000_000
+"""A compressed body may unpack to 200 times its size once it is larger than this (reliability-and-security 2.2)."""
+GZIP_OR_ZLIB: Final = 47
+"""zlib's way to say: either header, largest window."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a kind of document is read, and for how long."""
+
+    most_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FetchPolicy:
+    """What is wanted of a response."""
+
+    accept: str
+    check_type: Callable[[str | None], None]
+    """Raises for a declared media type that is not wanted."""
+    kind_of: Callable[[str | None, bytes], str]
+    """From the declared media type and the first bytes to the kind; raises if they do not agree."""
+    opening_bytes: int
+    limits_of: Callable[[str], Limits]
+    seconds: float
+    """For everything, until the kind is known."""
+    cut: bool = False
+    """Whether a body that is too large is cut, rather than refused."""
+
+
+class _Decoder(Protocol):
+    @property
+    def finished(self) -> bool: ...
+
+    def decode(self, data: bytes) -> Iterator[bytes]: ...
+
+    def check_end(self) -> None: ...
+
+
+class _Plain:
+    finished = False
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+    def check_end(self) -> None:
+        """A body as it is ends where the protocol says so."""
+
+
+class _Inflating:
+    """Unpacks in small pieces, and knows where the packed content ends."""
+
+    def __init__(self) -> None:
+        self._unpacker = zlib.decompressobj(GZIP_OR_ZLIB)
+
+    @property
+    def finished(self) -> bool:
+        return self._unpacker.eof
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        try:
+            while data and not self._unpacker.eof:
+                yield self._unpacker.decompress(data, PIECE_BYTES)
+                data = self._unpacker.unconsumed_tail
+        except zlib.error as error:
+            raise SourceUnreadable("malformed", "the compressed content is damaged") from error
+
+    def check_end(self) -> None:
+        if not self._unpacker.eof:
+            raise SourceUnreadable("malformed", "the compressed content breaks off")
+
+
+def _decoder(headers: httpx2.Headers) -> _Decoder:
+    """One layer of compression at most. Raises `SourceUnreadable` wrong_type."""
+    layers = [layer.lower() for layer in headers.get_list("content-encoding", split_commas=True)]
+    match [layer for layer in layers if layer not in {"", "identity"}]:
+        case []:
+            return _Plain()
+        case ["gzip" | "x-gzip" | "deflate"]:
+            return _Inflating()
+        case _:
+            raise SourceUnreadable("wrong_type", "the content is compressed in a way that was not asked for")
+
+
+class BodyReader:
+    """Reads one body; `kind` is known once its opening has been seen."""
+
+    def __init__(self, policy: FetchPolicy, media_type: str | None, found: Callable[[Limits], None]) -> None:
+        self._policy = policy
+        self._media_type = media_type
+        self._found = found
+        self._body = bytearray()
+        self._limits: Limits | None = None
+        self.kind = ""
+
+    async def read(self, response: httpx2.Response) -> bytes:
+        """The unpacked body. Raises `SourceUnreadable` too_large, wrong_type, malformed, empty."""
+        decoder, received = _decoder(response.headers), 0
+        async for data in response.aiter_raw():
+            received += len(data)
+            for piece in decoder.decode(data):
+                self._body += piece
+                if self._full(len(self._body), received):
+                    return bytes(self._body[: self._most_bytes()])
+            if self._full(received, received):
+                return bytes(self._body)
+            if decoder.finished:
+                break
+        decoder.check_end()
+        if not self._limits:
+            self._judge()
+        return bytes(self._body)
+
+    def _full(self, size: int, received: int) -> bool:
+        """Whether enough has been read. Raises `SourceUnreadable` if it is too much."""
+        if not self._limits and len(self._body) >= self._policy.opening_bytes:
+            self._judge()
+        if size > RATIO_FROM_BYTES and size > RATIO_LIMIT * received:
+            raise SourceUnreadable("too_large", f"the content unpacks to more than {RATIO_LIMIT} times its size")
+        if size <= self._most_bytes():
+            return False
+        if not self._policy.cut:
+            raise SourceUnreadable("too_large", f"larger than {self._most_bytes()} bytes")
+        return True
+
+    def _judge(self) -> None:
+        self.kind = self._policy.kind_of(self._media_type, bytes(self._body[: self._policy.opening_bytes]))
+        self._limits = self._policy.limits_of(self.kind)
+        self._found(self._limits)
+
+    def _most_bytes(self) -> int:
+        return self._limits.most_bytes if self._limits else PIECE_BYTES + self._policy.opening_bytes

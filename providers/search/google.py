@@ -1,0 +1,142 @@
+"""Google's Custom Search through Google's own library, which asks over our connections."""
+
+import asyncio
+import concurrent.futures
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import httplib2  # type: ignore[import-untyped]
+import httpx2
+from googleapiclient.discovery import build_from_document  # type: ignore[import-untyped]
+from googleapiclient.discovery_cache import get_static_doc  # type: ignore[import-untyped]
+
+from contracts.activities import SearchRequest, SearchResponse
+from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
+from providers.search.web_errors import Service
+from providers.search.web_hits import Found, hits_of, shortened, wanted
+
+DEFAULT_BASE_URL: Final = "https://customsearch.googleapis.com"
+SERVICE: Final = Service("Google", "GOOGLE_BASE_URL", "GOOGLE_API_KEY", "check GOOGLE_CSE_ID and GOOGLE_BASE_URL")
+LONGEST_PAGE: Final = 10
+MOST_RESULTS: Final = 100
+"""The interface never gives more of one query."""
+LONGEST_QUERY: Final = 1_500
+DATES: Final = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
+AUTHORS: Final = ("citation_author", "author", "article:author")
+OWN_HEADERS: Final = {"accept", "accept-encoding", "user-agent", "content-length"}
+"""Headers of the library that our connections set themselves."""
+
+
+class GoogleResult(Wire):
+    """One result; `pagemap` holds what the page says of itself."""
+
+    link: str | None = None
+    title: str | None = None
+    snippet: str | None = None
+    pagemap: dict[str, list[Any]] = {}
+
+    def said(self, names: tuple[str, ...]) -> str | None:
+        """The first of these statements in the page's head."""
+        head = next((tags for tags in self.pagemap.get("metatags", []) if isinstance(tags, dict)), {})
+        return next((head[name] for name in names if isinstance(head.get(name), str)), None)
+
+
+class GoogleAnswer(Wire):
+    """What `customsearch/v1` answers; without results the list is missing."""
+
+    kind: str
+    items: list[GoogleResult] = []
+
+
+class LoopHttp:
+    """What the library takes for its HTTP client: called in a thread, it sends on the event loop.
+
+    The library's own client would follow redirects, repeat requests on its own and read answers without limit.
+    """
+
+    def __init__(self, api: WebApi, loop: asyncio.AbstractEventLoop) -> None:
+        self._api = api
+        self._loop = loop
+        self._pending: concurrent.futures.Future[bytes] | None = None
+
+    def request(
+        self, uri: str, method: str = "GET", body: Any = None, headers: Mapping[str, str] | None = None, **_: object
+    ) -> tuple[Any, bytes]:
+        """Response and body, as the library wants them. Raises what `WebApi.fetch` does."""
+        passed_on = {name: value for name, value in (headers or {}).items() if name.lower() not in OWN_HEADERS}
+        sending = self._api.fetch(method, uri, content=body, headers=passed_on)
+        self._pending = asyncio.run_coroutine_threadsafe(sending, self._loop)
+        return httplib2.Response({"status": "200"}), self._pending.result()
+
+    def cancel(self) -> None:
+        """Give the request up, if it still runs."""
+        if self._pending is not None:
+            self._pending.cancel()
+
+
+class GoogleSearch:
+    """A programmable search engine (its id is `cse_id`) over the web or a part of it."""
+
+    name = "google"
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        *,
+        api_key: str,
+        cse_id: str,
+        base_url: str = DEFAULT_BASE_URL,
+        timeout_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        """The key travels in a header, so that no URL holds it. Raises `NotConfigured`."""
+        headers = {"x-goog-api-key": api_key}
+        self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
+        self._cse_id = cse_id
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
+        offset = max(0, request.offset)
+        if offset >= MOST_RESULTS:
+            return SearchResponse(provider=self.name)
+        parameters: dict[str, str | int] = {
+            "q": shortened(request.text, LONGEST_QUERY),
+            "cx": self._cse_id,
+            "num": max(1, min(wanted(request), LONGEST_PAGE, MOST_RESULTS - offset)),
+            "start": offset + 1,
+        }
+        answer = await self._answer(parameters)
+        found = (_found(result) for result in answer.items)
+        return SearchResponse(provider=self.name, hits=hits_of(request, self.name, found))
+
+    async def _answer(self, parameters: Mapping[str, str | int]) -> GoogleAnswer:
+        http = LoopHttp(self._api, asyncio.get_running_loop())
+        try:
+            return GoogleAnswer.model_validate(await asyncio.to_thread(self._ask, parameters, http))
+        except (ValueError, RecursionError):
+            raise self._api.unexpected() from None
+        finally:
+            http.cancel()
+
+    def _ask(self, parameters: Mapping[str, str | int], http: LoopHttp) -> Any:
+        return self._service.cse().list(**parameters).execute(http=http, num_retries=0)
+
+    @cached_property
+    def _service(self) -> Any:
+        """The library's description of the interface, from the copy that comes with it."""
+        return build_from_document(
+            get_static_doc("customsearch", "v1"),
+            http=object(),  # each request brings its own; without any, credentials would be searched for
+            client_options={"api_endpoint": f"{self._api.base_url}/", "universe_domain": "googleapis.com"},
+        )
+
+
+def _found(result: GoogleResult) -> Found:
+    author = result.said(AUTHORS)
+    return Found(
+        url=result.link,
+        title=result.title,
+        snippet=result.snippet,
+        published=result.said(DATES),
+        authors=[author] if author and not author.startswith("http") else (),
+    )

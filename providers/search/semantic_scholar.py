@@ -1,0 +1,147 @@
+"""Semantic Scholar through its library, which asks over our connections."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote_plus
+
+import httpx2
+from pydantic_core import from_json
+from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-untyped]
+from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
+
+from contracts.activities import SearchRequest, SearchResponse
+from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
+from providers.search.web_errors import Service
+from providers.search.web_hits import Found, hits_of, shortened, wanted
+
+DEFAULT_BASE_URL: Final = "https://api.semanticscholar.org"
+SERVICE: Final = Service("Semantic Scholar", "SEMANTIC_SCHOLAR_BASE_URL", "SEMANTIC_SCHOLAR_API_KEY")
+MOST_RESULTS: Final = 1_000
+"""Results by relevance that the interface gives of one query."""
+LONGEST_QUERY: Final = 1_000
+FIELDS: Final = [
+    "title",
+    "abstract",
+    "authors",
+    "year",
+    "publicationDate",
+    "venue",
+    "externalIds",
+    "url",
+    "openAccessPdf",
+]
+
+
+class PaperAuthor(Wire):
+    """One author, as the library gives it."""
+
+    name: str | None = None
+
+
+class PaperFields(Wire):
+    """A paper, as the library gives it."""
+
+    title: str | None = None
+    abstract: str | None = None
+    authors: list[PaperAuthor] | None = None
+    year: int | None = None
+    publicationDate: datetime | None = None  # noqa: N815 - the library's spelling, as below
+    venue: str | None = None
+    externalIds: dict[str, str | int] | None = None  # noqa: N815
+    url: str | None = None
+    openAccessPdf: dict[str, Any] | None = None  # noqa: N815
+
+
+class OneRequest(ApiRequester):  # type: ignore[misc]
+    """What the library sends through: one request over our connections, every status with its meaning.
+
+    The library's own takes 401, 408 and 503 for an empty answer, loses `Retry-After`, and starts at the first result.
+    """
+
+    def __init__(self, api: WebApi, offset: int) -> None:
+        super().__init__(timeout=None, retry=False)
+        self._api = api
+        self._offset = offset
+
+    async def get_data_async(
+        self, url: str, parameters: str, headers: Mapping[str, str], payload: object = None
+    ) -> dict[str, Any]:
+        """The answer, which has a list of papers unless there are none. Raises what `WebApi.fetch` does."""
+        del headers, payload  # the credentials are with our connections, and a search by relevance has no body
+        pairs = dict(parse_qsl(parameters.lstrip("&"))) | {"offset": str(self._offset)}
+        answer = from_json(await self._api.fetch("GET", url, params=pairs))
+        if not isinstance(answer, dict) or (not isinstance(answer.get("data"), list) and answer.get("total") != 0):
+            raise self._api.unexpected()
+        return answer
+
+
+class QuietLibrary(AsyncSemanticScholar):  # type: ignore[misc]
+    """The library's client with another way of sending."""
+
+    debug = False  # in place of a property that sets up the logging of the whole process
+
+    def __init__(self, api: WebApi, offset: int) -> None:
+        super().__init__(api_url=api.base_url, retry=False)
+        self._requester = OneRequest(api, offset)
+
+
+class SemanticScholarSearch:
+    """Papers by relevance; a key is not needed and raises limits (S0-171)."""
+
+    name = "semantic_scholar"
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        *,
+        api_key: str | None = None,
+        base_url: str = DEFAULT_BASE_URL,
+        timeout_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        """Raises `NotConfigured`."""
+        headers = {"x-api-key": api_key} if api_key else {}
+        self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
+        offset = max(0, request.offset)
+        if offset >= MOST_RESULTS:
+            return SearchResponse(provider=self.name)
+        # The library puts the text into a query string as it is.
+        query = quote_plus(shortened(request.text, LONGEST_QUERY))
+        limit = max(1, min(wanted(request), MOST_RESULTS - offset))
+        try:
+            page = await QuietLibrary(self._api, offset).search_paper(query, fields=FIELDS, limit=limit)
+            found = (_found(PaperFields.model_validate(paper)) for paper in page.items)
+            return SearchResponse(provider=self.name, hits=hits_of(request, self.name, found))
+        except (ValueError, TypeError, AttributeError, KeyError):
+            raise self._api.unexpected() from None
+
+
+def _found(paper: PaperFields) -> Found:
+    identifiers = paper.externalIds or {}
+    doi = identifiers.get("DOI")
+    published = paper.publicationDate.date().isoformat() if paper.publicationDate else str(paper.year or "")
+    return Found(
+        url=_address(paper, identifiers),
+        title=paper.title,
+        snippet=paper.abstract,
+        published=published,
+        authors=[author.name for author in paper.authors or []],
+        venue=paper.venue,
+        doi=str(doi) if doi else None,
+        source_type="academic",
+    )
+
+
+def _address(paper: PaperFields, identifiers: Mapping[str, str | int]) -> str | None:
+    """Where the paper can be read: its open copy, else its preprint, else its publisher's page, else its entry."""
+    copy = (paper.openAccessPdf or {}).get("url")
+    if isinstance(copy, str) and copy:
+        return copy
+    if identifiers.get("ArXiv"):
+        return f"https://arxiv.org/abs/{identifiers['ArXiv']}"
+    if identifiers.get("DOI"):
+        return f"https://doi.org/{identifiers['DOI']}"
+    return paper.url

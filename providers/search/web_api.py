@@ -1,0 +1,161 @@
+"""One request to a search service: limited in time and size, sent once, never redirected, errors of one kind."""
+
+import asyncio
+import logging
+import re
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import httpx2
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from providers.errors import NotConfigured, ProviderError, Unavailable
+from providers.search.web_errors import Service, error_for_status
+
+ANSWER_SECONDS: Final = 20.0
+CONNECT_SECONDS: Final = 5.0
+MOST_BYTES: Final = 8_000_000
+"""Of an answer, unpacked: 10,000 results fit in."""
+MOST_ERROR_BYTES: Final = 64_000
+MOST_CONNECTIONS: Final = 50
+GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+
+HEADER_VALUE: Final = re.compile(r"[!-~]+")
+SURROGATE_ESCAPE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
+"""Pairs and other escapes are stepped over; only a lone half is caught as a group."""
+
+
+class Wire(BaseModel):
+    """A part of a service's answer: what we use is checked, the rest is ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", from_attributes=True)
+
+
+Answer = TypeVar("Answer", bound=Wire)
+
+
+def web_client(user_agent: str) -> httpx2.AsyncClient:
+    """The connections that all search services share: no proxies or certificates from the environment."""
+    # Below this level the libraries log whole URLs, and with them what a person searches for.
+    for library in ("httpx2", "httpcore2", "googleapiclient", "semanticscholar"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+    return httpx2.AsyncClient(
+        trust_env=False,
+        follow_redirects=False,
+        headers={"user-agent": user_agent, "accept": "application/json", "accept-encoding": "gzip"},
+        limits=httpx2.Limits(max_connections=MOST_CONNECTIONS),
+        verify=_trusted(),
+    )
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that come with the HTTP library, read once."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
+class WebApi:
+    """A service at its address, with its credentials."""
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        service: Service,
+        base_url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        """`headers` are credentials. Raises `NotConfigured` for an address or a key that cannot be one."""
+        if not base_url.startswith(("https://", "http://")):
+            raise NotConfigured(f"{service.address_variable} must begin with https:// or http://")
+        self._headers = dict(headers or {})
+        if not all(HEADER_VALUE.fullmatch(value.removeprefix("Bearer ")) for value in self._headers.values()):
+            raise NotConfigured(f"{service.key_variable} holds characters that no key has")
+        self._client = client
+        self._timeout_seconds = timeout_seconds
+        self.service = service
+        self.base_url = base_url.rstrip("/")
+
+    async def get(self, answer: type[Answer], path: str, parameters: Mapping[str, str | int]) -> Answer:
+        """Ask by GET. Raises what `fetch` does."""
+        return self.parsed(answer, await self.fetch("GET", self.base_url + path, params=parameters))
+
+    async def post(self, answer: type[Answer], path: str, body: Mapping[str, Any]) -> Answer:
+        """Ask by POST with a JSON body. Raises what `fetch` does."""
+        return self.parsed(answer, await self.fetch("POST", self.base_url + path, json=body))
+
+    async def fetch(self, method: str, url: str, *, headers: Mapping[str, str] | None = None, **sent: Any) -> bytes:
+        """The body of a good answer, sent for exactly once.
+
+        Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`.
+        """
+        seconds, label = self._timeout_seconds, self.service.label
+        try:
+            # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
+            async with asyncio.timeout(seconds):
+                return await self._exchange(method, url, {**(headers or {}), **self._headers}, sent)
+        except (TimeoutError, httpx2.TimeoutException):
+            raise Unavailable(f"{label} gave no answer in {seconds:g} s") from None
+        except httpx2.InvalidURL:
+            raise NotConfigured(f"{self.service.address_variable} is no usable address") from None
+        except (httpx2.HTTPError, zlib.error) as error:
+            raise Unavailable(f"{label}: the connection failed ({type(error).__name__})") from None
+
+    def parsed(self, answer: type[Answer], body: bytes) -> Answer:
+        """A body as what it should be. Raises `Unavailable`."""
+        try:
+            return answer.model_validate_json(body)
+        except ValidationError:
+            raise self.unexpected() from None
+
+    def unexpected(self) -> Unavailable:
+        """The error for an answer of another form than documented."""
+        return Unavailable(f"{self.service.label}: the answer is cut or not of the documented form")
+
+    async def _exchange(self, method: str, url: str, headers: Mapping[str, str], sent: Mapping[str, Any]) -> bytes:
+        waiting = httpx2.Timeout(self._timeout_seconds, connect=min(CONNECT_SECONDS, self._timeout_seconds))
+        async with self._client.stream(method, url, headers=headers, timeout=waiting, **sent) as response:
+            if response.status_code != httpx2.codes.OK:
+                raise await self._error(response)
+            received = bytearray()
+            async for piece in self._unpacked(response):
+                received += piece
+                if len(received) > MOST_BYTES:
+                    raise Unavailable(f"{self.service.label}: the answer exceeds {MOST_BYTES // 1_000_000} MB")
+        if "html" in response.headers.get("content-type", "").lower() or received.lstrip()[:1] == b"<":
+            raise Unavailable(f"{self.service.label}: the answer is a web page instead of JSON")
+        return _mended(bytes(received))
+
+    async def _error(self, response: httpx2.Response) -> ProviderError:
+        """The status decides, even if the body that explains it does not arrive whole."""
+        said = bytearray()
+        try:
+            async for piece in self._unpacked(response):
+                said += piece
+                if len(said) > MOST_ERROR_BYTES:
+                    break
+        except (httpx2.HTTPError, zlib.error, Unavailable):
+            said.clear()
+        return error_for_status(self.service, response.status_code, response.headers.multi_items(), bytes(said))
+
+    async def _unpacked(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        """The body in pieces of limited size, however well it was packed."""
+        packing = response.headers.get("content-encoding", "identity").lower()
+        if packing not in {"identity", "gzip"}:
+            raise Unavailable(f"{self.service.label}: the answer is packed in a way that was not asked for")
+        unpacker = zlib.decompressobj(GZIP_WINDOW) if packing == "gzip" else None
+        async for piece in response.aiter_raw():
+            yield piece if unpacker is None else unpacker.decompress(piece, MOST_BYTES + 1)
+
+
+def _mended(body: bytes) -> bytes:
+    """JSON whose lone halves of surrogate pairs, as a snippet cut within a character leaves them, are replaced."""
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
+    return SURROGATE_ESCAPE.sub(lambda found: b"\\ufffd" if found.group(1) else found.group(), body)

@@ -1,0 +1,139 @@
+"""From what a service found to hits: only addresses that can be read, only text that can be shown."""
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from contracts.activities import SearchRequest
+from contracts.identity import canonical_url
+from contracts.sources import SearchHit
+from providers.reading.cleaning import CONTROL, INVISIBLE, clean, one_line
+
+MOST_RESULTS: Final = 50
+LONGEST_URL: Final = 2_000
+LONGEST_TITLE: Final = 300
+LONGEST_SNIPPET: Final = 1_000
+LONGEST_NAME: Final = 120
+MOST_AUTHORS: Final = 20
+MARKUP_SHARE: Final = 8
+"""A text is looked at up to so many times its limit, to leave room for the markup that is taken out."""
+
+TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>")
+DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s<>\"]{1,200}")
+PARTIAL_DATE: Final = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2]))?")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One result as the service gave it: nothing in it is trusted."""
+
+    url: str | None
+    title: str | None = None
+    snippet: str | None = None
+    published: str | None = None
+    authors: Sequence[str | None] = ()
+    venue: str | None = None
+    doi: str | None = None
+    source_type: str = "web"
+
+
+def wanted(request: SearchRequest) -> int:
+    """How many hits are asked for, within reason."""
+    return max(0, min(request.max_results, MOST_RESULTS))
+
+
+def hits_of(request: SearchRequest, provider: str, found: Iterable[Found]) -> list[SearchHit]:
+    """Hits in rank order, the first of `found` being the one at the request's offset.
+
+    A rank is the place in the service's own list, so that it is the same whatever else was left out: results without
+    a usable address, and repetitions of one.
+    """
+    hits: list[SearchHit] = []
+    seen: set[str] = set()
+    for rank, result in enumerate(found, start=max(0, request.offset) + 1):
+        if len(hits) >= wanted(request):
+            break
+        url = usable_url(result.url)
+        if url is None or canonical_url(url) in seen:
+            continue
+        seen.add(canonical_url(url))
+        hits.append(_hit(result, url, rank, provider))
+    return hits
+
+
+def _hit(result: Found, url: str, rank: int, provider: str) -> SearchHit:
+    authors = (plain(name, LONGEST_NAME) for name in result.authors[:MOST_AUTHORS])
+    return SearchHit(
+        url=url,
+        title=plain(result.title, LONGEST_TITLE) or urlsplit(url).netloc,
+        snippet=plain(result.snippet, LONGEST_SNIPPET),
+        rank=rank,
+        provider=provider,
+        source_type=result.source_type,
+        published_at=iso_date(result.published),
+        authors=[name for name in dict.fromkeys(authors) if name],
+        venue=plain(result.venue, LONGEST_TITLE) or None,
+        doi=usable_doi(result.doi),
+    )
+
+
+def usable_url(text: str | None) -> str | None:
+    """An absolute http(s) address without a fragment; null for anything else, or for one that hides where it leads."""
+    url = (text or "").strip().replace(" ", "%20")
+    if len(url) > LONGEST_URL or CONTROL.search(url) or INVISIBLE.search(url) or re.search(r"[\s\\]", url):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme.lower() not in {"http", "https"} or not host or "@" in parts.netloc:
+        return None
+    return parts._replace(fragment="").geturl()
+
+
+def usable_doi(text: str | None) -> str | None:
+    """The bare identifier, or null."""
+    found = DOI.search(text or "")
+    return found.group().rstrip(".,;") if found else None
+
+
+def plain(text: str | None, longest: int) -> str:
+    """One line without markup, control, bidirectional or invisible characters, at most `longest` characters."""
+    given = TAG.sub("", (text or "")[: longest * MARKUP_SHARE])
+    line = one_line(clean(html.unescape(given)))
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
+def iso_date(value: str | None) -> str | None:
+    """`2024`, `2024-05` or `2024-05-17`, as far as the value goes, from ISO 8601 or a mail's form; null otherwise."""
+    text = (value or "").strip()
+    if PARTIAL_DATE.fullmatch(text):
+        return text
+    try:
+        return date.fromisoformat(text[:10]).isoformat()
+    except ValueError:
+        pass
+    try:
+        return _day(parsedate_to_datetime(text))
+    except ValueError:
+        return None
+
+
+def shortened(text: str, characters: int, words: int | None = None) -> str:
+    """A query cut at a word to what a service accepts."""
+    kept = one_line(clean(text)).split(" ")[:words]
+    query = " ".join(kept)
+    if len(query) <= characters:
+        return query
+    whole, _, _ = query[: characters + 1].rpartition(" ")
+    return whole or query[:characters]
+
+
+def _day(moment: datetime) -> str:
+    return moment.date().isoformat()

@@ -1,0 +1,219 @@
+"""One loopback server in the place of six search services, each under a path of its own.
+
+`python -m tests.fakes.search_apis --scenario good` prints the address of each service as one line of JSON.
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+import socket
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.fakes.search_answers import PATHS, PROVIDERS, Asked, Item, encoded, error, found, items, refused
+
+TRICKLE_SECONDS = 0.02
+SCENARIOS = (
+    "good", "empty", "401", "403", "403_quota", "408", "429", "500", "503", "html", "cut", "huge", "trickle", "never",
+    "reset", "reset_after_headers", "wrong_shape", "list", "deep", "not_json", "redirect", "gzip", "bomb", "oversized",
+    "brotli", "surrogate", "404",
+)  # fmt: skip
+STATUSES = {"401": 401, "403": 403, "403_quota": 403, "404": 404, "408": 408, "429": 429, "500": 500, "503": 503}
+REASONS = {"403_quota": "dailyLimitExceeded: quota", "429": "RATE_LIMITED", "403": "forbidden"}
+
+
+class SearchApis:
+    """The server as an asynchronous context manager: `url(provider)`, `asked`."""
+
+    def __init__(
+        self,
+        scenario: str = "good",
+        *,
+        results: Sequence[Item] | int = 30,
+        headers: Sequence[tuple[str, str]] = (),
+        answer: Any = None,
+        location: str = "http://elsewhere.invalid/",
+        port: int = 0,
+    ) -> None:
+        """`headers` come with every answer; `answer` replaces the service's own good one."""
+        if scenario not in SCENARIOS:
+            raise ValueError(f"no scenario {scenario}")
+        self.scenario = scenario
+        self.items = items(results) if isinstance(results, int) else list(results)
+        self.headers = list(headers)
+        self.answer = answer
+        self.location = location
+        self.asked: list[Asked] = []
+        self.waiting = asyncio.Event()
+        """Set once a request waits for an answer that never comes."""
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    def url(self, provider: str) -> str:
+        """What a client of this service is given as its address."""
+        assert self._server is not None
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/{provider}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
+        try:
+            while await self._serve_one(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(connection)
+            writer.transport.abort()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; whether the connection may carry another."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, target, _ = head[0].split(" ", 2)
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        parts = urlsplit(target)
+        provider, _, path = parts.path.lstrip("/").partition("/")
+        parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+        if headers.get("x-http-method-override"):
+            method, parameters, body = headers["x-http-method-override"], dict(parse_qsl(body.decode())), b""
+        asked = Asked(provider, method, f"/{path}", parameters, headers, json.loads(body) if body else {})
+        self.asked.append(asked)
+        if provider not in PROVIDERS or (method, asked.path) != PATHS[provider]:
+            return await _send(writer, 404, "text/html", b"<html>no such route</html>", [])
+        return await self._answer(asked, reader, writer)
+
+    async def _answer(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        refusal = refused(asked)
+        if refusal is not None:
+            return await _send(writer, refusal[0], *encoded(refusal[1]), self.headers)
+        if self.scenario in STATUSES:
+            status, said = error(asked, STATUSES[self.scenario], REASONS.get(self.scenario, "internal"))
+            return await _send(writer, status, *encoded(said), self.headers)
+        if self.scenario == "redirect":
+            return await _send(writer, 302, "text/html", b"", [*self.headers, ("location", self.location)])
+        if self.scenario == "never":
+            self.waiting.set()
+            await reader.read()  # until the client hangs up
+            return False
+        if self.scenario == "reset":
+            return _reset(writer)
+        kind, body = self._body(asked)
+        packing = {"gzip": "gzip", "bomb": "gzip", "brotli": "br"}.get(self.scenario)
+        extra = [*self.headers, *([("content-encoding", packing)] if packing else [])]
+        deliver = {"cut": _cut, "trickle": _trickle, "reset_after_headers": _reset_after_headers}
+        return await deliver.get(self.scenario, _send)(writer, 200, kind, body, extra)
+
+    def _body(self, asked: Asked) -> tuple[str, bytes]:
+        if self.scenario == "html":
+            return "text/html", b"<!doctype html><title>Just a moment</title>"
+        special: dict[str, Callable[[], bytes]] = {
+            "wrong_shape": lambda: b'{"unexpected": true}',
+            "list": lambda: b"[1, 2]",
+            "deep": lambda: b"[" * 200_000,
+            "not_json": lambda: b"nothing found",
+            "bomb": _bomb,
+            "oversized": lambda: b"[" + b" " * 9_000_000 + b"]",
+        }
+        if self.scenario in special:
+            return "application/json", special[self.scenario]()
+        things = [] if self.scenario == "empty" else items(10_000) if self.scenario == "huge" else self.items
+        good = found(asked, things, ignore_limits=self.scenario == "huge") if self.answer is None else self.answer
+        kind, body = encoded(good)
+        if self.scenario == "surrogate":
+            body = body.replace(b"About", b"Cut \\ud83d \\ud83d\\ude00 \\\\ud83d")
+        return kind, gzip.compress(body) if self.scenario == "gzip" else body
+
+
+@cache
+def _bomb() -> bytes:
+    """A small body that unpacks to 60 MB."""
+    return gzip.compress(b"[" + b" " * 60_000_000 + b"]", 1)
+
+
+async def _send(
+    writer: asyncio.StreamWriter, status: int, kind: str, body: bytes, headers: Sequence[tuple[str, str]]
+) -> bool:
+    _head(writer, status, kind, len(body), headers)
+    writer.write(body)
+    await writer.drain()
+    return True
+
+
+async def _cut(
+    writer: asyncio.StreamWriter, status: int, kind: str, body: bytes, headers: Sequence[tuple[str, str]]
+) -> bool:
+    _head(writer, status, kind, len(body), headers)
+    writer.write(body[: len(body) // 2])
+    await writer.drain()
+    writer.close()
+    return False
+
+
+async def _trickle(
+    writer: asyncio.StreamWriter, status: int, kind: str, body: bytes, headers: Sequence[tuple[str, str]]
+) -> bool:
+    _head(writer, status, kind, len(body), headers)
+    for byte in body:
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(TRICKLE_SECONDS)
+    return True
+
+
+async def _reset_after_headers(
+    writer: asyncio.StreamWriter, status: int, kind: str, body: bytes, headers: Sequence[tuple[str, str]]
+) -> bool:
+    _head(writer, status, kind, len(body), headers)
+    await writer.drain()
+    return _reset(writer)
+
+
+def _head(
+    writer: asyncio.StreamWriter, status: int, kind: str, length: int, headers: Sequence[tuple[str, str]]
+) -> None:
+    given = [("content-type", kind), ("content-length", str(length)), *headers]
+    lines = [f"HTTP/1.1 {status} Fake", *(f"{name}: {value}" for name, value in given), "", ""]
+    writer.write("\r\n".join(lines).encode("utf-8"))
+
+
+def _reset(writer: asyncio.StreamWriter) -> bool:
+    """Close so that the other side sees a reset, not an end."""
+    linger_for_nothing = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_for_nothing)
+    writer.transport.abort()
+    return False
+
+
+async def _main() -> None:
+    parser = argparse.ArgumentParser(description="Fake search services on the loopback interface.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--scenario", default="good", choices=SCENARIOS)
+    given = parser.parse_args()
+    async with SearchApis(given.scenario, port=given.port) as server:
+        sys.stdout.write(json.dumps({name: server.url(name) for name in PROVIDERS}) + "\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

@@ -1,0 +1,189 @@
+"""A loopback web server with a script, a resolver that says what a test wants, and a network that keeps a record."""
+
+import asyncio
+import contextlib
+import ipaddress
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import httpcore2
+
+from providers.reading.egress_addresses import IpAddress
+from providers.reading.egress_gate import refused
+
+PUBLIC_ADDRESS = "93.184.216.34"
+
+Reply = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+def reply(
+    body: bytes | str = b"", status: int = 200, content_type: str | None = "text/html", **headers: str
+) -> bytes:
+    """A whole response as bytes; `headers` are written with underscores."""
+    data = body.encode() if isinstance(body, str) else body
+    lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(data)}"]
+    lines += [] if content_type is None else [f"Content-Type: {content_type}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + data
+
+
+def redirect(location: str, status: int = 302) -> bytes:
+    """A redirect."""
+    return reply(status=status, Location=location)
+
+
+def page(*sentences: str, title: str = "A page") -> bytes:
+    """A page of HTML."""
+    text = "".join(f"<p>{sentence}</p>" for sentence in sentences)
+    return reply(f"<!doctype html><html><head><title>{title}</title></head><body><h1>{title}</h1>{text}</body></html>")
+
+
+def endless(head: bytes, piece: bytes, pause: float = 0.0) -> Callable[[asyncio.StreamWriter], Awaitable[None]]:
+    """A reply that goes on until the client leaves."""
+
+    async def write(writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        while not writer.is_closing():
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(pause)
+
+    return write
+
+
+class WebServer:
+    """Serves what `pages` says by path; `asked` holds (host header, path) of each request, `heads` its headers."""
+
+    def __init__(self, pages: Mapping[str, Reply], tls: ssl.SSLContext | None = None) -> None:
+        self.pages = dict(pages)
+        self.asked: list[tuple[str, str]] = []
+        self.heads: list[dict[str, str]] = []
+        self.connections = 0
+        self._tls = tls
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def host(self) -> str:
+        """Its `host:port`."""
+        return f"127.0.0.1:{self.port}"
+
+    def url(self, path: str = "/") -> str:
+        """The URL of a page."""
+        return f"http://{self.host}{path}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                while await self._serve(reader, writer):
+                    pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+            with contextlib.suppress(ConnectionError, ssl.SSLError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request; false when the connection is to end."""
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        head = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+        path = first.split(" ")[1]
+        self.asked.append((head.get("host", ""), path))
+        self.heads.append(head)
+        answer = self.pages.get(path, reply("nothing here", 404))
+        if not isinstance(answer, bytes):
+            await answer(writer)
+            return False
+        writer.write(answer)
+        await writer.drain()
+        return True
+
+
+class FixedResolver:
+    """Answers from a table; a name with several answers gives them one after another, the last one for good."""
+
+    def __init__(self, table: Mapping[str, Sequence[Sequence[str]]] | None = None) -> None:
+        self._table = {name: list(answers) for name, answers in (table or {}).items()}
+        self.asked: list[str] = []
+
+    async def resolve(self, host: str) -> Sequence[IpAddress]:
+        """The next answer for a name."""
+        self.asked.append(host)
+        answers = self._table.get(host)
+        if not answers:
+            raise refused("unresolved", "the host has no address")
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [ipaddress.ip_address(address) for address in answer]
+
+
+class RecordingNetwork(httpcore2.AsyncNetworkBackend):
+    """Notes each connection that is opened; `routes` says to which loopback port an address leads."""
+
+    def __init__(self, routes: Mapping[str, int] | None = None, peer: str | None = None) -> None:
+        self.connects: list[tuple[str, int]] = []
+        self._routes = dict(routes or {})
+        self._peer = peer
+        self._inner = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect where the route leads; an address without a route does not answer."""
+        self.connects.append((host, port))
+        if host not in self._routes:
+            raise httpcore2.ConnectError("no route")
+        stream = await self._inner.connect_tcp("127.0.0.1", self._routes[host], timeout)
+        return _Elsewhere(stream, (self._peer or host, port))
+
+
+class _Elsewhere(httpcore2.AsyncNetworkStream):
+    """A stream to loopback that says it ends at another address."""
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream, peer: tuple[str, int]) -> None:
+        self._stream = stream
+        self._peer = peer
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return await self._stream.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        inner = await self._stream.start_tls(ssl_context, server_hostname, timeout)
+        return _Elsewhere(inner, self._peer)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._peer if info == "server_addr" else self._stream.get_extra_info(info)

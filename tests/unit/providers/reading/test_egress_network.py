@@ -1,0 +1,137 @@
+"""Connections: every address of a host is judged before one packet is sent."""
+
+import asyncio
+import ipaddress
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpcore2
+import pytest
+
+from providers.errors import SourceUnreadable, Unavailable
+from providers.reading.egress import Egress
+from providers.reading.egress_addresses import IpAddress
+from providers.reading.egress_network import GuardedBackend, SystemResolver
+from providers.reading.robots import Robots
+from providers.reading.web_reader import POLICY
+from tests.fakes.web import PUBLIC_ADDRESS, FixedResolver, RecordingNetwork, WebServer, page, reply
+
+REFUSED = json.loads(Path(__file__).with_name("refused_urls.json").read_text(encoding="utf-8"))
+NAMES = {
+    "public.test": [[PUBLIC_ADDRESS]],
+    "rebind-private.test": [["10.0.0.1"]],
+    "mixed-public-private.test": [[PUBLIC_ADDRESS, "192.168.0.1"]],
+    "aaaa-mapped.test": [["::ffff:127.0.0.1"]],
+    "cname-private.test": [["169.254.169.254"]],
+    "127.0.0.1.nip.io": [["127.0.0.1"]],
+}
+
+
+@pytest.mark.parametrize(("kind", "url"), [(kind, url) for kind, urls in REFUSED.items() for url in urls])
+async def test_refused_urls_open_no_connection(kind: str, url: str) -> None:
+    """Each is refused with a typed reason, by the page and by robots.txt, and nobody is connected to."""
+    network = RecordingNetwork()
+    egress = Egress("test", resolver=FixedResolver(NAMES), network=network)
+    for permit in (None, Robots(egress, "test").check):
+        with pytest.raises(SourceUnreadable) as raised:
+            await egress.fetch(url, POLICY, permit)
+        assert raised.value.kind.startswith("refused_")
+    assert network.connects == []
+    await egress.close()
+
+
+async def test_a_name_leads_to_its_checked_address_and_keeps_its_name() -> None:
+    """One look-up per connection; the connection goes to that address, the request names the host."""
+    async with WebServer({"/a": page("Words.")}) as server:
+        network, resolver = RecordingNetwork({PUBLIC_ADDRESS: server.port}), FixedResolver(NAMES)
+        egress = Egress("test", resolver=resolver, network=network)
+        await egress.fetch("http://PUBLIC.test./a", POLICY)
+        await egress.close()
+    assert resolver.asked == ["public.test"]
+    assert network.connects == [(PUBLIC_ADDRESS, 80)]
+    assert server.asked == [("public.test", "/a")]
+
+
+async def test_a_second_answer_that_is_private_is_refused() -> None:
+    """The name is public for robots.txt and private for the page: the page is refused, not fetched (rebinding)."""
+    robots = reply("", content_type="text/plain", Connection="close")
+    async with WebServer({"/robots.txt": robots, "/": page("Words.")}) as server:
+        network = RecordingNetwork({PUBLIC_ADDRESS: server.port, "127.0.0.1": server.port})
+        resolver = FixedResolver({"flip.test": [[PUBLIC_ADDRESS], ["127.0.0.1"]]})
+        egress = Egress("test", resolver=resolver, network=network)
+        # The server says that it closes the connection, so that the page needs a second one.
+        with pytest.raises(SourceUnreadable) as raised:
+            await egress.fetch("http://flip.test/", POLICY, Robots(egress, "test").check)
+        await egress.close()
+    assert raised.value.kind == "refused_address"
+    assert network.connects == [(PUBLIC_ADDRESS, 80)]
+    assert server.asked == [("flip.test", "/robots.txt")]
+
+
+async def test_a_connection_is_used_again_for_its_own_host_only() -> None:
+    """Two hosts at one address never share a connection; two requests to one host do."""
+    async with WebServer({"/": page("Words.")}) as server:
+        network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
+        names = {"one.test": [[PUBLIC_ADDRESS]], "two.test": [[PUBLIC_ADDRESS]]}
+        egress = Egress("test", resolver=FixedResolver(names), network=network)
+        for host in ("one.test", "two.test", "one.test"):
+            await egress.fetch(f"http://{host}/", POLICY)
+        await egress.close()
+    assert len(network.connects) == 2
+    assert [host for host, _ in server.asked] == ["one.test", "two.test", "one.test"]
+
+
+async def test_a_connection_that_ends_elsewhere_is_closed() -> None:
+    """The other end must be the address that was checked."""
+    async with WebServer({"/": page("Words.")}) as server:
+        network = RecordingNetwork({PUBLIC_ADDRESS: server.port}, peer="10.0.0.1")
+        egress = Egress("test", resolver=FixedResolver(NAMES), network=network)
+        with pytest.raises(SourceUnreadable) as raised:
+            await egress.fetch("http://public.test/", POLICY)
+        await egress.close()
+    assert raised.value.kind == "refused_address"
+    assert server.asked == []
+
+
+async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
+    """A dead first address does not make a host unreachable; a host without any that answers may be tried again."""
+    async with WebServer({"/": page("Words.")}) as server:
+        network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
+        names = {"two.test": [["2606:4700::1111", PUBLIC_ADDRESS]], "dead.test": [["1.1.1.1"]], "empty.test": [[]]}
+        egress = Egress("test", resolver=FixedResolver(names), network=network)
+        assert (await egress.fetch("http://two.test/", POLICY)).url == "http://two.test/"
+        with pytest.raises(Unavailable):
+            await egress.fetch("http://dead.test/", POLICY)
+        with pytest.raises(SourceUnreadable) as raised:
+            await egress.fetch("http://empty.test/", POLICY)
+        await egress.close()
+    assert raised.value.kind == "refused_unresolved"
+    assert [address for address, _ in network.connects] == ["2606:4700::1111", PUBLIC_ADDRESS, "1.1.1.1"]
+
+
+class NoAnswer:
+    """A resolver that never answers."""
+
+    async def resolve(self, host: str) -> Sequence[IpAddress]:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        return []
+
+
+async def test_a_silent_resolver_costs_the_time_for_connecting() -> None:
+    """Looking a name up counts as connecting."""
+    backend = GuardedBackend(NoAnswer(), inner=RecordingNetwork())
+    with pytest.raises(httpcore2.ConnectTimeout):
+        await backend.connect_tcp("public.test", 80, timeout=0.02)
+    with pytest.raises(SourceUnreadable):
+        await backend.connect_unix_socket("socket")
+
+
+async def test_the_system_resolver_gives_each_address_once() -> None:
+    """Literal addresses need no network; a name that cannot exist is refused."""
+    resolver = SystemResolver()
+    assert await resolver.resolve("127.0.0.1") == [ipaddress.ip_address("127.0.0.1")]
+    for name in ("a" * 64 + ".test", "a\0b"):
+        with pytest.raises((SourceUnreadable, ValueError)):
+            await resolver.resolve(name)

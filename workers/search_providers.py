@@ -1,0 +1,99 @@
+"""From the settings to the search providers of the web: those that can be asked, over one set of connections."""
+
+# ruff: noqa: PLC0415 - two of them bring large libraries, loaded only for those who search with them
+
+import importlib.metadata
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import httpx2
+from pydantic import SecretStr
+
+from providers.errors import NotConfigured
+from providers.interfaces import SearchProvider
+from providers.search.availability import usable
+from providers.search.web_api import web_client
+from workers.settings import APPLICATION
+from workers.settings_web import WebSearchSettings
+
+
+@asynccontextmanager
+async def open_search_providers(
+    settings: WebSearchSettings, names: Sequence[str] | None = None
+) -> AsyncIterator[dict[str, SearchProvider]]:
+    """Providers by name in the order of availability, closed at the end; `names` asks for these alone.
+
+    Raises `NotConfigured` for a provider that lacks something or that nobody knows.
+    """
+    choices = {choice.name: choice for choice in settings.choices()}
+    for name in names or ():
+        if name not in choices:
+            raise NotConfigured(f"no provider of that name; there are: {', '.join(choices)}")
+        if not choices[name].available:
+            raise NotConfigured(f"the provider {name} cannot be asked: {choices[name].reason}")
+    chosen = usable(list(choices.values())) if names is None else names
+    async with web_client(user_agent()) as client:
+        yield {name: BUILDERS[name](client, settings) for name in chosen}
+
+
+def user_agent() -> str:
+    """How the product names itself to services."""
+    return f"{APPLICATION}/{importlib.metadata.version(APPLICATION)} (self-hosted research)"
+
+
+def _tavily(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
+    from providers.search.tavily import TavilySearch
+
+    return TavilySearch(client, api_key=_secret(settings.tavily_api_key), **_address(settings.tavily_base_url))
+
+
+def _google(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
+    from providers.search.google import GoogleSearch
+
+    key, engine = _secret(settings.google_api_key), settings.google_cse_id or ""
+    return GoogleSearch(client, api_key=key, cse_id=engine, **_address(settings.google_base_url))
+
+
+def _semantic_scholar(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
+    from providers.search.semantic_scholar import SemanticScholarSearch
+
+    key = _secret(settings.semantic_scholar_api_key) or None
+    return SemanticScholarSearch(client, api_key=key, **_address(settings.semantic_scholar_base_url))
+
+
+def _brave(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
+    from providers.search.brave import BraveSearch
+
+    return BraveSearch(client, api_key=_secret(settings.brave_api_key), **_address(settings.brave_base_url))
+
+
+def _searxng(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
+    from providers.search.searxng import SearxngSearch
+
+    return SearxngSearch(client, base_url=settings.searxng_url or "")
+
+
+def _wikipedia(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
+    from providers.search.wikipedia import WikipediaSearch
+
+    return WikipediaSearch(client, **_address(settings.wikipedia_base_url))
+
+
+BUILDERS: Final[Mapping[str, Callable[[httpx2.AsyncClient, WebSearchSettings], SearchProvider]]] = {
+    "tavily": _tavily,
+    "google": _google,
+    "semantic_scholar": _semantic_scholar,
+    "brave": _brave,
+    "searxng": _searxng,
+    "wikipedia": _wikipedia,
+}
+
+
+def _secret(value: SecretStr | None) -> str:
+    return "" if value is None else value.get_secret_value()
+
+
+def _address(value: str | None) -> dict[str, Any]:
+    """The argument that replaces a service's own address, if one is set."""
+    return {} if value is None else {"base_url": value}

@@ -1,0 +1,47 @@
+"""Keys and addresses of the web's search services: from the environment only, none of them shown."""
+
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr, StringConstraints
+
+from contracts.resolved import ProviderChoice
+from providers.search.availability import provider_choices
+from workers.settings_sections import Section
+
+WebAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+[^\s]*$", max_length=2_000)]
+
+
+class WebSearchSettings(Section):
+    """What each service needs; an address stands for the service's own where it is null."""
+
+    tavily_api_key: SecretStr | None = None
+    tavily_base_url: WebAddress | None = None
+    google_api_key: SecretStr | None = None
+    google_cse_id: str | None = None
+    google_base_url: WebAddress | None = None
+    semantic_scholar_api_key: SecretStr | None = None
+    semantic_scholar_base_url: WebAddress | None = None
+    brave_api_key: SecretStr | None = None
+    brave_base_url: WebAddress | None = None
+    searxng_url: WebAddress | None = None
+    wikipedia_base_url: WebAddress | None = None
+
+    def variables_set(self) -> set[str]:
+        """Names of the variables that have a value."""
+        return {name.upper() for name in type(self).model_fields if getattr(self, name) is not None}
+
+    def choices(self) -> list[ProviderChoice]:
+        """The providers in order, each with whether it can be asked and why (S0-102)."""
+        return provider_choices(self.variables_set())
+
+    def secrets(self) -> list[str]:
+        """Keys, and passwords that stand in addresses."""
+        values = [getattr(self, name) for name in type(self).model_fields]
+        keys = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+        passwords = [urlsplit(value).password for value in values if isinstance(value, str) and "://" in value]
+        return [*keys, *(password for password in passwords if password)]
+
+
+WEB_VARIABLES: Final = {name.upper(): ("web_search", name) for name in WebSearchSettings.model_fields}
+"""Variable → the setting it sets."""
