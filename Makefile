@@ -105,7 +105,8 @@ configuration: setup
 # Each benchmark takes a folder of documents: CORPUS, else the documents of the demo.
 bench: setup
 	@if [ -z "$$CORPUS" ]; then CORPUS=.demo/python-docs; $(BIN)/python examples/export_python_docs.py "$$CORPUS"; fi; \
-	for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file" "$$CORPUS" || exit 1; done
+	$(BIN)/python benchmarks/index_pages.py "$$CORPUS"
+	@$(BIN)/python -m benchmarks.runs
 
 # Each round kills and restarts real processes: what fails once in fifty runs fails here.
 ROUNDS ?= 10

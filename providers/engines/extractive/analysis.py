@@ -11,7 +11,7 @@ from providers.engines.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICA
 from providers.engines.extractive.lexicon import DENYING
 from providers.engines.extractive.passages import Passage, containment, shorten
 from providers.engines.extractive.question import read_question
-from providers.engines.extractive.ranking import Aim, chosen, lowered, overlap, ranked, readings
+from providers.engines.extractive.ranking import Aim, chosen, lowered, ranked, readings, within
 from providers.engines.extractive.terms import Frequencies, QuestionTerms, missing_names, text_keys
 
 COVERAGE_FLOOR = 0.35
@@ -88,7 +88,7 @@ def _agreeing(passage: Passage, candidates: list[Passage], kept: list[Passage], 
         if (
             shared >= AGREEMENT
             and containment(passage.keys, other.keys) >= AGREEMENT
-            and not any(overlap(other, one) for one in kept)
+            and not any(within(other, one) for one in kept)
         ):
             found[other.source_id] = other
     return list(found.values())

@@ -13,6 +13,8 @@ from providers.engines.extractive.settings_table import Row, rows
 
 SHORT_ANSWER_PASSAGES = 3
 SHORT_ANSWER_WORDS = 260
+SHORT_ANSWER_COVERAGE = 0.25
+"""Share of the question's weight that a passage itself must hold: a fitting heading alone is not enough."""
 SECTION_PASSAGES = 4
 MAIN_PASSAGES = 6
 NUMBERED = frozenset(("mechanism", "steps", "items", "reason"))
@@ -87,7 +89,8 @@ def _short_answer(quoted: list[Quotation], qualified: Quotation | None, sides: S
     for one in [*ahead, *quoted]:
         if len(chosen) >= SHORT_ANSWER_PASSAGES:
             break
-        weak = one not in ahead and one.score < 0.7 * quoted[0].score
+        beside = one is not quoted[0] and one.passage.own_coverage < SHORT_ANSWER_COVERAGE
+        weak = one not in ahead and (one.score < 0.7 * quoted[0].score or beside)
         too_long = bool(chosen) and count + one.words > SHORT_ANSWER_WORDS
         if one in chosen or too_long or weak or not (_speaks(one, held) or one is qualified or not chosen):
             continue

@@ -76,6 +76,8 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
             if end > last + 1 and not _too_long(document, first, end):
                 last, announced = end, True
             break
+        if len(following.split()) < 3:
+            break
         related = LEANING.match(following) and _same_block(document, last, last + 1) and last - first < 2
         close = _same_block(document, last, last + 1)
         strong = close and not spare and wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01)

@@ -131,13 +131,14 @@ def _crowding(passage: Passage, kept: list[Passage]) -> float:
     )
 
 
-def overlap(one: Passage, other: Passage) -> bool:
-    """Whether two passages share text."""
-    return one.source_id == other.source_id and one.start < other.end and other.start < one.end
+def within(one: Passage, other: Passage) -> bool:
+    """Whether a passage is all or a part of another."""
+    return one.source_id == other.source_id and other.start <= one.start and one.end <= other.end
 
 
 def _same(one: Passage, other: Passage) -> bool:
-    return overlap(one, other) or containment(one.keys, other.keys) >= DUPLICATE
+    overlap = one.source_id == other.source_id and one.start < other.end and other.start < one.end
+    return overlap or containment(one.keys, other.keys) >= DUPLICATE
 
 
 def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[Passage]:

@@ -227,7 +227,7 @@ def _is_syntax(text: str) -> bool:
 
 def is_foreign(text: str) -> bool:
     """Whether a piece of text holds what no quote may hold: addresses, what looks like our markers, code."""
-    return bool(URL.search(text) or MARKER_LIKE.search(text)) or "```" in text or _like_code(text)
+    return bool(URL.search(text) or MARKER_LIKE.search(text)) or "```" in text or ">>> " in text or _like_code(text)
 
 
 def is_statement(text: str) -> bool:

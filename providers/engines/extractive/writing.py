@@ -6,8 +6,8 @@ from contracts.roles import ReportTextDraft, WriteInput
 from providers.engines.extractive import wording
 from providers.engines.extractive.aims import aim_of
 from providers.engines.extractive.arrangement import Arrangement, Section, arrange
-from providers.engines.extractive.limits_section import documents_read, empty_lines, limit_lines
 from providers.engines.extractive.facets import ENTITY_PREFIX
+from providers.engines.extractive.limits_section import documents_read, empty_lines, limit_lines
 from providers.engines.extractive.question import Question, read_question
 from providers.engines.extractive.quotations import Quotation, quotations
 from providers.engines.extractive.quoting import blockquote, one_line

@@ -32,7 +32,7 @@ HISTORY: Final = re.compile(
     r"\b(?:release\s+notes?|change\s*log|release\s+(?:history|v?\d)|version\s+history)\b", re.IGNORECASE
 )
 HISTORY_ASKED: Final = re.compile(
-    r"\b(?:releases?|versions?|chang(?:e|es|ed)|new|history|since|added|introduced)\b", re.I
+    r"\b(?:releases?|versions?|chang(?:e|es|ed)|new|history|since|added|introduced)\b", re.IGNORECASE
 )
 HISTORY_FACTOR: Final = 0.6
 """For documents that list what changed from release to release, unless that is asked: one line speaks of each thing."""
@@ -178,10 +178,10 @@ class QueryWeights:
         if not total:
             return 0.0
         covered = 0.0
-        for stem, weight in self.weights.items():
-            parts = self.parts.get(stem)
-            if stem in body or (parts and parts <= body) or self.joined.get(stem) in body:
+        for key, weight in self.weights.items():
+            parts = self.parts.get(key)
+            if key in body or (parts and parts <= body) or self.joined.get(key) in body:
                 covered += weight
-            elif stem in context or (parts and parts <= context) or self.joined.get(stem) in context:
+            elif key in context or (parts and parts <= context) or self.joined.get(key) in context:
                 covered += HEADING_CREDIT * weight
         return covered / total

@@ -1,5 +1,6 @@
 """The strategy `supervisor`, driven by the real engine loop over real activities, without a server."""
 
+from datetime import timedelta
 from pathlib import Path
 
 from contracts.activities import SearchRequest, SearchResponse
@@ -131,3 +132,21 @@ async def test_a_state_exists_before_the_first_phase(tmp_path: Path) -> None:
     state = await begin(World(tmp_path))
     assert (state.status, state.phase, state.iteration) == (RunStatus.CREATED, None, 1)
     assert state.resolved.query == QUESTION
+
+
+async def test_after_an_outage_the_run_still_gets_its_reserve(tmp_path: Path) -> None:
+    """All workers gone for an hour: the deadline is long over, and the report is written all the same (X-13)."""
+    world = World(tmp_path)
+    state = await begin(world)
+    host = world.host()
+    run = ResearchRun(state, Desk(), host)
+    for _ in range(2):
+        step = await SupervisorStrategy().advance(run)
+        await think(run, step.unit.phase, can_change=step.unit.can_change)
+    host.clock += timedelta(hours=1)
+    assert run.remaining_seconds() < 0
+    outcome = await close(run, StopReason.BUDGET_TIME)
+    assert outcome is Outcome.PARTIAL
+    assert state.deadline_at >= host.clock.timestamp() + state.resolved.limits.reserve_seconds
+    assert state.citations
+    assert "time limit" in await report_of(world, state)
