@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 OURS = re.compile(
-    r"^(RESEARCH|ANTHROPIC|TEMPORAL|TAVILY|GOOGLE|SEMANTIC_SCHOLAR|BRAVE|SEARXNG)_|^REDIS_URL$|^(HTTPS?|ALL|NO)_PROXY$",
+    r"^(RESEARCH|ANTHROPIC|TEMPORAL|TAVILY|GOOGLE|SEMANTIC_SCHOLAR|BRAVE|SEARXNG|WIKIPEDIA)_|^REDIS_URL$|^(HTTPS?|ALL|NO)_PROXY$",
     re.IGNORECASE,
 )
 """Variables that would change what the code under test does; proxies would catch calls to loopback servers."""

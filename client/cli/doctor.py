@@ -74,6 +74,7 @@ async def _checks(desk: Desk) -> AsyncIterator[Check]:
     yield await _model(desk)
     async for check in _corpora(desk):
         yield check
+    yield _web_search(desk)
     try:
         client = await desk.client_if_running()
     except EngineError as error:
@@ -166,6 +167,14 @@ async def _corpora(desk: Desk) -> AsyncIterator[Check]:
         grade = Grade.OK if snapshot.files else Grade.WARN
         remedy = f"research corpus status {name}" if snapshot.skipped or not snapshot.files else ""
         yield Check("corpus", grade, f"{name}: {snapshot.files} documents{skipped} in {folder}", remedy)
+
+
+def _web_search(desk: Desk) -> Check:
+    """Which services of the web can be asked; that some lack a key is no fault."""
+    choices = desk.settings.web_search.choices()
+    usable = ", ".join(choice.name for choice in choices if choice.available) or "none"
+    missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
+    return Check("web search", Grade.OK, f"{usable} (`research search --provider`; runs do not use them yet)", missing)
 
 
 async def _pollers(client: ResearchClient) -> Check:

@@ -1,8 +1,8 @@
 """`read` and `search`: the parts of a worker, one at a time."""
 
+import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from client.cli import output
 from client.cli.asking import find_corpus
@@ -11,14 +11,16 @@ from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
 from client.rendering import plural, printable
-from contracts.activities import SearchRequest
+from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from providers.content_store import hash_of
-from providers.errors import ProviderError, Rejected, SourceUnreadable
+from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 
 SHOWN_CHARACTERS = 1_500
 SNIPPET_CHARACTERS = 300
+ADDRESS = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
+"""Two letters at least before the colon: one is a drive. What is no http(s) URL is refused by the reader."""
 
 
 async def read(inputs: list[str], *, as_json: bool) -> int:
@@ -38,27 +40,14 @@ async def read(inputs: list[str], *, as_json: bool) -> int:
 
 async def search(query: str, *, provider: str, corpus: str | None, limit: int, as_json: bool) -> int:
     """Ask a provider one query."""
-    if provider != "corpus":
-        raise CommandError(f"the provider {provider!r} is not available yet; there is: corpus")
     if not query.strip():
         raise CommandError("there is nothing to search for")
-    async with open_desk() as desk:
-        registered = await registered_folders(desk)
-        if corpus is None:
-            raise CommandError("say where: --corpus ./folder, or the name of a corpus")
-        name, folder = find_corpus(corpus, registered)
-        if folder is not None:
-            await index(desk, name, folder, quiet=as_json)
-        request = SearchRequest(
-            research_id="command-line",
-            operation="search/command-line",
-            provider=provider,
-            corpus=name,
-            text=query,
-            max_results=limit,
-        )
-        library = await desk.stores.corpora()
-        answer = await library.search(request)
+    if provider == "corpus":
+        answer = await _search_corpus(query, corpus, limit, quiet=as_json)
+    else:
+        from client.cli.web_search import search_web  # noqa: PLC0415  the web's libraries come with it
+
+        answer = await search_web(query, provider=provider, corpus=corpus, limit=limit)
     if as_json:
         output.document(answer.model_dump(mode="json"))
         return ExitCode.COMPLETED
@@ -74,14 +63,37 @@ async def search(query: str, *, provider: str, corpus: str | None, limit: int, a
     return ExitCode.COMPLETED
 
 
+async def _search_corpus(query: str, corpus: str | None, limit: int, *, quiet: bool) -> SearchResponse:
+    """Ask a folder one query, its index being up to date."""
+    async with open_desk() as desk:
+        registered = await registered_folders(desk)
+        if corpus is None:
+            raise CommandError("say where: --corpus ./folder, or the name of a corpus")
+        name, folder = find_corpus(corpus, registered)
+        if folder is not None:
+            await index(desk, name, folder, quiet=quiet)
+        request = SearchRequest(
+            research_id="command-line",
+            operation="search/command-line",
+            provider="corpus",
+            corpus=name,
+            text=query,
+            max_results=limit,
+        )
+        return await (await desk.stores.corpora()).search(request)
+
+
 async def _read_one(desk: Desk, given: str) -> ExtractedDocument:
-    library = await desk.stores.corpora()
     if given.startswith(CORPUS_SCHEME):
-        return await library.read(given)
-    if given.startswith(("http://", "https://")):
-        raise Rejected("web pages cannot be read yet: give a file, or corpus:NAME/path")
-    path = Path(unquote(urlsplit(given).path)) if given.startswith("file:") else Path(given)
-    return await desk.stores.ingest(path)
+        return await (await desk.stores.corpora()).read(given)
+    if is_address(given):
+        return await (await desk.stores.web()).read(given)
+    return await desk.stores.ingest(Path(given))
+
+
+def is_address(given: str) -> bool:
+    """Whether an argument is meant as a URL, a malformed one included; a file is named by its path alone."""
+    return ADDRESS.match(given) is not None
 
 
 def _tell_document(given: str, document: ExtractedDocument, *, as_json: bool) -> None:

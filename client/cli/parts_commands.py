@@ -27,6 +27,7 @@ READ_HELP = """Read documents exactly as a worker does, and show what comes out.
 \b
   research read manual/vacuum.html
   research read a.pdf b.docx --json      one JSON object a line
+  research read https://example.org/     a page; private addresses are refused, see RESEARCH_ALLOW_HOSTS
 """
 
 
@@ -44,6 +45,9 @@ SEARCH_HELP = """Search exactly as a worker does, and show the hits.
 
 \b
   research search "transaction id wraparound" --corpus manual
+  research search "transaction id wraparound" --provider wikipedia
+Providers of the web: tavily, google, semantic_scholar, brave, searxng, wikipedia. `research doctor` shows which are set
+up. Runs do not search the web yet.
 """
 
 

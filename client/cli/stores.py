@@ -7,7 +7,7 @@ from pathlib import Path
 
 from providers.call_store import SqliteCallStore
 from providers.content_store import ObstoreContentStore
-from providers.interfaces import CallStore, ContentStore, ExtractedDocument, SessionStore
+from providers.interfaces import CallStore, ContentStore, ExtractedDocument, Reader, SessionStore
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
 from providers.session_store import FileSessionStore
 from providers.subprocess_pool import SubprocessPool
@@ -27,6 +27,7 @@ class Stores:
         self._library: CorpusLibrary | None = None
         self._calls: SqliteCallStore | None = None
         self._pool: SubprocessPool | None = None
+        self._web: Reader | None = None
 
     @property
     def content(self) -> ContentStore:
@@ -56,6 +57,16 @@ class Stores:
     async def ingest(self, path: Path) -> ExtractedDocument:
         """Read one file as a corpus would. Raises `SourceUnreadable`."""
         return await ingest_file(await self._children(), path)
+
+    async def web(self) -> Reader:
+        """The reader of http and https URLs, the same one as of a worker."""
+        if self._web is None:
+            from workers.composition import product_version  # noqa: PLC0415  most commands need no web
+            from workers.web import web_reader  # noqa: PLC0415
+
+            reader = web_reader(self._settings, await self._children(), product_version())
+            self._web = await self._stack.enter_async_context(reader)
+        return self._web
 
     async def _children(self) -> SubprocessPool:
         if self._pool is None:

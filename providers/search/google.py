@@ -22,6 +22,7 @@ LONGEST_PAGE: Final = 10
 MOST_RESULTS: Final = 100
 """The interface never gives more of one query."""
 LONGEST_QUERY: Final = 1_500
+MOST_AT_ONCE: Final = 16
 DATES: Final = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
 AUTHORS: Final = ("citation_author", "author", "article:author")
 OWN_HEADERS: Final = {"accept", "accept-encoding", "user-agent", "content-length"}
@@ -59,6 +60,7 @@ class LoopHttp:
         self._api = api
         self._loop = loop
         self._pending: concurrent.futures.Future[bytes] | None = None
+        self._given_up = False
 
     def request(
         self, uri: str, method: str = "GET", body: Any = None, headers: Mapping[str, str] | None = None, **_: object
@@ -66,11 +68,15 @@ class LoopHttp:
         """Response and body, as the library wants them. Raises what `WebApi.fetch` does."""
         passed_on = {name: value for name, value in (headers or {}).items() if name.lower() not in OWN_HEADERS}
         sending = self._api.fetch(method, uri, content=body, headers=passed_on)
-        self._pending = asyncio.run_coroutine_threadsafe(sending, self._loop)
-        return httplib2.Response({"status": "200"}), self._pending.result()
+        pending = asyncio.run_coroutine_threadsafe(sending, self._loop)
+        self._pending = pending
+        if self._given_up:  # the loop may have been faster than this thread
+            pending.cancel()
+        return httplib2.Response({"status": "200"}), pending.result()
 
     def cancel(self) -> None:
         """Give the request up, if it still runs."""
+        self._given_up = True
         if self._pending is not None:
             self._pending.cancel()
 
@@ -93,6 +99,8 @@ class GoogleSearch:
         headers = {"x-goog-api-key": api_key}
         self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
         self._cse_id = cse_id
+        # Threads of its own: the loop's default ones are few, and waiting here would hold up reading and storing.
+        self._threads = concurrent.futures.ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="google-search")
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
@@ -110,9 +118,10 @@ class GoogleSearch:
         return SearchResponse(provider=self.name, hits=hits_of(request, self.name, found))
 
     async def _answer(self, parameters: Mapping[str, str | int]) -> GoogleAnswer:
-        http = LoopHttp(self._api, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        http = LoopHttp(self._api, loop)
         try:
-            return GoogleAnswer.model_validate(await asyncio.to_thread(self._ask, parameters, http))
+            return GoogleAnswer.model_validate(await loop.run_in_executor(self._threads, self._ask, parameters, http))
         except (ValueError, RecursionError):
             raise self._api.unexpected() from None
         finally:

@@ -71,9 +71,17 @@ class OneRequest(ApiRequester):  # type: ignore[misc]
         del headers, payload  # the credentials are with our connections, and a search by relevance has no body
         pairs = dict(parse_qsl(parameters.lstrip("&"))) | {"offset": str(self._offset)}
         answer = from_json(await self._api.fetch("GET", url, params=pairs))
-        if not isinstance(answer, dict) or (not isinstance(answer.get("data"), list) and answer.get("total") != 0):
+        if not isinstance(answer, dict) or not _is_page(answer):
             raise self._api.unexpected()
         return answer
+
+
+def _is_page(answer: Mapping[str, Any]) -> bool:
+    """Whether it is a list of papers, or says that there are none: the library takes anything else for none."""
+    papers = answer.get("data")
+    if papers is None:
+        return answer.get("total") == 0
+    return isinstance(papers, list) and all(isinstance(paper, dict) for paper in papers)
 
 
 class QuietLibrary(AsyncSemanticScholar):  # type: ignore[misc]

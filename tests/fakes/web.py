@@ -1,5 +1,7 @@
 """A loopback web server with a script, a resolver that says what a test wants, and a network that keeps a record."""
 
+# ruff: noqa: ASYNC109 - the signatures are those of httpcore2
+
 import asyncio
 import contextlib
 import ipaddress
@@ -17,9 +19,7 @@ PUBLIC_ADDRESS = "93.184.216.34"
 Reply = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
-def reply(
-    body: bytes | str = b"", status: int = 200, content_type: str | None = "text/html", **headers: str
-) -> bytes:
+def reply(body: bytes | str = b"", status: int = 200, content_type: str | None = "text/html", **headers: str) -> bytes:
     """A whole response as bytes; `headers` are written with underscores."""
     data = body.encode() if isinstance(body, str) else body
     lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(data)}"]

@@ -168,7 +168,8 @@ STRONG: Final[dict[str, re.Pattern[str]]] = {
         r"(?:types|kinds|modes|levels|methods|options|ways|classes|forms|states|values)\b",
         "comparison": r"\bunlike\b|\bwhereas\b|\bthan\b|\bdiffer\w*\b|\bin\s+contrast\b|\b(?:dis)?advantages?\b"
         r"|\binstead\s+of\b|\bwhile\b|\bboth\b",
-        "contrast": r"\bunlike\b|\bwhereas\b|\bthan\b|\bdiffers?\b|\bdifferen(?:t|ce)\b|\bin\s+contrast\b|\binstead\s+of\b",
+        "contrast": r"\bunlike\b|\bwhereas\b|\bthan\b|\bdiffers?\b|\bdifferen(?:t|ce)\b|\bin\s+contrast\b"
+        r"|\binstead\s+of\b",
         "steps": r"\bto\s+\w+\b[^.]{0,80},\s*(?:use|run|set|call|issue|execute|invoke|specify|create|add|you"
         r"|the\s+application)\b|\b(?:must|should|can)\s+be\s+(?:set|enabled|created|run|used|called|done)\b"
         r"|^(?:use|run|set|call|create|add|execute|issue|start|edit|copy|restore)\b|\bby\s+(?:using|running|setting"

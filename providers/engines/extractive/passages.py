@@ -80,9 +80,10 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
             break
         related = LEANING.match(following) and _same_block(document, last, last + 1) and last - first < 2
         close = _same_block(document, last, last + 1)
-        strong = close and not spare and wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01)
+        speaks = wanted[last + 1] >= 0.45 * max(wanted[seed], 0.01)
+        strong = close and not spare and speaks
         length = _words(document, first, last)
-        thin = not spare and (length < THIN_PASSAGE if close else length < VERY_THIN_PASSAGE)
+        thin = not spare and (length < THIN_PASSAGE if close else speaks and length < VERY_THIN_PASSAGE)
         if not (CORRECTING.match(following) or related or strong or thin) or following.rstrip().endswith(":"):
             break
         last += 1

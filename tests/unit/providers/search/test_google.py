@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from providers.errors import NotConfigured
+from providers.search.google import GoogleSearch
 from tests.fakes.search_answers import CSE_ID
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking, open_provider, search
@@ -57,12 +58,13 @@ async def test_an_unknown_engine_says_what_to_check() -> None:
 async def test_giving_up_ends_the_request() -> None:
     """A cancelled search leaves neither a thread that waits nor an open connection."""
     async with SearchApis("never") as server, open_provider("google", server.url("google"), 60.0) as provider:
+        assert isinstance(provider, GoogleSearch)
         task = asyncio.create_task(provider.search(asking("google")))
         await server.waiting.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.get_running_loop().shutdown_default_executor()
+        await asyncio.to_thread(provider._threads.shutdown)
 
 
 async def test_searches_at_once_do_not_disturb_each_other() -> None:

@@ -192,3 +192,10 @@ def test_evidence_of_a_missing_text_is_left_out() -> None:
     made = write(sample(), {}).markdown
     assert "ev-" not in made
     assert sources()
+
+
+def test_the_number_of_documents_read_is_the_real_one() -> None:
+    """Documents that were read but not cited count: the input names how many there were, not only those it carries."""
+    assert "> 11 read · " in write(sample(source_count=11), documents()).markdown
+    empty = sample(source_count=11, findings=[], evidence=[], sources=[])
+    assert "11 documents read." in write(empty, documents()).markdown

@@ -2,6 +2,7 @@
 
 from providers.reading.html_document import extract_html
 from providers.search.corpus.passages import index_text, passages_of, sections_of, word_keys
+from providers.search.corpus.ranking import is_copy, searched_keys, section_factor
 
 
 def test_sections_cover_the_text_and_know_their_heading_path():
@@ -35,3 +36,21 @@ def test_compounds_are_found_by_their_parts():
     """An identifier counts as a whole and by its words."""
     assert word_keys("write-ahead", "en") == ["write-ahead", "write", "ahead"]
     assert index_text("Vacuuming tables", "en") == "vacuum tabl"
+
+
+def test_a_fitting_heading_and_an_ordinary_length_raise_a_section() -> None:
+    """A heading about the question weighs more than a stray word, and a dump of everything less than a page."""
+    assert section_factor(1.0, 5_000) > section_factor(0.2, 5_000) > section_factor(0.2, 1_000_000)
+
+
+def test_a_copy_is_told_from_short_notes_that_say_the_same() -> None:
+    """Most of several equal passages make a copy; one equal note is chance."""
+    texts = [frozenset({f"word{number}", "same"}) for number in range(5)]
+    assert is_copy(texts, texts)
+    assert not is_copy(texts[:1], texts)
+    assert not is_copy([*texts[:2], frozenset("a"), frozenset("b")], texts)
+
+
+def test_words_written_as_one_are_found() -> None:
+    """`data types` also looks for `datatypes`."""
+    assert "datatyp" in searched_keys("Which data types are there?", ["data", "type"], "en")

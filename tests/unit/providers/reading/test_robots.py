@@ -1,0 +1,129 @@
+"""robots.txt: read once, obeyed, and never a way around the guard."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx2
+import pytest
+
+from providers.errors import RateLimited, SourceUnreadable, Unavailable
+from providers.reading.egress import Egress
+from providers.reading.egress_addresses import host_and_port
+from providers.reading.robots import KEPT_SECONDS, ROBOTS_BYTES, Robots, parse
+from tests.fakes.web import Reply, WebServer, redirect, reply
+
+AGENT = "durable-research"
+
+
+@dataclass
+class Site:
+    """A site and somebody who asks for its rules."""
+
+    server: WebServer
+    robots: Robots
+    now: float = 0.0
+
+    async def allows(self, path: str) -> bool:
+        """Whether a page may be read."""
+        try:
+            await self.robots.check(httpx2.URL(self.server.url(path)))
+        except SourceUnreadable as error:
+            if error.kind != "robots":
+                raise
+            return False
+        return True
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """A site without rules."""
+    async with WebServer({}) as server:
+        egress = Egress("test", allow_hosts={host_and_port(server.host)})
+        here = Site(server, Robots(egress, AGENT, clock=lambda: here.now))
+        yield here
+        await egress.close()
+
+
+def rules(text: str, **headers: str) -> bytes:
+    """A robots.txt."""
+    return reply(text, content_type="text/plain", **headers)
+
+
+async def test_the_most_specific_rule_for_us_counts(site: Site) -> None:
+    """Our own group beats that of all, the longest rule beats shorter ones, wildcards and ends count (RFC 9309)."""
+    site.server.pages["/robots.txt"] = rules(
+        "\ufeffUser-agent: *\nDisallow: /\n\n"
+        f"User-Agent: {AGENT.upper()}\nDisallow: /private\nAllow: /private/open\nDisallow: /*.gif$\nDisallow: /q?*x=\n"
+    )
+    expected = {
+        "/": True, "/private/a": False, "/private/open/b": True, "/a.gif": False, "/a.gif?b": True, "/q?y=1": True,
+        "/q?y=1&x=2": False, "/%70rivate/a": False,
+    }  # fmt: skip
+    assert {path: await site.allows(path) for path in expected} == expected
+    assert len(site.server.asked) == 1
+
+
+async def test_rules_are_kept_for_a_day(site: Site) -> None:
+    """A site is asked for its rules once a day, not once a page."""
+    site.server.pages["/robots.txt"] = rules("User-agent: *\nDisallow: /x")
+    assert not await site.allows("/x")
+    site.server.pages["/robots.txt"] = rules("")
+    assert not await site.allows("/x")
+    site.now = KEPT_SECONDS + 1
+    assert await site.allows("/x")
+    assert len(site.server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "answer", [reply(status=404), reply(status=403), reply(status=410), reply(status=204), rules("")]
+)
+async def test_a_site_without_rules_may_be_read(site: Site, answer: Reply) -> None:
+    """4xx and an empty file mean that everything is allowed (RFC 9309 2.3.1.3)."""
+    site.server.pages["/robots.txt"] = answer
+    assert await site.allows("/x")
+
+
+async def test_a_site_whose_rules_cannot_be_had_is_not_read(site: Site) -> None:
+    """5xx and 429 mean: not now; once the rules can be had again they count (RFC 9309 2.3.1.4)."""
+    for answer, error in ((reply(status=503), Unavailable), (reply(status=429), RateLimited)):
+        site.server.pages["/robots.txt"] = answer
+        with pytest.raises(error):
+            await site.allows("/x")
+    site.server.pages["/robots.txt"] = rules("")
+    assert await site.allows("/x")
+
+
+@pytest.mark.parametrize("location", ["http://169.254.169.254/latest", "http://[::1]/", "//10.0.0.1/robots.txt"])
+async def test_rules_that_point_into_the_network_are_refused(site: Site, location: str) -> None:
+    """robots.txt goes through the same guard as pages."""
+    site.server.pages["/robots.txt"] = redirect(location)
+    with pytest.raises(SourceUnreadable) as raised:
+        await site.robots.check(httpx2.URL(site.server.url()))
+    assert raised.value.kind == "refused_address"
+
+
+async def test_rules_may_live_elsewhere_and_be_mislabelled(site: Site) -> None:
+    """A redirect is followed, and a page of HTML holds no rules."""
+    site.server.pages |= {"/robots.txt": redirect("/rules"), "/rules": rules("User-agent: *\nDisallow: /x")}
+    assert not await site.allows("/x")
+    site.now = KEPT_SECONDS + 1
+    site.server.pages["/rules"] = reply("<html>no such page</html>")
+    assert await site.allows("/x")
+
+
+async def test_only_the_first_part_of_a_huge_file_counts(site: Site) -> None:
+    """At most 500 KiB are read; what stands before that is obeyed."""
+    filler = "# " + "x" * 70 + "\n"
+    text = "User-agent: *\nDisallow: /x\n" + filler * (ROBOTS_BYTES // len(filler) + 100) + "Disallow: /y\n"
+    site.server.pages["/robots.txt"] = rules(text)
+    assert [await site.allows(path) for path in ("/x", "/y")] == [False, True]
+
+
+def test_a_file_made_to_be_slow_is_refused() -> None:
+    """Many agents times many rules would keep the parser busy for minutes."""
+    slow = "".join(f"User-agent: b{number}\n" for number in range(15_000)) + "Disallow: /a\n" * 15_000
+    for text in (slow, slow.replace("User-agent:", "user agent "), "useragent: a\n" * 1_500 + "Allow: /\n" * 9_000):
+        with pytest.raises(SourceUnreadable) as raised:
+            parse(text)
+        assert raised.value.kind == "robots"
+    assert not parse("User-agent: a\nDisallow: /" + "*a" * 200_000).can_fetch("/" + "a" * 200_000 + "x", "a")

@@ -1,0 +1,84 @@
+"""From the environment to search providers of the web."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from providers.errors import NotConfigured
+from providers.search.availability import NEEDS
+from tests.fakes.search_answers import CSE_ID, KEYS
+from tests.fakes.search_apis import SearchApis
+from tests.fakes.search_clients import asking
+from workers.search_providers import BUILDERS, open_search_providers
+from workers.settings import Settings, SettingsError, load_settings
+
+
+def loaded(folder: Path, **environment: str) -> Settings:
+    """The settings of these variables alone."""
+    return load_settings(environment=environment, working_directory=folder, user_folder=folder)
+
+
+def variables(server: SearchApis) -> dict[str, str]:
+    """Every variable, pointing at the loopback server."""
+    keys = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
+    addresses = {f"{name.upper()}_BASE_URL": server.url(name) for name in NEEDS if name != "searxng"}
+    return {**keys, **addresses, "GOOGLE_CSE_ID": CSE_ID, "SEARXNG_URL": server.url("searxng")}
+
+
+async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> None:
+    """S0-102: with all variables set, all providers exist in their order, with their own keys and addresses."""
+    async with SearchApis() as server:
+        settings = loaded(tmp_path, **variables(server))
+        async with open_search_providers(settings.web_search) as providers:
+            assert list(providers) == list(NEEDS) == list(BUILDERS)
+            for name, provider in providers.items():
+                assert provider.name == name
+                assert len((await provider.search(asking(name))).hits) == 10
+    assert [asked.provider for asked in server.asked] == list(NEEDS)
+    assert {asked.headers["user-agent"].split("/")[0] for asked in server.asked} == {"durable-research"}
+
+
+async def test_those_that_lack_a_key_are_skipped(tmp_path: Path) -> None:
+    """S0-102, S0-171: without any variable the two remain that need no key."""
+    async with open_search_providers(loaded(tmp_path).web_search) as providers:
+        assert list(providers) == ["semantic_scholar", "wikipedia"]
+
+
+@pytest.mark.parametrize(("name", "said"), [("tavily", "set TAVILY_API_KEY"), ("altavista", "there are: tavily")])
+async def test_a_provider_that_cannot_be_asked_is_refused_by_name(tmp_path: Path, name: str, said: str) -> None:
+    """Asked for alone, a provider says what it lacks; an unknown one is no provider."""
+    with pytest.raises(NotConfigured, match=said):
+        async with open_search_providers(loaded(tmp_path).web_search, [name]):
+            pass
+
+
+def test_keys_are_secrets_everywhere(tmp_path: Path) -> None:
+    """Neither what is shown nor what is hashed nor an error holds a key; the log's redaction knows them all."""
+    planted = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
+    settings = loaded(tmp_path, SEARXNG_URL="https://me:planted-password@search.example", **planted)
+    shown = json.dumps(settings.describe()) + repr(settings)
+    assert not any(key in shown for key in KEYS.values())
+    assert "planted-password" not in json.dumps(settings.describe())
+    assert set(KEYS.values()) | {"planted-password"} <= set(settings.secrets())
+    assert settings.digest() == loaded(tmp_path).digest()
+
+
+def test_an_address_that_is_none_is_named_by_its_variable(tmp_path: Path) -> None:
+    """The line names the variable and does not repeat the value."""
+    with pytest.raises(SettingsError, match=r"^SEARXNG_URL: ") as raised:
+        loaded(tmp_path, SEARXNG_URL="ftp://planted.example")
+    assert "planted" not in str(raised.value)
+
+
+def test_empty_variables_are_unset(tmp_path: Path) -> None:
+    """An empty key is no key."""
+    choices = {choice.name: choice for choice in loaded(tmp_path, TAVILY_API_KEY=" ").web_search.choices()}
+    assert not choices["tavily"].available
+
+
+def test_keys_do_not_belong_into_the_file(tmp_path: Path) -> None:
+    """Secrets come from the environment only: the file refuses them by name."""
+    (tmp_path / "research.toml").write_text('[web_search]\ntavily_api_key = "x"\n')
+    with pytest.raises(SettingsError, match="web_search: unknown key"):
+        loaded(tmp_path)
