@@ -25,6 +25,8 @@ class SubQuery(Contract):
     result_count: int = 0
     new_source_count: int = 0
     duplicate_count: int = 0
+    stated_gaps: list[str] = []
+    """Ids of the gaps that say what of it is not answered; another sub-query may have opened them."""
     finding_count: int = 0
     """Findings that answer it, also those that another sub-query had found before."""
 

@@ -7,6 +7,7 @@ from temporalio.exceptions import ActivityError
 
 from contracts.decisions import GateIssue
 from contracts.evidence import Finding
+from contracts.identity import gap_id
 from contracts.plan import SubQuery
 from contracts.roles import ANALYZER, AnalysisOutput
 from contracts.state import ResearchState
@@ -103,9 +104,10 @@ def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) ->
     if query.id not in state.analyzed_sub_queries:
         state.analyzed_sub_queries.append(query.id)
     counted = query.model_copy(update={"finding_count": max(query.finding_count, len(findings))})
-    queries = [counted if other.id == query.id else other for other in state.plan.sub_queries]
+    stated = _merge_gaps(run, counted, fresh, output)
+    merged = counted.model_copy(update={"stated_gaps": stated})
+    queries = [merged if other.id == query.id else other for other in state.plan.sub_queries]
     state.plan = state.plan.model_copy(update={"sub_queries": queries})
-    _merge_gaps(run, counted, fresh, output)
 
 
 def _assess_sources(run: "ResearchRun", output: AnalysisOutput) -> None:
@@ -123,7 +125,8 @@ def _assess_sources(run: "ResearchRun", output: AnalysisOutput) -> None:
         state.sources[source.id] = source.model_copy(update=change)
 
 
-def _merge_gaps(run: "ResearchRun", query: SubQuery, fresh: list[Finding], output: AnalysisOutput | None) -> None:
+def _merge_gaps(run: "ResearchRun", query: SubQuery, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
+    """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
     before = {gap.id: gap.status for gap in state.gaps}
     if query.gap_id:
@@ -141,3 +144,5 @@ def _merge_gaps(run: "ResearchRun", query: SubQuery, fresh: list[Finding], outpu
             run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id})
             kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
             run.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
+    known = {gap.id for gap in state.gaps}
+    return [identity for identity in map(gap_id, (draft.description for draft in drafts)) if identity in known]

@@ -37,13 +37,13 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
 
 
 def unanswered(state: ResearchState) -> list[str]:
-    """Texts of sub-queries that are neither answered by a finding nor stated as a gap."""
+    """Texts of sub-queries that are neither answered by a finding nor stated as a gap (C0-24)."""
     stated = {gap.origin.removeprefix("sub_query:") for gap in state.gaps}
-    closed = {gap.id for gap in state.gaps if gap.status is not GapStatus.OPEN}
+    gaps = {gap.id for gap in state.gaps}
     return [
         query.text
         for query in state.plan.sub_queries
-        if not query.finding_count and query.id not in stated and query.gap_id not in closed
+        if not (query.finding_count or query.stated_gaps or query.id in stated or query.gap_id in gaps)
     ]
 
 

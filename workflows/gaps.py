@@ -10,6 +10,8 @@ from contracts.state import ResearchState
 from contracts.vocabulary import GapKind, GapStatus, Severity, SubQueryStatus
 
 MAX_GAPS = 30
+STEER = "steer"
+"""Origin of the gaps that people open while a run goes on."""
 
 
 def opened(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> list[Gap]:
@@ -57,6 +59,11 @@ def after_analysis(gaps: list[Gap], queries: Iterable[SubQuery], findings: Itera
     return [_closed(gap, answers[gap.id]) if gap.id in answers else gap for gap in gaps]
 
 
+def asked_for(gaps: Iterable[Gap]) -> bool:
+    """Whether something that a person asked for is still open."""
+    return any(gap.origin == STEER and gap.status is GapStatus.OPEN for gap in gaps)
+
+
 def assessed(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
     """Apply what the refiner says of each gap; unknown ids were ignored before (S0-175)."""
     by_id = {assessment.gap_id: assessment for assessment in assessments}
@@ -64,6 +71,8 @@ def assessed(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]
 
 
 def _assessed(gap: Gap, assessment: GapAssessment) -> Gap:
+    if gap.origin == STEER:
+        return gap  # what a person asked for is looked for once, whatever a refiner thinks of it
     status = gap.status
     if status is GapStatus.OPEN and not assessment.addressable:
         status = GapStatus.UNADDRESSABLE

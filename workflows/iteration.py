@@ -70,10 +70,10 @@ def _after_synthesis(state: ResearchState, gate: GateResult, reflection: Reflect
 
 def _after_refinement(state: ResearchState, gate: GateResult) -> Verdict:
     follow_ups = [query for query in state.pending_sub_queries() if query.gap_id]
-    if not follow_ups or not should_iterate(state):
-        return _verdict(gate, Action.COMPLETE, "the refinement found nothing new to search for")
     if state.strategy.recommended is False:
         return _verdict(gate, Action.COMPLETE, "the refiner advises against another iteration")
+    if not follow_ups or not should_iterate(state):
+        return _verdict(gate, Action.COMPLETE, "the refinement found nothing new to search for")
     return _verdict(gate, Action.ITERATE, f"{len(follow_ups)} follow-up queries")
 
 

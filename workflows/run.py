@@ -11,7 +11,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.desk import Desk, Interrupted
 from workflows.events import add_event
-from workflows.gaps import opened
+from workflows.gaps import STEER, opened
 from workflows.host import Host
 from workflows.roles import RoleCaller
 
@@ -115,7 +115,7 @@ class ResearchRun:
             draft = GapDraft(
                 description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question"
             )
-            fresh = opened(self.state, [draft], "steer")
+            fresh = opened(self.state, [draft], STEER)
             self.state.gaps = [*self.state.gaps, *fresh]
             for gap in fresh:
                 self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id})

@@ -5,7 +5,7 @@ from typing import Final
 import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
-from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, hits_of, shortened, wanted
 
@@ -23,7 +23,7 @@ class BraveResult(Wire):
     url: str | None = None
     title: str | None = None
     description: str | None = None
-    page_age: str | None = None
+    page_age: Detail = None
 
 
 class BraveWeb(Wire):

@@ -35,11 +35,12 @@ class GoogleResult(Wire):
     link: str | None = None
     title: str | None = None
     snippet: str | None = None
-    pagemap: dict[str, list[Any]] = {}
+    pagemap: dict[str, Any] = {}
 
     def said(self, names: tuple[str, ...]) -> str | None:
         """The first of these statements in the page's head."""
-        head = next((tags for tags in self.pagemap.get("metatags", []) if isinstance(tags, dict)), {})
+        tags = self.pagemap.get("metatags")
+        head = tags[0] if isinstance(tags, list) and tags and isinstance(tags[0], dict) else {}
         return next((head[name] for name in names if isinstance(head.get(name), str)), None)
 
 

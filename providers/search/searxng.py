@@ -6,7 +6,7 @@ import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import Unavailable
-from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, Details, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, hits_of, shortened
 
@@ -24,11 +24,11 @@ class SearxngResult(Wire):
     url: str | None = None
     title: str | None = None
     content: str | None = None
-    publishedDate: str | None = None  # noqa: N815 - the service's own spelling
-    category: str | None = None
-    authors: list[str] | None = None
-    journal: str | None = None
-    doi: str | None = None
+    publishedDate: Detail = None  # noqa: N815 - the service's own spelling
+    category: Detail = None
+    authors: Details = []
+    journal: Detail = None
+    doi: Detail = None
 
 
 class SearxngAnswer(Wire):
@@ -63,7 +63,7 @@ def _found(result: SearxngResult) -> Found:
         title=result.title,
         snippet=result.content,
         published=result.publishedDate,
-        authors=result.authors or (),
+        authors=result.authors,
         venue=result.journal,
         doi=result.doi,
         source_type=SOURCE_TYPES.get((result.category or "").lower(), "web"),

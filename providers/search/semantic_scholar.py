@@ -11,7 +11,7 @@ from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-unt
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.activities import SearchRequest, SearchResponse
-from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, hits_of, shortened, wanted
 
@@ -47,8 +47,8 @@ class PaperFields(Wire):
     authors: list[PaperAuthor] | None = None
     year: int | None = None
     publicationDate: datetime | None = None  # noqa: N815 - the library's spelling, as below
-    venue: str | None = None
-    externalIds: dict[str, str | int] | None = None  # noqa: N815
+    venue: Detail = None
+    externalIds: dict[str, Any] | None = None  # noqa: N815
     url: str | None = None
     openAccessPdf: dict[str, Any] | None = None  # noqa: N815
 
@@ -143,7 +143,7 @@ def _found(paper: PaperFields) -> Found:
     )
 
 
-def _address(paper: PaperFields, identifiers: Mapping[str, str | int]) -> str | None:
+def _address(paper: PaperFields, identifiers: Mapping[str, Any]) -> str | None:
     """Where the paper can be read: its open copy, else its preprint, else its publisher's page, else its entry."""
     copy = (paper.openAccessPdf or {}).get("url")
     if isinstance(copy, str) and copy:

@@ -5,7 +5,7 @@ from typing import Final
 import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
-from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, hits_of, shortened, wanted
 
@@ -21,7 +21,7 @@ class TavilyResult(Wire):
     url: str | None = None
     title: str | None = None
     content: str | None = None
-    published_date: str | None = None
+    published_date: Detail = None
 
 
 class TavilyAnswer(Wire):

@@ -7,10 +7,10 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import httpx2
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from providers.errors import NotConfigured, ProviderError, Unavailable
 from providers.search.web_errors import Service, error_for_status
@@ -35,6 +35,18 @@ class Wire(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", from_attributes=True)
 
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+Detail = Annotated[str | None, BeforeValidator(_text_or_none)]
+"""What is good to know of a result: of another type than documented it is left out, not the whole answer."""
+Details = Annotated[list[str], BeforeValidator(_texts)]
 
 Answer = TypeVar("Answer", bound=Wire)
 

@@ -15,7 +15,7 @@ PLAN_USED_UP: Final = {432, 433}
 QUOTA: Final = re.compile(
     r"quota|rate.?limit|daily.?limit|user.?rate|limit exceeded|resource_exhausted|too many requests"
 )
-KEY_REFUSED: Final = re.compile(r"api[ _-]?key|key_?invalid|subscription_token")
+KEY_REFUSED: Final = re.compile(r"api key (not valid|expired)|api_key_invalid|keyinvalid|subscription_token")
 LOOKED_AT: Final = 4_000
 
 

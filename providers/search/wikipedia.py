@@ -7,7 +7,7 @@ import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
-from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, hits_of, shortened, wanted
 
@@ -31,7 +31,7 @@ class WikipediaResult(Wire):
 
     title: str
     snippet: str | None = None
-    timestamp: str | None = None
+    timestamp: Detail = None
 
 
 class WikipediaSite(Wire):

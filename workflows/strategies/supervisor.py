@@ -4,7 +4,7 @@ from contracts.plan import Plan, SubQuery
 from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
 from workflows.analysis import analyze
-from workflows.gaps import assessed
+from workflows.gaps import asked_for, assessed
 from workflows.gathering import Gathering
 from workflows.iteration import stop_reason_after_synthesis
 from workflows.planning import follow_ups, planned, unread_candidates
@@ -113,9 +113,12 @@ class SupervisorStrategy:
         output = await run.ask(REFINER, "refine", refine_fields(run))
         state.gaps = assessed(state.gaps, output.gap_analysis)
         state.report_improvements = output.report_improvements
-        state.strategy.recommended = output.iteration_recommendation.should_iterate
+        advice = output.iteration_recommendation
+        state.strategy.recommended = advice.should_iterate or asked_for(state.gaps)
         limit = run.resolved.limits.max_sub_queries
-        fresh = follow_ups(state, output.gap_analysis, output.iteration_recommendation.priority_gaps, limit)
+        # What is not going to be searched is not planned: its gap stays stated instead.
+        wanted = state.strategy.recommended
+        fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit) if wanted else []
         state.plan = state.plan.model_copy(update={"sub_queries": [*state.plan.sub_queries, *fresh]})
         self._close_hopeless(run, output.gap_analysis, fresh)
         run.note("plan.drafted", f"{len(fresh)} follow-up queries", count=len(fresh))

@@ -44,6 +44,16 @@ def test_the_refiner_sets_severity_and_addressability() -> None:
     assert [(gap.severity, gap.status) for gap in result] == [(Severity.CRITICAL, GapStatus.UNADDRESSABLE)]
 
 
+def test_what_a_person_asked_for_is_looked_for_once() -> None:
+    """A refiner cannot wave it away; one attempt without evidence ends it (C0-25)."""
+    wish = states.gap("and the locks?", origin="steer")
+    kept = gaps.assessed([wish], [GapAssessment(gap_id=wish.id, severity=Severity.MINOR, addressable=False)])
+    assert kept == [wish]
+    assert gaps.asked_for(kept)
+    tried = gaps.after_analysis(kept, [states.sub_query("locks", origin=f"gap:{wish.id}")], [])
+    assert not gaps.asked_for(tried)
+
+
 def answered_state(**changes: object):
     """A run that did everything."""
     query = states.sub_query("a question of the plan", finding_count=1)
@@ -68,6 +78,11 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
     assert unanswered(made) == [silent.text]
     assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     made.gaps = [states.gap("nothing on it", origin=f"sub_query:{silent.id}")]
+    assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+    made.gaps = [states.gap("nothing on it", origin="sub_query:another")]
+    assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    shared = silent.model_copy(update={"stated_gaps": [made.gaps[0].id]})
+    made.plan = states.plan(*made.plan.sub_queries[:-1], shared)
     assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
 
 

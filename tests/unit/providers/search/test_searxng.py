@@ -28,3 +28,18 @@ async def test_scientific_results_are_academic_sources() -> None:
         hits = (await search("searxng", server, max_results=2)).hits
     assert [hit.source_type for hit in hits] == ["web", "academic"]
     assert (hits[1].authors, hits[1].doi, hits[1].published_at) == (["Ada Lovelace"], "10.1234/example", "2024-05-17")
+
+
+async def test_odd_details_of_one_engine_do_not_cost_the_answer() -> None:
+    """A date, authors or a DOI of another type than documented are left out, the hits stay."""
+    row = {
+        "url": "https://a.example/",
+        "title": "T",
+        "publishedDate": 5,
+        "authors": "Ada",
+        "doi": ["x"],
+        "category": None,
+    }
+    async with SearchApis(answer={"results": [row]}) as server:
+        hit = (await search("searxng", server)).hits[0]
+    assert (hit.title, hit.published_at, hit.authors, hit.doi) == ("T", None, [], None)

@@ -1,8 +1,18 @@
 """Cleaning what services found."""
 
-import pytest
+import json
 
-from providers.search.web_hits import iso_date, plain, shortened, usable_doi, usable_url
+import pytest
+from hypothesis import given as generated
+from hypothesis import strategies
+
+from contracts.identity import canonical_url
+from providers.search.web_api import _mended
+from providers.search.web_hits import Found, hits_of, iso_date, plain, shortened, usable_doi, usable_url
+from tests.fakes.search_clients import asking
+
+ANY_TEXT = strategies.text(strategies.characters(exclude_categories=()))
+"""Lone surrogates and control characters included."""
 
 
 @pytest.mark.parametrize(
@@ -69,3 +79,21 @@ def test_queries_are_cut_at_a_word() -> None:
     assert shortened("one two three", 7) == "one two"
     assert shortened("onetwothree", 5) == "onetw"
     assert shortened("a b c d", 100, 2) == "a b"
+
+
+@generated(ANY_TEXT, ANY_TEXT, ANY_TEXT)
+def test_no_text_at_all_breaks_a_hit(title: str, rest: str, published: str) -> None:
+    """Whatever a service sends, hits are made that can be written down, or none."""
+    found = [Found(url=f"https://{rest}", title=title, snippet=rest, published=published, authors=[title], doi=rest)]
+    for hit in hits_of(asking("tavily"), "tavily", found):
+        assert hit.model_validate_json(hit.model_dump_json()) == hit
+        assert canonical_url(hit.url)
+        assert "\n" not in hit.title + hit.snippet
+
+
+@generated(ANY_TEXT)
+def test_json_is_mended_without_touching_whole_characters(text: str) -> None:
+    """Only lone halves of surrogate pairs change; everything else of the text arrives as it was."""
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")  # halves that meet are one
+    mended = json.loads(_mended(json.dumps({"a": text}).encode()))["a"]
+    assert mended == "".join("\ufffd" if 0xD800 <= ord(sign) <= 0xDFFF else sign for sign in text)
