@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from providers.errors import NotConfigured
-from providers.search.google import GoogleSearch
+from providers.search.google import GoogleSearch, LoopHttp
 from tests.fakes.search_answers import CSE_ID
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking, open_provider, search
@@ -65,6 +65,16 @@ async def test_giving_up_ends_the_request() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         await asyncio.to_thread(provider._threads.shutdown)
+
+
+async def test_giving_up_is_never_too_early() -> None:
+    """A thread that only then gets to its request gives that up, too."""
+    async with SearchApis("never") as server, open_provider("google", server.url("google"), 60.0) as provider:
+        assert isinstance(provider, GoogleSearch)
+        http = LoopHttp(provider._api, asyncio.get_running_loop())
+        http.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.to_thread(http.request, server.url("google"))
 
 
 async def test_searches_at_once_do_not_disturb_each_other() -> None:
