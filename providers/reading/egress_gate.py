@@ -24,6 +24,8 @@ WEB_URL: Final = re.compile(r"(https?)://([^/?#]+)", re.IGNORECASE)
 AUTHORITY: Final = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]*))?")
 UNFIT_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}
 """Controls, invisible marks (soft hyphen, zero width, writing direction), surrogates, private and unknown, spaces."""
+IDEOGRAPHIC_FULL_STOP: Final = "\u3002"
+"""Parts labels for those who encode names, and is no look-alike by the rules of Unicode."""
 
 LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 LAST_LABEL: Final = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -83,7 +85,7 @@ def _split(text: str) -> tuple[str, str, int]:
     authority = found[2]
     if "@" in authority or "%" in authority:
         raise refused("url", "the address holds a user name or an encoded host")
-    if unicodedata.normalize("NFKC", authority) != authority:
+    if unicodedata.normalize("NFKC", authority) != authority or IDEOGRAPHIC_FULL_STOP in authority:
         raise refused("host", "the host is written in look-alike characters")
     parts = AUTHORITY.fullmatch(authority)
     if parts is None:

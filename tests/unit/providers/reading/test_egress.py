@@ -239,6 +239,13 @@ async def test_bytes_behind_a_compressed_page_are_not_gathered(server: WebServer
     assert (await fetch(server, endless(head + gzip.compress(html), b"x" * 65_536))).body == html
 
 
+async def test_compressed_bytes_that_unpack_to_nothing_are_counted(server: WebServer) -> None:
+    """What arrives counts too: empty blocks without end stop at the limit."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
+    opening = gzip.compress(b"")[:10]
+    assert await kind_of(server, endless(head + opening, b"\x00\x00\x00\xff\xff" * 10_000)) == "too_large"
+
+
 async def test_a_ratio_beyond_reason_is_a_bomb(server: WebServer) -> None:
     """More than a megabyte out of almost nothing is refused before the limit of the kind is reached."""
     assert await kind_of(server, packed(gzip.compress(bytes(2_500_000)))) == "too_large"

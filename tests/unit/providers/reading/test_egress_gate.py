@@ -72,6 +72,8 @@ def test_honest_urls_reach_the_host_that_they_name(url: str, host: bytes, target
         ("http://public.test:80:80/", "refused_url"),
         ("http://public.test:080/", "refused_port"),
         ("http://public.test:443/", "refused_port"),
+        ("http://93。184.216.34/", "refused_host"),
+        ("http://public。test/", "refused_host"),
         ("http://public.test../", "refused_host"),
         ("http://./", "refused_host"),
         ("http://.public.test/", "refused_host"),
