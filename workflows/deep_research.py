@@ -17,7 +17,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import Prepared, PrepareRequest
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, Phase, StopReason
+from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
 from workflows.activity_options import record_options
 from workflows.closing import counts_of
 from workflows.desk import Desk
@@ -169,6 +169,8 @@ class DeepResearchWorkflow:
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
         message = f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500]
         run.state.last_failure = message
+        run.state.status = RunStatus.FAILED
+        run.note("run.finished", f"failed: {message}", outcome=Outcome.FAILED.value)
         detail = result.model_copy(update={"limitations": [message]}).model_dump(mode="json")
         return ApplicationError(message, detail, type=failures.RESEARCH_FAILED, non_retryable=True)
 

@@ -116,6 +116,7 @@ class Engine:
         """`on_deadline: abort`: save and stop, without a report."""
         self._mark_abort("timeout")
         self._run.state.status = RunStatus.TIMED_OUT
+        self._run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
         await save(self._run, closed=True)
         return Outcome.TIMED_OUT
 

@@ -107,10 +107,14 @@ async def test_at_the_deadline_the_report_is_written(client: Client, tmp_path: P
 
 
 async def test_on_deadline_abort_saves_and_stops(client: Client, tmp_path: Path) -> None:
-    """No report, a `TimedOut` failure, the session kept (S0-125, S0-129)."""
+    """No report, a `TimedOut` failure, the session kept, one terminal event (S0-125, S0-129, invariant 14)."""
     async with MessagesApi("slow") as api:
         request = REQUEST | {"limits": {"deadline_seconds": 3}, "on_deadline": "abort"}
-        with pytest.raises(WorkflowFailureError) as failed:
-            await run(client, tmp_path, api, request)
+        async with running_workers(client, model_world(tmp_path, api.base_url)):
+            handle = await start(client, request)
+            with pytest.raises(WorkflowFailureError) as failed:
+                await handle.result()
+            events = await handle.query(names.EVENTS, 0, result_type=EventPage)
     assert isinstance(failed.value.cause, ApplicationError)
     assert failed.value.cause.type == "TimedOut"
+    assert [event.type for event in events.events].count("run.finished") == 1
