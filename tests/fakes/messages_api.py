@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from tests.fakes.loopback import close_server
 from tests.fakes.model_request import ModelRequest, read_request
 from tests.fakes.model_scenarios import Reply, check, error, reply_to
 
@@ -117,11 +118,7 @@ class MessagesApi:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
-        self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-        await self._server.wait_closed()
+        await close_server(self._server, self._connections)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.current_task()

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.fakes.loopback import close_server
 from tests.fakes.search_answers import PATHS, PROVIDERS, Asked, Item, encoded, error, found, items, refused
 
 TRICKLE_SECONDS = 0.02
@@ -66,11 +67,7 @@ class SearchApis:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
-        self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-        await self._server.wait_closed()
+        await close_server(self._server, self._connections)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.current_task()

@@ -13,6 +13,7 @@ import httpcore2
 
 from providers.reading.egress_addresses import IpAddress
 from providers.reading.egress_gate import refused
+from tests.fakes.loopback import close_server
 
 PUBLIC_ADDRESS = "93.184.216.34"
 
@@ -85,10 +86,7 @@ class WebServer:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
-        self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await close_server(self._server, self._tasks)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
