@@ -8,9 +8,10 @@ from temporalio import activity
 from contracts.base import Contract
 from contracts.documents import DocumentRef
 from contracts.outcome import Citation, Counts, ReportFiles
+from contracts.request import SourceType
 from contracts.resolved import Prepared, PrepareRequest, SessionRef
-from contracts.sources import SearchHit
-from contracts.vocabulary import Quality
+from contracts.sources import SearchHit, SourceAssessment
+from contracts.vocabulary import PageAccess, Quality
 
 
 class SearchRequest(Contract):
@@ -24,6 +25,14 @@ class SearchRequest(Contract):
     text: str
     max_results: int = 10
     offset: int = 0
+    source_type: SourceType = SourceType.WEB
+    domains_allow: list[str] = []
+    """Hosts that a hit must belong to, with everything below them; empty means any."""
+    domains_deny: list[str] = []
+    language: str | None = None
+    published_from: str | None = None
+    """ISO date of the earliest publication, where the provider can tell."""
+    published_to: str | None = None
 
 
 class SearchResponse(Contract):
@@ -36,6 +45,12 @@ class SearchResponse(Contract):
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
     coverage: float | None = None
     """Share of the query's weight that the best passage covers, 0 to 1; null where unknown."""
+    cached: bool = False
+    """Whether the answer came from the cache, so that nobody was asked."""
+    cost_usd: float | None = 0.0
+    """What the provider charged; null if it charges an unknown amount."""
+    warnings: list[str] = []
+    """What the provider could not do of what was asked: one short line each."""
 
 
 class ReadRequest(Contract):
@@ -47,6 +62,18 @@ class ReadRequest(Contract):
     source_id: str
     url: str
     title: str = ""
+    query: str = ""
+    """What it was found for: relevance is judged against it."""
+    snippet: str = ""
+    source_type: str = "web"
+    published_at: str | None = None
+    venue: str | None = None
+    doi: str | None = None
+    mode: SourceType = SourceType.WEB
+    """Which table of authorities applies."""
+    published_from: str | None = None
+    date: str = ""
+    """Date of the run: recency is judged against it."""
 
 
 class ReadRecord(Contract):
@@ -66,6 +93,12 @@ class ReadRecord(Contract):
     characters: int
     quality: Quality
     quality_reason: str = ""
+    assessment: SourceAssessment | None = None
+    access: PageAccess = PageAccess.OPEN
+    language: str | None = None
+    cached: bool = False
+    """Whether it came from the cache, so that no site was asked."""
+    warnings: list[str] = []
 
 
 class SaveRequest(Contract):

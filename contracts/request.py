@@ -95,24 +95,56 @@ class Models(StrictContract):
     complex: str | None = Field(default=None, min_length=1, max_length=200)
 
 
-class SearchOptions(StrictContract):
-    """Which providers are asked, and how."""
+class SearchPolicy(StrEnum):
+    """How several providers share a query (X-16)."""
 
-    providers: list[str] | None = None
-    policy: str | None = None
+    FAN_OUT = "fan_out"
+    """Each one is asked; their hits are taken in turns."""
+    FIRST_SUCCESS = "first_success"
+    """One after the other, until one finds something."""
+
+
+class SourceType(StrEnum):
+    """What sort of source is looked for on the web (S0-056)."""
+
+    WEB = "web"
+    ACADEMIC = "academic"
+    NEWS = "news"
+
+
+ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+Domain = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, to_lower=True, max_length=253, pattern=r"^([a-zA-Z0-9_-]{1,63}\.)*[a-zA-Z0-9-]{2,63}$"
+    ),
+]
+"""A host name; it stands for everything below it, too."""
+
+
+class SearchOptions(StrictContract):
+    """Which providers are asked, and how; null means: as configured."""
+
+    providers: list[ProviderName] | None = Field(default=None, min_length=1, max_length=10)
+    policy: SearchPolicy | None = None
     max_results_per_query: int | None = Field(default=None, ge=1, le=50)
-    source_types: list[str] | None = None
-    domains_allow: list[str] | None = None
-    domains_deny: list[str] | None = None
+    source_types: list[SourceType] | None = Field(default=None, min_length=1, max_length=3)
+    domains_allow: list[Domain] | None = Field(default=None, max_length=50)
+    domains_deny: list[Domain] | None = Field(default=None, max_length=50)
 
 
 class Constraints(StrictContract):
     """What the answer must keep to."""
 
-    language: str | None = None
+    language: str | None = Field(default=None, pattern=r"^[a-z]{2,3}$")
+    """The language that the web is searched in, as ISO 639 has it."""
     audience: str | None = None
     region: str | None = None
-    timeframe: str | None = None
+    timeframe: str | None = Field(
+        default=None,
+        pattern=r"^(day|week|month|year|[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?\.\.([0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?)?)$",
+    )
+    """`day`, `week`, `month` or `year` (the last one), or `FROM..TO` of ISO dates, `TO` left out for: until today."""
 
 
 class Limits(StrictContract):

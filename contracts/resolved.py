@@ -5,7 +5,7 @@ from typing import Any
 from contracts.base import Contract
 from contracts.documents import DocumentRef
 from contracts.outcome import ResearchResult
-from contracts.request import Depth, OnDeadline, Strategy, Turn
+from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Strategy, Turn
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -63,6 +63,27 @@ class ProviderChoice(Contract):
     name: str
     available: bool
     reason: str = ""
+    host: str | None = None
+    """Where its queries go, `host` or `host:port`; null for a corpus."""
+
+
+class EffectiveSearch(Contract):
+    """How the providers are asked."""
+
+    policy: SearchPolicy = SearchPolicy.FAN_OUT
+    max_results_per_query: int = 10
+    source_types: list[SourceType] = [SourceType.WEB]
+    domains_allow: list[str] = []
+    domains_deny: list[str] = []
+    language: str | None = None
+    timeframe: str | None = None
+
+
+class ModelPrice(Contract):
+    """What a tier's first model costs, in US dollars per million tokens (for the reserve before each call)."""
+
+    input: float
+    output: float
 
 
 class ResolvedResearch(Contract):
@@ -77,8 +98,14 @@ class ResolvedResearch(Contract):
     models: dict[str, str] = {}
     """Model name by tier; empty without a model."""
     model_host: str | None = None
+    model_prices: dict[str, ModelPrice] = {}
+    """By tier; a tier without an entry has no known price."""
     providers: list[ProviderChoice] = []
+    """In the order in which they are asked; only the available ones are."""
+    search: EffectiveSearch = EffectiveSearch()
     corpus: CorpusSnapshot | None = None
+    web: bool = False
+    """Whether the web is searched."""
     limits: EffectiveLimits
     gates: EffectiveGates
     hook: Hook | None = None
@@ -93,6 +120,8 @@ class ResolvedResearch(Contract):
     configuration_digest: str = ""
     product_version: str = ""
     egress: str = "nothing leaves this machine"
+    advice: list[str] = []
+    """What would make the run better: one line each, naming what to set."""
 
 
 class PrepareRequest(Contract):

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef, SectionHint
-from contracts.vocabulary import Quality, SourceStatus
+from contracts.vocabulary import PageAccess, Quality, SourceStatus
 
 
 class SearchHit(Contract):
@@ -24,6 +24,18 @@ class SearchHit(Contract):
     """Where in the stored text the match lies; only a corpus knows."""
     content_hash: str | None = None
     """SHA-256 of the text that `sections` refers to."""
+
+
+class SourceAssessment(Contract):
+    """What a source is worth, in parts of 0 to 1, and the label that follows (X-20)."""
+
+    authority: float = Field(ge=0, le=1)
+    relevance: float = Field(ge=0, le=1)
+    recency: float = Field(ge=0, le=1)
+    content_quality: float = Field(ge=0, le=1)
+    label: Quality
+    reason: str
+    """One line: what decided."""
 
 
 class Candidate(Contract):
@@ -56,6 +68,13 @@ class Source(Contract):
     status_reason: str = ""
     quality: Quality = Quality.UNKNOWN
     quality_reason: str = ""
+    assessment: SourceAssessment | None = None
+    """Null for what the operator declared, and for what was not read."""
+    access: PageAccess = PageAccess.OPEN
+    language: str | None = None
+    """Of the text, as ISO 639 has it."""
+    aliases: list[str] = []
+    """Other URLs that led to it."""
     content_hash: str | None = None
     """SHA-256 of the raw bytes."""
     raw: DocumentRef | None = None

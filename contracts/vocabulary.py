@@ -108,6 +108,18 @@ class Confidence(StrEnum):
     SPECULATION = "speculation"
 
 
+class PageAccess(StrEnum):
+    """What a page shows to somebody who only reads it."""
+
+    OPEN = "open"
+    PAYWALL = "paywall"
+    CONSENT_WALL = "consent_wall"
+    SOFT_NOT_FOUND = "soft_not_found"
+    SCRIPT_REQUIRED = "script_required"
+    LOGIN_REQUIRED = "login_required"
+    BOT_CHECK = "bot_check"
+
+
 class SourceStatus(StrEnum):
     """What became of a source."""
 

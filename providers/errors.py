@@ -4,6 +4,7 @@ ProviderError
 ├── Retryable                 trying again may help
 │   ├── RateLimited           told to wait (`retry_after` seconds, already clamped)
 │   ├── Unavailable           5xx, overloaded, connection reset, timeout
+│   │   └── SharedStateUnavailable  the store that workers share does not answer
 │   └── CallInFlight          another attempt holds the lease of this call (`retry_after`)
 ├── Rejected                  trying again cannot help
 │   ├── NotConfigured         a key or an address is missing or wrong (`remedy` says what to set)
@@ -40,6 +41,10 @@ class RateLimited(Retryable):
 
 class Unavailable(Retryable):
     """The provider did not answer properly."""
+
+
+class SharedStateUnavailable(Unavailable):
+    """The store that workers share does not answer, or takes no changes."""
 
 
 class CallInFlight(Retryable):

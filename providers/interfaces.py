@@ -1,6 +1,7 @@
 """What activities see of the outside world."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,7 +11,7 @@ from contracts.documents import DocumentRef
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleInput, RoleSpec
 from contracts.usage import Usage
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, PageAccess
 from providers.errors import AnswerUnusable
 
 
@@ -92,6 +93,10 @@ class ExtractedDocument:
     authors: list[str] = field(default_factory=list)
     publisher: str | None = None
     published_at: str | None = None
+    access: PageAccess = PageAccess.OPEN
+    language: str | None = None
+    warnings: list[str] = field(default_factory=list)
+    """What was left out or cut: one short line each, without page text."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,60 @@ class CallStore(Protocol):
 
     async def forget(self, research_id: str) -> int:
         """Remove all rows of a run; the number removed."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredValue:
+    """What a shared store holds under a key, and what time its clock shows."""
+
+    value: bytes | None
+    now: float
+    """Seconds since the epoch by the store's own clock: the same one for every worker."""
+
+
+class SharedStore(Protocol):
+    """Small values that all workers share, changed atomically, forgotten by the store's own clock.
+
+    Everything that workers agree on is built upon it: paid calls, caches, limits, politeness, circuits. Every method
+    raises `SharedStateUnavailable` when the store cannot be used at the moment, and `StorageFull`.
+    """
+
+    async def get(self, key: str) -> StoredValue:
+        """The value, null where there is none or where it has expired."""
+        ...
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        ...
+
+    async def remove(self, prefix: str) -> int:
+        """Forget every key that begins with the prefix; the number forgotten."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections and files."""
+        ...
+
+
+class Permit(Protocol):
+    """One call that the limits allow."""
+
+    def used(self, tokens: int) -> None:
+        """Tell how many tokens the call really took, where that is limited."""
+        ...
+
+
+class Limiter(Protocol):
+    """The limits of outside services, shared by all workers."""
+
+    def permit(self, service: str, holder: str, tokens: int = 0) -> AbstractAsyncContextManager[Permit]:
+        """Allow one call to a service for the time of the block.
+
+        `holder` is the logical operation: told to wait, it keeps its place for when it comes back. Raises
+        `RateLimited` before the block when the call must wait, `retry_after` saying how long. A `RateLimited` that
+        the block raises makes all workers wait that long.
+        """
         ...
 
 
