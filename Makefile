@@ -12,7 +12,7 @@ override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS
 
-.PHONY: help setup demo run test lint format lock histories configuration bench soak clean
+.PHONY: help setup demo run test lint format lock histories configuration bench soak cluster clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -22,6 +22,7 @@ help:
 	@echo
 	@echo '  make setup                     install into .venv; afterwards the command is .venv/bin/research'
 	@echo '  make run Q="…" CORPUS=FOLDER   one question to a folder of documents'
+	@echo '  make cluster                   everything in containers: docker compose up, with passwords made in .env'
 	@echo '  make lint · make format        the static checks alone · let the tools rewrite what they can'
 	@echo '  make lock                      resolve pyproject.toml anew into the lock files'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
@@ -113,6 +114,17 @@ ROUNDS ?= 10
 soak: setup
 	@for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; \
 	  $(BIN)/pytest -m 'acceptance or integration' || exit 1; done
+
+# Nothing of an .env that is there is changed: the database keeps the password that it was made with.
+.env:
+	@umask 077; random() { head -c 24 /dev/urandom | base64 | tr -dc 'A-Za-z0-9'; }; \
+	sed -e "s/^POSTGRES_PASSWORD=.*/POSTGRES_PASSWORD=$$(random)/" -e "s/^#REDIS_PASSWORD=.*/REDIS_PASSWORD=$$(random)/" \
+	  .env.example > .env.part && mv .env.part .env
+	@echo 'Made .env with random passwords; keys and a model may be added there'
+
+cluster: .env
+	@docker compose up --build --detach
+	@echo 'Next: docker compose run --rm research start "…" --web      web UI: http://127.0.0.1:8233'
 
 clean:
 	@rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

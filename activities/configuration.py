@@ -1,10 +1,35 @@
 """What `prepare_research` needs to know of a worker's configuration; the composition root fills it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contracts.request import Depth, Strategy
-from contracts.resolved import EffectiveLimits, Hook
+from contracts.request import Depth, SearchPolicy, SourceType, Strategy
+from contracts.resolved import EffectiveLimits, Hook, ModelPrice, ProviderChoice
+
+Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
+"""From the providers that are named (null: any) and the types of sources wanted to all that come into question.
+
+Raises ValueError for a name that nobody knows.
+"""
+
+
+def _no_providers(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
+    del names, source_types
+    return []
+
+
+@dataclass(frozen=True)
+class WebSearchConfiguration:
+    """How the web is searched where a request says nothing else."""
+
+    choose: Choose = _no_providers
+    advice: Callable[[Sequence[ProviderChoice]], list[str]] = lambda _: []
+    """What would make searches better, naming what to set."""
+    policy: SearchPolicy = SearchPolicy.FAN_OUT
+    max_results_per_query: int = 10
+    source_types: Sequence[SourceType] = (SourceType.WEB,)
+    domains_allow: Sequence[str] = ()
+    domains_deny: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -14,6 +39,9 @@ class ResearchConfiguration:
     models: Mapping[str, str] = field(default_factory=dict)
     """Model name by tier; empty when no model is configured."""
     model_host: str | None = None
+    model_price: Callable[[str], ModelPrice | None] = lambda _: None
+    """What a model costs by its name; null where nobody knows."""
+    web_search: WebSearchConfiguration = WebSearchConfiguration()
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     presets: Mapping[tuple[Strategy, Depth], EffectiveLimits] = field(default_factory=dict)
     """The operator's own presets; the documented ones apply where none is given."""

@@ -33,13 +33,14 @@ class Area:
 
 
 MODELS: Final = Area(failures.MODEL_UNAVAILABLE, failures.MODEL_REJECTED)
-SEARCHING: Final = Area(failures.CORPUS_UNAVAILABLE, failures.CORPUS_UNAVAILABLE)
+SEARCHING: Final = Area(failures.SEARCH_UNAVAILABLE, failures.SEARCH_REJECTED)
 READING: Final = Area(failures.SOURCE_UNREADABLE, failures.SOURCE_UNREADABLE)
 RECORDS: Final = Area(failures.STORE_UNAVAILABLE, failures.REFUSED)
 
 TYPE_NAMES: Final[tuple[tuple[type[errors.ProviderError], str], ...]] = (
     (errors.RateLimited, failures.RATE_LIMITED),
     (errors.CallInFlight, failures.CALL_IN_FLIGHT),
+    (errors.WorkerLost, failures.WORKER_LOST),
     (errors.SourceUnreadable, failures.SOURCE_UNREADABLE),
     (errors.CorpusUnknown, failures.CORPUS_UNAVAILABLE),
     (errors.ContentCorrupt, failures.CONTENT_CORRUPT),

@@ -13,7 +13,7 @@ from activities.heartbeats import heartbeating
 from activities.journal import CallJournal
 from activities.planning import finish_plan
 from activities.prompt_blocks import DEFAULT_CONTENT_CHARACTERS
-from activities.prompting import RenderedPrompt, render_role
+from activities.prompting import RenderedPrompt, render_role, request_as_shown
 from activities.refining import finish_refinement
 from activities.reflecting import finish_reflection
 from activities.synthesising import finish_report
@@ -22,7 +22,7 @@ from contracts.roles import ROLES, RoleInput, RoleOutput, RoleSpec
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, NotConfigured, ProviderError, Unavailable
-from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask
+from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, ShortPrompt
 
 TRANSIENT_FAILURES: Final = 3
 """An endpoint that failed this often is given up; being told to wait does not count."""
@@ -75,8 +75,23 @@ class RoleActivities:
         with translated(RECORDS):
             documents = await load_documents(request, self._content)
         rendered = self._rendered(role, request, documents)
-        task = EngineTask(role, request, documents, rendered.system, rendered.prompt, rendered.version)
+
+        def shortened(share: float) -> ShortPrompt:
+            short = self._rendered(role, request, documents, share)
+            return ShortPrompt(short.prompt, short.common_length, short.left_out)
+
+        task = EngineTask(
+            role,
+            request,
+            documents,
+            rendered.system,
+            rendered.prompt,
+            rendered.version,
+            rendered.common_length,
+            shortened,
+        )
         answer = await self._answered(task)
+        shown = request_as_shown(request, documents, self._content_characters, answer.share)
         account = CallAccount(
             engine=answer.engine,
             model=answer.model,
@@ -85,16 +100,18 @@ class RoleActivities:
             warnings=answer.warnings,
         )
         try:
-            return await self._finished(role, Draft(request, answer.draft, documents, account))
+            return await self._finished(role, Draft(shown, answer.draft, documents, account))
         except AnswerUnusable as error:
             error.usage, error.model = answer.usage, answer.model
             raise
 
-    def _rendered(self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> RenderedPrompt:
+    def _rendered(
+        self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str], share: float = 1.0
+    ) -> RenderedPrompt:
         """Only a model reads a prompt: a report must not name the version of one that nobody used."""
         if request.engine is EngineKind.EXTRACTIVE:
             return RenderedPrompt(system="", prompt="", version="")
-        return render_role(role, request, documents, self._content_characters)
+        return render_role(role, request, documents, self._content_characters, share)
 
     async def _answered(self, task: EngineTask) -> EngineAnswer:
         engine = self._engines.get(task.input.engine)

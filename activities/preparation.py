@@ -1,12 +1,26 @@
 """Resolution: request + worker configuration → the frozen `ResolvedResearch`. Pure; refusals say what to do."""
 
-from activities.configuration import ResearchConfiguration
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.parse_request import unavailable
 from contracts.presets import depth_of, effective_gates, effective_limits, preset
-from contracts.request import EngineChoice, Limits, ResearchRequest
-from contracts.resolved import CorpusSnapshot, EffectiveLimits, Hook, ProviderChoice, ResolvedResearch
+from contracts.request import Constraints, EngineChoice, Limits, ResearchRequest, SearchOptions
+from contracts.resolved import (
+    CorpusSnapshot,
+    EffectiveLimits,
+    EffectiveSearch,
+    Hook,
+    ModelPrice,
+    ProviderChoice,
+    ResolvedResearch,
+)
 from contracts.vocabulary import EngineKind, StopReason, Tier
+from contracts.where_text_goes import where_text_goes
 from providers.text import detect_language
+
+CORPUS: Final = "corpus"
 
 
 class Refusal(Exception):
@@ -33,6 +47,8 @@ def resolve(
     key = (request.strategy, depth_of(request.depth))
     limits = effective_limits(configuration.presets.get(key) or preset(*key), request.limits)
     host = configuration.model_host if engine is EngineKind.MODEL else None
+    providers = choose_providers(request, corpus, configuration.web_search)
+    web = any(choice.available and choice.name != CORPUS for choice in providers)
     return ResolvedResearch(
         research_id=research_id,
         query=request.query,
@@ -42,8 +58,11 @@ def resolve(
         engine=engine,
         models=models,
         model_host=host,
-        providers=[choose_provider(corpus)],
+        model_prices=prices_of(models, configuration),
+        providers=providers,
+        search=effective_search(request, configuration.web_search),
         corpus=corpus,
+        web=web,
         limits=limits,
         gates=effective_gates(request.gates, engine),
         hook=choose_hook(request, configuration),
@@ -57,7 +76,8 @@ def resolve(
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
-        egress=f"passages go to {host}" if host else "nothing leaves this machine",
+        egress=where_text_goes(host, hosts_of(providers), pages=web),
+        advice=advice_for(engine, providers, configuration) if web else [],
     )
 
 
@@ -82,19 +102,84 @@ def choose_models(request: ResearchRequest, configuration: ResearchConfiguration
     return {tier.value: asked.get(tier.value) or configuration.models.get(tier.value, default) for tier in Tier}
 
 
-def choose_provider(corpus: CorpusSnapshot | None) -> ProviderChoice:
-    """The corpus; the web is not built yet, so without a corpus there is nothing to search."""
-    if corpus is None:
-        raise Refusal(
-            StopReason.NO_PROVIDERS,
-            "there is nothing to search: name a folder with --corpus DIR (web search is not available yet)",
-        )
+def prices_of(models: Mapping[str, str], configuration: ResearchConfiguration) -> dict[str, ModelPrice]:
+    """Price by tier, for those models whose price is known."""
+    known = {tier: configuration.model_price(name) for tier, name in models.items()}
+    return {tier: price for tier, price in known.items() if price is not None}
+
+
+def effective_search(request: ResearchRequest, configured: WebSearchConfiguration) -> EffectiveSearch:
+    """What the request says of searching, else what is configured."""
+    asked, constraints = request.search or SearchOptions(), request.constraints or Constraints()
+    return EffectiveSearch(
+        policy=asked.policy or configured.policy,
+        max_results_per_query=asked.max_results_per_query or configured.max_results_per_query,
+        source_types=list(asked.source_types or configured.source_types),
+        domains_allow=list(configured.domains_allow if asked.domains_allow is None else asked.domains_allow),
+        domains_deny=list(configured.domains_deny if asked.domains_deny is None else asked.domains_deny),
+        language=constraints.language,
+        timeframe=constraints.timeframe,
+    )
+
+
+def wants_web(request: ResearchRequest) -> bool:
+    """The web is searched when it is asked for, when providers of it are named, or when there is no corpus."""
+    if request.web is not None:
+        return request.web
+    named = request.search.providers if request.search else None
+    return request.corpus is None or any(name != CORPUS for name in named or ())
+
+
+def choose_providers(
+    request: ResearchRequest, corpus: CorpusSnapshot | None, configured: WebSearchConfiguration
+) -> list[ProviderChoice]:
+    """The corpus first, then the web's providers in order, each with its reason. Raises `Refusal` if none is left."""
+    chosen = [] if corpus is None else [_corpus_choice(corpus)]
+    named = request.search.providers if request.search else None
+    web = None if named is None else [name for name in named if name != CORPUS]
+    if request.web is False and web:
+        raise Refusal(StopReason.INVALID_INPUT, f"search.providers: {web[0]} searches the web, and web is false")
+    if wants_web(request) and web != []:
+        types = effective_search(request, configured).source_types
+        try:
+            chosen += configured.choose(web, types)
+        except ValueError as error:
+            raise Refusal(StopReason.INVALID_INPUT, f"search.providers: {error}") from None
+    if not any(choice.available for choice in chosen):
+        raise Refusal(StopReason.NO_PROVIDERS, nothing_to_search(chosen))
+    return chosen
+
+
+def nothing_to_search(choices: Sequence[ProviderChoice]) -> str:
+    """What to say when there is nobody to ask: what each one lacks."""
+    reasons = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices)
+    lacking = f" ({reasons})" if reasons else ""
+    return f"there is nothing to search{lacking}: name a folder with --corpus DIR, or set up a search provider"
+
+
+def hosts_of(choices: Sequence[ProviderChoice]) -> list[str]:
+    """Where queries go."""
+    return [choice.host for choice in choices if choice.available and choice.host is not None]
+
+
+def advice_for(
+    engine: EngineKind, choices: Sequence[ProviderChoice], configuration: ResearchConfiguration
+) -> list[str]:
+    """What would make a run over the web better, naming what to set."""
+    asked = [choice for choice in choices if choice.name != CORPUS]
+    advice = list(configuration.web_search.advice(asked))
+    if engine is EngineKind.EXTRACTIVE and not configuration.models:
+        advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
+    return advice
+
+
+def _corpus_choice(corpus: CorpusSnapshot) -> ProviderChoice:
     if corpus.files == 0:
         raise Refusal(
             StopReason.NO_PROVIDERS,
             f"corpus {corpus.name} holds no readable document ({corpus.skipped} skipped): see `research corpus status`",
         )
-    return ProviderChoice(name="corpus", available=True, reason="named by the request")
+    return ProviderChoice(name=CORPUS, available=True, reason="named by the request")
 
 
 def choose_hook(request: ResearchRequest, configuration: ResearchConfiguration) -> Hook | None:

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from activities.content_share import allotted, findings_shown, part_of
 from activities.excerpts import excerpt
 from activities.untrusted import attribute, guarded, guarded_line
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import short_hash
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import AnalyzeInput, RefineInput, RoleInput, SourceExtract, WriteInput
+from contracts.vocabulary import Confidence
 
 DEFAULT_CONTENT_CHARACTERS: Final = 1_000
 """Characters of each source that the analyzer sees (S0-060)."""
@@ -17,6 +19,9 @@ MOST_SOURCES: Final = 20
 """Sources in one prompt (S0-060)."""
 SNIPPET_CHARACTERS: Final = 300
 QUOTE_CHARACTERS: Final = 400
+SHORT_TITLE: Final = 80
+CERTAINTY: Final = tuple(Confidence)
+"""From the surest to guesses."""
 DRAFT_CHARACTERS: Final = 6_000
 LINE_CHARACTERS: Final = 600
 
@@ -29,6 +34,8 @@ class Rendering:
     content_characters: int
     mark: str
     """Tells our elements from imitations; the same for every attempt of a call."""
+    share: float = 1.0
+    """How much of the texts from outside is shown."""
 
 
 def mark_of(request: RoleInput) -> str:
@@ -36,9 +43,31 @@ def mark_of(request: RoleInput) -> str:
     return short_hash("mark", request.tenant, request.research_id, request.operation)
 
 
-def shown_sources(request: AnalyzeInput) -> list[SourceExtract]:
+def shown_sources(request: AnalyzeInput, rendering: Rendering | None = None) -> list[SourceExtract]:
     """The sources that fit into a prompt, in the order in which they were given (S0-060)."""
-    return request.sources[:MOST_SOURCES]
+    first = request.sources[:MOST_SOURCES]
+    return first if rendering is None else first[: len(_allotted(first, rendering))]
+
+
+def shown_findings(request: WriteInput, rendering: Rendering) -> list[Finding]:
+    """The findings that have room, in their order; where some have not, certain ones go before guesses (S0-159)."""
+    count = findings_shown(len(request.findings), rendering.share)
+    ranked = sorted(request.findings, key=lambda finding: CERTAINTY.index(finding.confidence))
+    kept = {finding.id for finding in ranked[:count]}
+    return [finding for finding in request.findings if finding.id in kept]
+
+
+def left_out(request: RoleInput, rendering: Rendering) -> list[str]:
+    """What is not shown at all for lack of room: one short line each."""
+    if isinstance(request, AnalyzeInput):
+        every = len(shown_sources(request))
+        missing, what = every - len(shown_sources(request, rendering)), "sources"
+    elif isinstance(request, WriteInput):
+        every = len(request.findings)
+        missing, what = every - len(shown_findings(request, rendering)), "findings"
+    else:
+        return []
+    return [f"{missing} of {every} {what} had no room in the prompt"] if missing else []
 
 
 def common_values(request: RoleInput) -> dict[str, str]:
@@ -80,22 +109,28 @@ def corpus_block(corpus: CorpusSnapshot | None) -> str:
 
 def sources_block(request: AnalyzeInput, rendering: Rendering) -> str:
     """The sources of a sub-query, each with the passages that speak of it."""
-    return "\n\n".join(_source(source, request, rendering) for source in shown_sources(request)) or "(none)"
+    first = shown_sources(request)
+    shown = zip(first, _allotted(first, rendering), strict=False)  # the last ones may have no room
+    return "\n\n".join(_source(source, request, rendering, budget) for source, budget in shown) or "(none)"
 
 
 def findings_block(request: WriteInput, rendering: Rendering) -> str:
     """Each finding with its evidence: `[ev-…] statement`, and under it the words of the source."""
     evidence = {item.id: item for item in request.evidence}
     texts = {source.id: _text(source, rendering) for source in request.sources}
-    return "\n\n".join(_finding(finding, evidence, texts) for finding in request.findings)
+    quote_characters = part_of(QUOTE_CHARACTERS, rendering.share)
+    return "\n\n".join(
+        _finding(finding, evidence, texts, quote_characters) for finding in shown_findings(request, rendering)
+    )
 
 
-def source_lines(request: WriteInput) -> str:
+def source_lines(request: WriteInput, rendering: Rendering) -> str:
     """The sources that findings rest on, without their addresses: a writer has no use for them."""
-    used = {source_id for finding in request.findings for source_id in finding.source_ids}
+    used = {source_id for finding in shown_findings(request, rendering) for source_id in finding.source_ids}
     kept = [source for source in request.sources if source.id in used]
+    width = part_of(200, rendering.share, SHORT_TITLE)
     return "\n".join(
-        f"{source.id}: {guarded_line(source.title, 200)} (quality {source.quality.value})" for source in kept
+        f"{source.id}: {guarded_line(source.title, width)} (quality {source.quality.value})" for source in kept
     )
 
 
@@ -112,9 +147,10 @@ def gap_line(gap: Gap, *, suggestions: bool = False) -> str:
 def draft_block(request: RefineInput, rendering: Rendering) -> str:
     """The beginning of the report's draft, if there is one."""
     text = rendering.documents.get(request.draft.hash, "") if request.draft else ""
-    if not text:
+    shown = text[: part_of(DRAFT_CHARACTERS, rendering.share)]
+    if not shown:
         return ""
-    return f'<draft mark="{rendering.mark}">\n{guarded(text[:DRAFT_CHARACTERS])}\n</draft>\n'
+    return f'<draft mark="{rendering.mark}">\n{guarded(shown)}\n</draft>\n'
 
 
 def _element(name: str, lines: list[str]) -> str:
@@ -125,23 +161,34 @@ def _text(source: SourceExtract, rendering: Rendering) -> str:
     return rendering.documents.get(source.text.hash, "") if source.text else ""
 
 
-def _source(source: SourceExtract, request: AnalyzeInput, rendering: Rendering) -> str:
+def _allotted(sources: list[SourceExtract], rendering: Rendering) -> list[int]:
+    lengths = [len(_text(source, rendering)) for source in sources]
+    return allotted(lengths, rendering.content_characters, rendering.share)
+
+
+def _source(source: SourceExtract, request: AnalyzeInput, rendering: Rendering, budget: int) -> str:
     topic = f"{request.sub_query.text} {request.query}"
-    text = guarded(excerpt(_text(source, rendering), source.sections, topic, rendering.content_characters))
-    snippet = attribute(source.snippet, SNIPPET_CHARACTERS)
+    text = guarded(excerpt(_text(source, rendering), source.sections, topic, budget))
+    width = part_of(300, rendering.share, SHORT_TITLE)
+    snippet_characters = part_of(SNIPPET_CHARACTERS, rendering.share)
+    snippet = attribute(source.snippet, snippet_characters) if snippet_characters else ""
     known = f' snippet="{snippet}"' if snippet else ""
+    url = attribute(source.url, part_of(2_000, rendering.share, 2 * SHORT_TITLE))
     return (
-        f'<source id="{attribute(source.id)}" title="{attribute(source.title)}" url="{attribute(source.url, 2_000)}" '
+        f'<source id="{attribute(source.id)}" title="{attribute(source.title, width)}" url="{url}" '
         f'quality="{source.quality.value}"{known} mark="{rendering.mark}">\n{text}\n</source>'
     )
 
 
-def _finding(finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str]) -> str:
+def _finding(
+    finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str], quote_characters: int
+) -> str:
     heading = f"Finding (confidence: {finding.confidence.value}; sources: {', '.join(finding.source_ids)})"
     lines = [heading]
     for item in (evidence[key] for key in finding.evidence_ids if key in evidence):
         lines.append(f"[{item.id}] {guarded_line(finding.statement, LINE_CHARACTERS)}")
-        quote = guarded_line(texts.get(item.source_id, "")[item.start : item.end], QUOTE_CHARACTERS)
+        passage = texts.get(item.source_id, "")[item.start : item.end] if quote_characters else ""
+        quote = guarded_line(passage, quote_characters)
         if quote:
             lines.append(f"  {item.source_id} says: “{quote}”")
     return "\n".join(lines)

@@ -1,9 +1,10 @@
 """Rendering: a role's input and the stored texts become the two parts of its prompt, always to the same bytes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from activities.content_share import part_of
 from activities.prompt_blocks import (
     DEFAULT_CONTENT_CHARACTERS,
     Rendering,
@@ -13,8 +14,10 @@ from activities.prompt_blocks import (
     draft_block,
     findings_block,
     gap_line,
+    left_out,
     listed,
     mark_of,
+    shown_sources,
     source_lines,
     sources_block,
 )
@@ -32,6 +35,10 @@ class RenderedPrompt:
     system: str
     prompt: str
     version: str
+    common_length: int = 0
+    """How many leading characters the run's other calls of this role share."""
+    left_out: list[str] = field(default_factory=list)
+    """What is not shown at all for lack of room: one short line each."""
 
 
 def render_role(
@@ -39,17 +46,34 @@ def render_role(
     request: RoleInput,
     documents: Mapping[str, str],
     content_characters: int = DEFAULT_CONTENT_CHARACTERS,
+    share: float = 1.0,
 ) -> RenderedPrompt:
-    """The prompt of any role; `documents` are stored texts by hash, `content_characters` the share of one source."""
+    """The prompt of any role.
+
+    `documents` are stored texts by hash, `content_characters` what is shown of one source at most. With a smaller
+    `share` than 1 texts from outside are shortened, all alike, down to as little as makes sense at 0.
+    """
     file = load_prompt(role.prompt)
-    rendering = Rendering(documents, content_characters, mark_of(request))
+    rendering = Rendering(documents, content_characters, mark_of(request), share)
     values = common_values(request) | VALUES[role.name](request, rendering)
-    return RenderedPrompt(file.system, file.filled(values), file.version)
+    common, own = file.parts(values)
+    return RenderedPrompt(file.system, common + own, file.version, len(common), left_out(request, rendering))
 
 
-def _planner(request: roles.PlanInput, _: Rendering) -> dict[str, str]:
+def request_as_shown(
+    request: RoleInput, documents: Mapping[str, str], content_characters: int, share: float
+) -> RoleInput:
+    """The request without the sources that had no room in its prompt: nothing is known of them from this call."""
+    if share >= 1 or not isinstance(request, roles.AnalyzeInput):
+        return request
+    shown = shown_sources(request, Rendering(documents, content_characters, "", share))
+    return request.model_copy(update={"sources": shown})
+
+
+def _planner(request: roles.PlanInput, rendering: Rendering) -> dict[str, str]:
+    asked, answered = part_of(2_000, rendering.share, 200), part_of(4_000, rendering.share, 200)
     turns = [
-        f"Question: {guarded_line(turn.question, 2_000)}\nAnswer: {guarded_line(turn.answer, 4_000)}"
+        f"Question: {guarded_line(turn.question, asked)}\nAnswer: {guarded_line(turn.answer, answered)}"
         for turn in request.context
     ]
     return {
@@ -93,7 +117,7 @@ def _synthesizer(request: roles.WriteInput, rendering: Rendering) -> dict[str, s
         "sub_queries": listed("Sub-queries that were looked into:", [query.text for query in request.sub_queries]),
         "mark": rendering.mark,
         "findings": findings_block(request, rendering) or "(none)",
-        "sources": source_lines(request) or "(none)",
+        "sources": source_lines(request, rendering) or "(none)",
         "gaps": "\n".join(gap_line(gap) for gap in request.gaps) or "(none)",
         "improvements": listed("Improvements asked for after the previous draft:", request.improvements),
         "cut_short": f"The research was cut short ({request.cut_short}): say so in the limitations.\n"

@@ -10,8 +10,9 @@ from activities.preparation import Refusal, resolve, resolve_again
 from contracts import failures
 from contracts.activities import DocumentPiece, DocumentPieceRequest, SaveRequest
 from contracts.documents import DocumentRef
+from contracts.prepared import Prepared, PrepareRequest, SessionRef
 from contracts.request import ResearchRequest
-from contracts.resolved import CorpusSnapshot, Prepared, PrepareRequest, SessionRef
+from contracts.resolved import CorpusSnapshot
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
 from providers.errors import ContentMissing, CorpusUnknown

@@ -1,36 +1,57 @@
 """The activity `search`: one query to one provider."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from temporalio import activity
 
-from activities.failures import SEARCHING, translated
+from activities.attempts import attempted
+from activities.failures import SEARCHING
 from activities.heartbeats import heartbeating
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.activities import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 
+Check = Callable[[str], Awaitable[str | None]]
+"""From the name of a provider to why it cannot be asked at the moment, or null."""
+
 SECTIONS: Final = 3
 TITLE_CHARACTERS: Final = 120
-SNIPPET_CHARACTERS: Final = 100
+SNIPPET_CHARACTERS: Final = 200
+MOST_AUTHORS: Final = 3
+MOST_WARNINGS: Final = 5
 
 
 class SearchingActivities:
     """Made with the search providers of this worker, by name."""
 
-    def __init__(self, providers: Mapping[str, SearchProvider]) -> None:
+    def __init__(self, providers: Mapping[str, SearchProvider], check: Check | None = None) -> None:
+        """`check` says why a provider cannot be asked, or null; without it, none is looked at."""
         self._providers = providers
+        self._check = check
+
+    @activity.defn(name="check_providers")
+    async def check_providers(self, request: CheckProvidersRequest) -> CheckedProviders:
+        """See which providers this worker can ask: it is the one that has the keys and the network (S0-102)."""
+        async with heartbeating():
+            reasons = await asyncio.gather(*(self._reason(name) for name in request.providers))
+        named = zip(request.providers, reasons, strict=True)
+        return CheckedProviders(unavailable={name: reason for name, reason in named if reason is not None})
+
+    async def _reason(self, name: str) -> str | None:
+        if name not in self._providers:
+            return "the workers that search are not configured for it: see `research doctor`"
+        return None if self._check is None else await self._check(name)
 
     @activity.defn(name="search")
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order; none is an answer, a failure is raised (S0-053)."""
-        with translated(SEARCHING):
+        async with attempted(SEARCHING):
             provider = self._providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
-            async with heartbeating():
-                return brief(await provider.search(request))
+            return brief(await provider.search(request))
 
 
 def brief(response: SearchResponse) -> SearchResponse:
@@ -40,6 +61,7 @@ def brief(response: SearchResponse) -> SearchResponse:
             update={
                 "title": hit.title[:TITLE_CHARACTERS],
                 "snippet": hit.snippet[:SNIPPET_CHARACTERS],
+                "authors": hit.authors[:MOST_AUTHORS],
                 "sections": [
                     part.model_copy(update={"heading": "", "score": round(part.score, 1)})
                     for part in hit.sections[:SECTIONS]
@@ -48,4 +70,4 @@ def brief(response: SearchResponse) -> SearchResponse:
         )
         for hit in response.hits
     ]
-    return response.model_copy(update={"hits": hits})
+    return response.model_copy(update={"hits": hits, "warnings": response.warnings[:MOST_WARNINGS]})

@@ -8,8 +8,8 @@ from temporalio import activity
 from contracts.base import Contract
 from contracts.documents import DocumentRef
 from contracts.outcome import Citation, Counts, ReportFiles
+from contracts.prepared import Prepared, PrepareRequest, SessionRef
 from contracts.request import SourceType
-from contracts.resolved import Prepared, PrepareRequest, SessionRef
 from contracts.sources import SearchHit, SourceAssessment
 from contracts.vocabulary import PageAccess, Quality
 
@@ -101,6 +101,21 @@ class ReadRecord(Contract):
     warnings: list[str] = []
 
 
+class CheckProvidersRequest(Contract):
+    """Which search providers are to be looked at before a run begins."""
+
+    research_id: str
+    tenant: str = "default"
+    providers: list[str]
+
+
+class CheckedProviders(Contract):
+    """What the workers that search say of them."""
+
+    unavailable: dict[str, str] = {}
+    """Name → why it cannot be asked, with what to do about it; the others can."""
+
+
 class SaveRequest(Contract):
     """A checkpoint: the packed state of a run."""
 
@@ -157,6 +172,12 @@ async def prepare_research(request: PrepareRequest) -> Prepared:
     raise AssertionError("a signature is never run")
 
 
+@activity.defn(name="check_providers")
+async def check_providers(request: CheckProvidersRequest) -> CheckedProviders:
+    """See which providers can be reached from where searches are made."""
+    raise AssertionError("a signature is never run")
+
+
 @activity.defn(name="search")
 async def search(request: SearchRequest) -> SearchResponse:
     """Ask one provider one query."""
@@ -187,4 +208,4 @@ async def read_document(request: DocumentPieceRequest) -> DocumentPiece:
     raise AssertionError("a signature is never run")
 
 
-SIGNATURES = (prepare_research, search, read_source, save_session, render_report, read_document)
+SIGNATURES = (prepare_research, check_providers, search, read_source, save_session, render_report, read_document)

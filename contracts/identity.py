@@ -1,12 +1,24 @@
 """Stable identities: a prefix and a hash of what the thing is, never random, so order and repetition change nothing."""
 
 import hashlib
-import re
 import unicodedata
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-TRACKING_PARAMETERS = re.compile(r"^(utm_.*|gclid|fbclid|dclid|msclkid|mc_cid|mc_eid|igshid|ref_src)$")
-DEFAULT_PORTS = {"http": 80, "https": 443}
+from contracts.doi import doi_of
+from contracts.web_addresses import canonical_url
+
+__all__ = [
+    "canonical_url",
+    "digest",
+    "doi_of",
+    "evidence_id",
+    "finding_id",
+    "gap_id",
+    "normalized_text",
+    "short_hash",
+    "source_id",
+    "source_key",
+    "sub_query_id",
+]
 
 
 def digest(text: str) -> str:
@@ -20,23 +32,18 @@ def short_hash(*parts: object) -> str:
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
-def canonical_url(url: str) -> str:
-    """The identity form of a URL: lower-case scheme and host, no default port, fragment or tracking parameters."""
-    if url.startswith("corpus:"):
-        return url
-    parts = urlsplit(url)
-    scheme, host = parts.scheme.lower(), (parts.hostname or "").lower()
-    port = parts.port
-    netloc = host if port is None or DEFAULT_PORTS.get(scheme) == port else f"{host}:{port}"
-    pairs = parse_qsl(parts.query, keep_blank_values=True)
-    query = urlencode([pair for pair in pairs if not TRACKING_PARAMETERS.match(pair[0].lower())])
-    return urlunsplit((scheme, netloc, parts.path or "/", query, ""))
-
-
 def normalized_text(text: str) -> str:
     """A text for comparing questions: case, white space and punctuation at the ends do not count."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(folded.split()).strip(" .?!;:,")
+
+
+def source_key(url: str | None, doi: str | None = None) -> str:
+    """What a source is known by before it was read: its canonical URL, else `doi:` and its DOI, else nothing."""
+    if url and url.strip():
+        return canonical_url(url)
+    named = doi_of(doi)
+    return f"doi:{named}" if named else ""
 
 
 def source_id(url: str) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef
+from contracts.resolved import ProviderChoice
 from contracts.usage import Usage
 from contracts.vocabulary import Completeness, Outcome, Phase, RunStatus, StopReason
 
@@ -76,8 +77,13 @@ class ResearchStatus(Contract):
     corpus: str | None = None
     egress: str = ""
     """Where text goes: `nothing leaves this machine`, or the hosts."""
+    providers: list[ProviderChoice] = []
+    """Who is asked, and why the others are not."""
+    advice: list[str] = []
     counts: Counts = Counts()
     usage: Usage = Usage()
+    usage_by_role: dict[str, Usage] = {}
+    usage_by_phase: dict[str, Usage] = {}
     elapsed_seconds: float = 0.0
     deadline_seconds: float = 0.0
     last_decision: str = ""

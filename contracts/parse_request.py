@@ -53,9 +53,8 @@ def unavailable(request: ResearchRequest) -> list[str]:
     asked = {
         "strategy": request.strategy is not Strategy.SUPERVISOR,
         "mode": request.mode not in (Mode.AUTO, Mode.DEEP),
-        "search": request.search is not None,
-        "web": request.web is True,
-        "constraints": request.constraints is not None,
+        "constraints.audience": request.constraints is not None and request.constraints.audience is not None,
+        "constraints.region": request.constraints is not None and request.constraints.region is not None,
         "gates.clarify": request.gates.clarify not in (None, Clarify.OFF),
         "gates.approve": request.gates.approve not in (None, Approve.NONE),
         "verify": request.verify not in (None, Verify.OFF),

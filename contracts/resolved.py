@@ -3,8 +3,6 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.documents import DocumentRef
-from contracts.outcome import ResearchResult
 from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Strategy, Turn
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
@@ -65,6 +63,8 @@ class ProviderChoice(Contract):
     reason: str = ""
     host: str | None = None
     """Where its queries go, `host` or `host:port`; null for a corpus."""
+    source_types: list[SourceType] = [SourceType.WEB]
+    """What it can look for."""
 
 
 class EffectiveSearch(Contract):
@@ -122,30 +122,3 @@ class ResolvedResearch(Contract):
     egress: str = "nothing leaves this machine"
     advice: list[str] = []
     """What would make the run better: one line each, naming what to set."""
-
-
-class PrepareRequest(Contract):
-    """Input of `prepare_research`."""
-
-    research_id: str
-    request_json: str
-    """The validated request."""
-    continued: bool = False
-    """True when the history starts anew: the session's own resolution stays as it is."""
-
-
-class Prepared(Contract):
-    """Output of `prepare_research`."""
-
-    resolved: ResolvedResearch
-    packed_state: str | None = None
-    """A stored session to go on from (see `ResearchState.pack`)."""
-    stored_result: ResearchResult | None = None
-    """Set when the stored session is complete: the run ends with it."""
-
-
-class SessionRef(Contract):
-    """A saved session."""
-
-    research_id: str
-    document: DocumentRef | None = None

@@ -1,10 +1,15 @@
 """Sources, and what a search returns."""
 
+from typing import Final
+
 from pydantic import Field
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef, SectionHint
 from contracts.vocabulary import PageAccess, Quality, SourceStatus
+
+CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
+"""How the reason of a label begins that is nobody else's to change (C0-24)."""
 
 
 class SearchHit(Contract):
@@ -24,6 +29,8 @@ class SearchHit(Contract):
     """Where in the stored text the match lies; only a corpus knows."""
     content_hash: str | None = None
     """SHA-256 of the text that `sections` refers to."""
+    also_found_by: list[str] = []
+    """Other providers that had the same source for the same query."""
 
 
 class SourceAssessment(Contract):

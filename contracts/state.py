@@ -11,6 +11,7 @@ from contracts.events import Event
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, ResearchResult
 from contracts.plan import Plan, SubQuery
+from contracts.queries import QueryRecord
 from contracts.report import ReportDraft
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Candidate, Source
@@ -57,8 +58,12 @@ class ResearchState(BaseModel):
     """Canonical URL → source id, for deduplication over iterations."""
     candidates: list[Candidate] = []
     """Every hit of every search of this iteration, read or not."""
+    lost_providers: dict[str, str] = {}
+    """Search providers that gave out during the run, and why: they are not asked any more."""
     analyzed_sub_queries: list[str] = []
     """Sub-queries whose sources were analyzed: a resumed run does not analyze them again (S0-131)."""
+    query_ledger: list[QueryRecord] = []
+    """Every query to every provider, answered or not."""
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
@@ -78,6 +83,12 @@ class ResearchState(BaseModel):
     operations: dict[str, int] = {}
     """How often each logical operation was asked for: makes operation ids unique and stable (invariant 12)."""
     usage: Usage = Usage()
+    usage_by_role: dict[str, Usage] = {}
+    """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
+    usage_by_phase: dict[str, Usage] = {}
+    """By phase; without times. The sum is `usage`."""
+    paid_failures: list[str] = []
+    """Unusable answers of unfinished operations that are in `usage` already: told again, they are not added again."""
     fallbacks: dict[str, int] = {}
     """How often each role was done without the model because its answers could not be used."""
     engine_by_role: dict[str, str] = {}

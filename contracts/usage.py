@@ -1,9 +1,17 @@
 """What a run has used. An unknown price gives null, never 0."""
 
-from pydantic import Field
+from typing import Final
+
+from pydantic import Field, computed_field
 
 from contracts.base import Contract
 from contracts.vocabulary import EngineKind
+
+MONEY_DIGITS: Final = 10
+"""Decimals of a US dollar that are kept: a token costs less than a millionth, a cached one a tenth of that.
+
+Rounding every sum to them makes sums equal whatever the order in which they were made.
+"""
 
 
 class Usage(Contract):
@@ -17,7 +25,9 @@ class Usage(Contract):
     cache_write_tokens: int = 0
     """Input tokens that it wrote into its prompt cache; part of `input_tokens`."""
     cost_usd: float | None = 0.0
-    """Null as soon as one paid call had no known price."""
+    """Null as soon as one paid call or search had no known price."""
+    partial_cost_usd: float = 0.0
+    """What is known of a cost that is null, so that a cap still holds for it; 0 while the whole cost is known."""
     searches: int = 0
     cached_searches: int = 0
     """Searches that the cache answered; part of `searches`."""
@@ -27,16 +37,34 @@ class Usage(Contract):
     active_seconds: float = 0.0
     queue_seconds: float = 0.0
 
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator on top of a property
+    @property
+    def cached_share(self) -> float | None:
+        """Share of the input that came from the endpoint's prompt cache, 0 to 1; null without input."""
+        return round(self.cached_tokens / self.input_tokens, 4) if self.input_tokens else None
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together: what `max_tokens` limits."""
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def known_cost_usd(self) -> float:
+        """What is known of the cost: what `max_cost_usd` limits."""
+        return self.partial_cost_usd if self.cost_usd is None else self.cost_usd
+
     def plus(self, other: "Usage") -> "Usage":
-        """The sum of both; an unknown cost stays unknown."""
+        """The sum of both; an unknown cost stays unknown, and what is known of it is kept."""
         unknown = self.cost_usd is None or other.cost_usd is None
+        known = round(self.known_cost_usd + other.known_cost_usd, MONEY_DIGITS)
         return Usage(
             model_calls=self.model_calls + other.model_calls,
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            cost_usd=None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
+            cost_usd=None if unknown else known,
+            partial_cost_usd=known if unknown else 0.0,
             searches=self.searches + other.searches,
             cached_searches=self.cached_searches + other.cached_searches,
             reads=self.reads + other.reads,

@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import httpx2
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transform_schema
-from anthropic.types import MessageParam, ToolChoiceToolParam, ToolParam
+from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam, ToolChoiceParam, ToolParam
 
 from providers.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
 from providers.errors import NotConfigured, Unavailable
-from providers.message_envelope import read_reply
-from providers.model_errors import ADDRESS_VARIABLE, CREDENTIAL_VARIABLE, error_for_status
+from providers.message_envelope import read_count, read_reply
+from providers.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 NO_KEY: Final = "no-key-needed"
@@ -20,6 +22,9 @@ NO_KEY: Final = "no-key-needed"
 CONNECT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 8_000_000
 MAX_CONNECTIONS: Final = 250
+EPHEMERAL: Final[CacheControlEphemeralParam] = {"type": "ephemeral"}
+COUNT_SECONDS: Final = 10.0
+"""Counting saves a wrong guess; it is not worth a long wait."""
 
 
 class ExplicitClient(AsyncAnthropic):
@@ -44,14 +49,20 @@ class ExplicitClient(AsyncAnthropic):
 class AnthropicChat:
     """One connection pool to one endpoint."""
 
-    def __init__(self, *, api_key: str | None, base_url: str = DEFAULT_BASE_URL) -> None:
-        """Raises `NotConfigured` when the public API is meant and no key is there, or the address is no URL."""
+    def __init__(
+        self, *, api_key: str | None, base_url: str = DEFAULT_BASE_URL, places: EndpointPlaces = DEFAULT_PLACES
+    ) -> None:
+        """`places` name what an operator sets, for the messages.
+
+        Raises `NotConfigured` when the public API is meant and no key is there, or the address is no URL.
+        """
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
-            raise NotConfigured(f"the model endpoint needs a key: set {CREDENTIAL_VARIABLE}")
+            raise NotConfigured(f"the model endpoint needs a key: set {places.credential}")
         if not base_url.startswith(("https://", "http://")):
-            raise NotConfigured(f"{ADDRESS_VARIABLE} must begin with https:// or http://")
+            raise NotConfigured(f"{places.address} must begin with https:// or http://")
         # At its debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
+        self._places = places
         self._client = ExplicitClient(
             api_key=api_key or NO_KEY,
             base_url=base_url,
@@ -65,41 +76,82 @@ class AnthropicChat:
 
         Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`; whatever else came is returned as it is.
         """
+        async with self._translated(request, request.timeout_seconds):
+            return read_reply(await self._send(request), request.model)
+
+    async def count_tokens(self, request: ChatRequest) -> int:
+        """How many input tokens the request has, by the endpoint's own count. Raises what `complete` raises."""
+        seconds = min(COUNT_SECONDS, request.timeout_seconds)
+        counting = self._client.messages.with_streaming_response.count_tokens(
+            model=request.model,
+            system=request.system,
+            messages=_messages(request),
+            timeout=_timeout(seconds),
+            **_schema_arguments(request),
+        )
+        async with self._translated(request, seconds), counting as response:
+            return read_count(await _received(response.iter_bytes()))
+
+    @asynccontextmanager
+    async def _translated(self, request: ChatRequest, seconds: float) -> AsyncIterator[None]:
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
-            async with asyncio.timeout(request.timeout_seconds):
-                body = await self._send(request)
+            async with asyncio.timeout(seconds):
+                yield
         except TimeoutError:
-            raise Unavailable(f"the model endpoint gave no answer in {request.timeout_seconds:.0f} s") from None
+            raise Unavailable(f"the model endpoint gave no answer in {seconds:.0f} s") from None
         except APIStatusError as error:
             headers = error.response.headers.multi_items()
-            raise error_for_status(error.status_code, headers, str(error.body), request.model) from None
+            raise error_for_status(error.status_code, headers, str(error.body), request.model, self._places) from None
         except (APIConnectionError, httpx2.HTTPError) as error:
             reason = type(error.__cause__ or error).__name__
             raise Unavailable(f"no connection to the model endpoint ({reason})") from None
-        return read_reply(body, request.model)
 
     async def _send(self, request: ChatRequest) -> bytes:
-        timeout = httpx2.Timeout(request.timeout_seconds, connect=min(CONNECT_SECONDS, request.timeout_seconds))
-        messages: list[MessageParam] = [{"role": "user", "content": request.prompt}]
-        received = bytearray()
         async with self._client.messages.with_streaming_response.create(
             model=request.model,
             max_tokens=request.max_tokens,
-            system=request.system,
-            messages=messages,
-            timeout=timeout,
+            system=_system(request),
+            messages=_messages(request),
+            timeout=_timeout(request.timeout_seconds),
             **_schema_arguments(request),
         ) as response:
-            async for chunk in response.iter_bytes():
-                received += chunk
-                if len(received) > MAX_REPLY_BYTES:
-                    raise Unavailable("the model endpoint's answer exceeds 8 MB")
-        return bytes(received)
+            return await _received(response.iter_bytes())
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
+
+
+def _timeout(seconds: float) -> httpx2.Timeout:
+    return httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+
+
+async def _received(chunks: AsyncIterator[bytes]) -> bytes:
+    received = bytearray()
+    async for chunk in chunks:
+        received += chunk
+        if len(received) > MAX_REPLY_BYTES:
+            raise Unavailable("the model endpoint's answer exceeds 8 MB")
+    return bytes(received)
+
+
+def _system(request: ChatRequest) -> str | list[TextBlockParam]:
+    """As plain text unless it is marked: not every endpoint reads blocks here."""
+    if not request.cache_system:
+        return request.system
+    return [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]
+
+
+def _messages(request: ChatRequest) -> list[MessageParam]:
+    if not request.cache_common:
+        return [{"role": "user", "content": request.prompt}]
+    common, own = request.prompt[: request.common_length], request.prompt[request.common_length :]
+    blocks: list[TextBlockParam] = [
+        {"type": "text", "text": common, "cache_control": EPHEMERAL},
+        {"type": "text", "text": own},
+    ]
+    return [{"role": "user", "content": blocks}]
 
 
 def _schema_arguments(request: ChatRequest) -> dict[str, Any]:
@@ -114,5 +166,6 @@ def _schema_arguments(request: ChatRequest) -> dict[str, Any]:
         "description": "Hands over the whole answer. Call it exactly once.",
         "input_schema": schema,
     }
-    choice: ToolChoiceToolParam = {"type": "tool", "name": ANSWER_TOOL}
+    forced = request.mode is ChatMode.TOOL
+    choice: ToolChoiceParam = {"type": "tool", "name": ANSWER_TOOL} if forced else {"type": "auto"}
     return {"tools": [tool], "tool_choice": choice}

@@ -14,6 +14,9 @@ class ChatMode(StrEnum):
 
     NATIVE = "native"
     TOOL = "tool"
+    """One tool, which the model must call."""
+    TOOL_OFFERED = "tool_offered"
+    """The same tool, which it may call: some endpoints take tools but force none."""
     TEXT = "text"
 
 
@@ -28,6 +31,12 @@ class ChatRequest:
     timeout_seconds: float
     json_schema: Mapping[str, Any] | None = None
     mode: ChatMode = ChatMode.TEXT
+    common_length: int = 0
+    """How many leading characters of the prompt other requests share."""
+    cache_system: bool = False
+    """Whether the endpoint is to keep what comes before the messages."""
+    cache_common: bool = False
+    """Whether it is to keep the common part of the prompt too."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,10 @@ class Chat(Protocol):
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one request, once. Raises `Retryable` or `Rejected`; any reply that came is returned."""
+        ...
+
+    async def count_tokens(self, request: ChatRequest) -> int:
+        """How many input tokens the request has, by the endpoint's own count. Raises `Retryable` or `Rejected`."""
         ...
 
     async def close(self) -> None:

@@ -9,6 +9,7 @@ ProviderError
 ├── Rejected                  trying again cannot help
 │   ├── NotConfigured         a key or an address is missing or wrong (`remedy` says what to set)
 │   ├── InvalidCall           the provider refuses this very call
+│   ├── WorkerLost            every worker that tried this call died of it
 │   ├── SourceUnreadable      a document that cannot be used (`kind` is the typed reason)
 │   ├── CorpusUnknown         no such corpus, or its folder is gone
 │   └── ContentMissing        a stored document is gone
@@ -62,12 +63,17 @@ class NotConfigured(Rejected):
 class InvalidCall(Rejected):
     """The provider refuses this call.
 
-    `kind` is one of: refused, context_too_long, unknown_model, unsupported_parameter, unknown_address.
+    `kind` is one of: refused, context_too_long, unknown_model, unsupported_parameter, unsupported_caching,
+    unknown_address.
     """
 
     def __init__(self, message: str, *, kind: str = "refused") -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class WorkerLost(Rejected):
+    """Every worker that tried this call died of it."""
 
 
 class SourceUnreadable(Rejected):

@@ -16,6 +16,16 @@ from providers.errors import AnswerUnusable
 
 
 @dataclass(frozen=True)
+class ShortPrompt:
+    """The prompt of a task with a part of its content only."""
+
+    prompt: str
+    common_length: int = 0
+    left_out: list[str] = field(default_factory=list)
+    """What is missing altogether: one short line each, without page text."""
+
+
+@dataclass(frozen=True)
 class EngineTask:
     """One role's work for an engine."""
 
@@ -28,6 +38,10 @@ class EngineTask:
     prompt: str
     """The rendered prompt."""
     prompt_version: str
+    common_length: int = 0
+    """How many leading characters of the prompt the run's other calls of this role share."""
+    shortened: Callable[[float], ShortPrompt] | None = field(default=None, compare=False, repr=False)
+    """The prompt with that share of its content, from 0 (as little as makes sense) to 1; null if it has no other form."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,8 @@ class EngineAnswer:
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
     warnings: list[str] = field(default_factory=list)
+    share: float = 1.0
+    """How much of the task's content the engine looked at (see `EngineTask.shortened`)."""
 
 
 class Engine(Protocol):
@@ -97,6 +113,8 @@ class ExtractedDocument:
     language: str | None = None
     warnings: list[str] = field(default_factory=list)
     """What was left out or cut: one short line each, without page text."""
+    cached: bool = False
+    """Whether it came from the cache, so that no site was asked."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +171,14 @@ class Reader(Protocol):
     """Reads a document by its URL."""
 
     async def read(self, url: str) -> ExtractedDocument:
+        """Fetch and extract. Raises `SourceUnreadable`, `Retryable`."""
+        ...
+
+
+class TenantReader(Protocol):
+    """A reader that may remember what it read, and keeps what tenants read apart."""
+
+    async def read(self, url: str, *, tenant: str = "default") -> ExtractedDocument:
         """Fetch and extract. Raises `SourceUnreadable`, `Retryable`."""
         ...
 

@@ -55,6 +55,18 @@ def read_reply(body: bytes, asked_model: str) -> ChatReply:
     )
 
 
+def read_count(body: bytes) -> int:
+    """Read how many tokens were counted. Raises `Unavailable` when the body names no number."""
+    try:
+        counted = _envelope(body).value
+    except NestingError:
+        counted = None
+    count = counted.get("input_tokens") if isinstance(counted, dict) else None
+    if not isinstance(count, int) or isinstance(count, bool) or count <= 0:
+        raise Unavailable("the model endpoint counted no tokens")
+    return count
+
+
 def _envelope(body: bytes) -> ParsedJson:
     try:
         return parse_json(clean_text(body.decode("utf-8", "replace")), ENVELOPE_DEPTH)

@@ -11,6 +11,12 @@ from providers.chat import TokenCounts
 
 MILLION: Final = 1_000_000
 DATED_NAME: Final = re.compile(r"(?:[-@]\d{8}|-latest)?")
+DATE: Final = re.compile(r"(?:[-@]\d{8}|-latest)$")
+
+
+def without_date(model: str) -> str:
+    """A model's name without the date, or `latest`, at its end."""
+    return DATE.sub("", model)
 
 
 class ModelPrice(StrictContract):
@@ -39,9 +45,12 @@ class PriceTable(StrictContract):
                 return price
         return None
 
-    def cost_usd(self, model: str, tokens: TokenCounts) -> float | None:
-        """US dollars for one call; null for a model without an entry, and for counts that are not known."""
-        price = self.price_of(model)
+    def cost_usd(self, model: str, tokens: TokenCounts, *, written: str | None = None) -> float | None:
+        """US dollars for one call; null for a model without an entry, and for counts that are not known.
+
+        An entry for the name as it is `written` in a configuration, `endpoint:NAME`, goes before the model's own.
+        """
+        price = (self.price_of(written) if written else None) or self.price_of(model)
         if price is None or not tokens.known:
             return None
         prompt = tokens.input + tokens.cache_read + tokens.cache_write

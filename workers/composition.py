@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib.metadata
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,41 +10,43 @@ from typing import Any
 
 from temporalio.client import Client
 
-from activities.configuration import ResearchConfiguration
 from activities.journal import CallJournal
+from activities.judging import judge_of
 from activities.model_call import RoleActivities
-from activities.reading import ReadingActivities, declared_quality
+from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
-from activities.searching import SearchingActivities
 from contracts.names import POOLS
-from contracts.request import Depth
-from contracts.resolved import Hook
 from contracts.vocabulary import EngineKind
-from providers.call_store import SqliteCallStore
 from providers.content_store import ObstoreContentStore
 from providers.engines import answers
-from providers.engines.capabilities import capabilities_of
 from providers.engines.extractive import ExtractiveEngine
-from providers.engines.language_model import LanguageModelEngine
 from providers.errors import CorpusUnknown
-from providers.interfaces import Engine
-from providers.prices import load_prices
+from providers.interfaces import Engine, Limiter
+from providers.limits.limiter import SharedLimiter
+from providers.limits.politeness import Politeness
+from providers.reading.cached_reader import CachedReader
+from providers.reading.routed_reader import RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.session_store import FileSessionStore
 from providers.subprocess_pool import SubprocessPool
+from workers.configuration import configuration_of, product_version
 from workers.embedded import watch_engine
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
+from workers.models import language_model, model_limits
 from workers.pools import DEFAULT_SLOTS, PoolContents
-from workers.settings import APPLICATION, Settings
+from workers.searching import search_limits, searching_activities
+from workers.settings import Settings
+from workers.shared_state import SharedState, shared_state
 from workers.temporal import have_search_attributes
+from workers.web import web_reader
 from workflows.registry import WORKFLOWS
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
 """Child processes for extraction, and as many for the engine that needs no model."""
 ANALYSIS_SECONDS = 100.0
 """Limit of one analysis without a model: shorter than its activity's, so that the reason is known."""
-CALLS_FILE, CONTENT_FOLDER, SESSIONS_FOLDER, CORPORA_FOLDER = "calls.sqlite3", "content", "sessions", "corpora"
+CONTENT_FOLDER, SESSIONS_FOLDER, CORPORA_FOLDER = "content", "sessions", "corpora"
 
 
 class DeclaredAuthorities(Mapping[str, str]):
@@ -89,32 +90,6 @@ def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
     ]
 
 
-def configuration_of(settings: Settings, client: Client) -> ResearchConfiguration:
-    """What resolving a request needs to know; no secrets."""
-    return ResearchConfiguration(
-        models=settings.models.by_tier() if settings.model_configured else {},
-        model_host=settings.model_host,
-        hooks={
-            name: Hook(name=name, activity=hook.activity, task_queue=hook.task_queue)
-            for name, hook in settings.hooks.items()
-        },
-        presets={
-            (strategy, depth): settings.preset(strategy, depth)
-            for strategy, overrides in settings.strategy.items()
-            for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
-            if depth in overrides or (depth is Depth.MEDIUM and Depth.AUTO in overrides)
-        },
-        search_attributes=partial(have_search_attributes, client),
-        digest=settings.digest(),
-        product_version=product_version(),
-    )
-
-
-def product_version() -> str:
-    """The version of this product as it is installed."""
-    return importlib.metadata.version(APPLICATION)
-
-
 async def _contents(
     settings: Settings, client: Client, pools: set[str], stack: AsyncExitStack, *, refresh: bool
 ) -> PoolContents:
@@ -123,17 +98,21 @@ async def _contents(
     library = CorpusLibrary(settings.home / CORPORA_FOLDER, children, corpus_definitions(settings))
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)
+    shared = await stack.enter_async_context(shared_state(settings))
+    limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
+    stack.push_async_callback(limiter.close)
     activities: dict[str, list[Callable[..., Any]]] = {}
     if "models" in pools:
-        activities["models"] = await _role_activities(settings, content, stack)
+        activities["models"] = await _role_activities(settings, content, shared, limiter, stack)
     if "search" in pools:
-        activities["search"] = [SearchingActivities({library.name: library}).search]
+        searching = await searching_activities(settings, library, shared, limiter, stack)
+        activities["search"] = [searching.check_providers, searching.search]
     if "reading" in pools:
-        quality_of = declared_quality(DeclaredAuthorities(library))
-        activities["reading"] = [ReadingActivities(library, content, quality_of).read_source]
+        activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
     if "records" in pools:
         sessions = FileSessionStore(settings.home / SESSIONS_FOLDER)
-        records = RecordsActivities(configuration_of(settings, client), library, content, sessions)
+        configuration = configuration_of(settings, partial(have_search_attributes, client))
+        records = RecordsActivities(configuration, library, content, sessions)
         reporting = ReportingActivities(content, library.skipped, product_version())
         activities["records"] = [
             records.prepare_research,
@@ -144,6 +123,24 @@ async def _contents(
     return PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings))
 
 
+async def _reading(
+    settings: Settings,
+    library: CorpusLibrary,
+    children: SubprocessPool,
+    content: ObstoreContentStore,
+    shared: SharedState,
+    stack: AsyncExitStack,
+) -> Callable[..., Any]:
+    politeness = Politeness(shared.store)
+    stack.push_async_callback(politeness.close)
+    web = await stack.enter_async_context(
+        web_reader(settings, children, product_version(), store=shared.store, politeness=politeness)
+    )
+    reader = RoutedReader(library, CachedReader(web, content, shared.cache))
+    judge = judge_of(DeclaredAuthorities(library), settings.web.authorities)
+    return ReadingActivities(reader, content, judge).read_source
+
+
 def slots_of(settings: Settings) -> dict[str, int]:
     """Activities at once by pool: a model is waited for, but without one the roles compute, two per processor."""
     models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
@@ -151,29 +148,17 @@ def slots_of(settings: Settings) -> dict[str, int]:
 
 
 async def _role_activities(
-    settings: Settings, content: ObstoreContentStore, stack: AsyncExitStack
+    settings: Settings, content: ObstoreContentStore, shared: SharedState, limiter: Limiter, stack: AsyncExitStack
 ) -> list[Callable[..., Any]]:
-    calls = SqliteCallStore(settings.home / CALLS_FILE)
-    stack.push_async_callback(calls.close)
     computing = await stack.enter_async_context(
         SubprocessPool(CHILDREN, cpu_seconds=ANALYSIS_SECONDS, wall_seconds=ANALYSIS_SECONDS)
     )
     engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine(computing)}
     if settings.model_configured:
-        engines[EngineKind.MODEL] = _language_model(settings)
+        engines[EngineKind.MODEL] = language_model(settings, limiter, shared.store)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
-    return RoleActivities(engines, content, CallJournal(calls, answers)).register()
-
-
-def _language_model(settings: Settings) -> LanguageModelEngine:
-    # The SDK takes as long to import as everything else together, and nobody needs it without a model.
-    from providers.anthropic_chat import DEFAULT_BASE_URL, AnthropicChat  # noqa: PLC0415
-
-    key = settings.anthropic_api_key
-    base_url = settings.models.base_url or DEFAULT_BASE_URL
-    chat = AnthropicChat(api_key=key.get_secret_value() if key else None, base_url=base_url)
-    return LanguageModelEngine(chat, capabilities_of(base_url), load_prices().with_models(settings.models.prices))
+    return RoleActivities(engines, content, CallJournal(shared.calls, answers)).register()
 
 
 @asynccontextmanager

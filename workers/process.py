@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from workers.composition import compose, product_version
+from workers.composition import compose
+from workers.configuration import product_version
 from workers.health import health_endpoint
 from workers.runtime import PoolGroup, running_pools, stop_signals, until_stopped
 from workers.settings import Settings

@@ -1,45 +1,79 @@
 """From the settings to the search providers of the web: those that can be asked, over one set of connections."""
 
-# ruff: noqa: PLC0415 - two of them bring large libraries, loaded only for those who search with them
+# ruff: noqa: PLC0415 - some of them bring large libraries, loaded only for those who search with them
 
 import importlib.metadata
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import SecretStr
 
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
-from providers.search.availability import usable
+from providers.prices import PriceTable, load_prices
+from providers.search.availability import BY_MODEL, usable
 from providers.search.web_api import web_client
-from workers.settings import APPLICATION
+from workers.settings import APPLICATION, DEFAULT_MODEL_HOST, Settings
 from workers.settings_web import WebSearchSettings
+
+
+@dataclass(frozen=True)
+class SearchModel:
+    """A model whose endpoint searches the web: what the provider `anthropic` needs."""
+
+    model: str
+    api_key: SecretStr | None = None
+    base_url: str | None = None
+    """Null for the public address."""
+    prices: PriceTable | None = None
+
+
+def search_model(settings: Settings) -> SearchModel | None:
+    """The configured model, if its endpoint is known to search the web: the public one with a key, no other."""
+    names = settings.models.by_tier()
+    own_address = settings.models.base_url
+    public = own_address is None or urlsplit(own_address).hostname == DEFAULT_MODEL_HOST
+    if not names or settings.anthropic_api_key is None or not public:
+        return None
+    prices = load_prices().with_models(settings.models.prices)
+    return SearchModel(next(iter(names.values())), settings.anthropic_api_key, own_address, prices)
 
 
 @asynccontextmanager
 async def open_search_providers(
-    settings: WebSearchSettings, names: Sequence[str] | None = None
+    settings: WebSearchSettings,
+    names: Sequence[str] | None = None,
+    *,
+    contact: str | None = None,
+    model: SearchModel | None = None,
 ) -> AsyncIterator[dict[str, SearchProvider]]:
     """Providers by name in the order of availability, closed at the end; `names` asks for these alone.
 
-    Raises `NotConfigured` for a provider that lacks something or that nobody knows.
+    `contact` is told to every service, `model` makes the provider `anthropic` possible. Raises `NotConfigured` for a
+    provider that lacks something or that nobody knows.
     """
-    choices = {choice.name: choice for choice in settings.choices()}
+    choices = {choice.name: choice for choice in settings.choices(model_offers_search=model is not None)}
     for name in names or ():
         if name not in choices:
             raise NotConfigured(f"no provider of that name; there are: {', '.join(choices)}")
         if not choices[name].available:
             raise NotConfigured(f"the provider {name} cannot be asked: {choices[name].reason}")
     chosen = usable(list(choices.values())) if names is None else names
-    async with web_client(user_agent()) as client:
-        yield {name: BUILDERS[name](client, settings) for name in chosen}
+    async with web_client(user_agent(contact)) as client:
+        yield {
+            name: _anthropic(client, model) if model and name == BY_MODEL else BUILDERS[name](client, settings)
+            for name in chosen
+        }
 
 
-def user_agent() -> str:
-    """How the product names itself to services."""
-    return f"{APPLICATION}/{importlib.metadata.version(APPLICATION)} (self-hosted research)"
+def user_agent(contact: str | None = None) -> str:
+    """How the product names itself to services, and whom they can turn to: Wikimedia asks every client for that."""
+    version = importlib.metadata.version(APPLICATION)
+    return f"{APPLICATION}/{version} ({contact or 'self-hosted research'})"
 
 
 def _tavily(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
@@ -72,6 +106,13 @@ def _searxng(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchP
     from providers.search.searxng import SearxngSearch
 
     return SearxngSearch(client, base_url=settings.searxng_url or "")
+
+
+def _anthropic(client: httpx2.AsyncClient, model: SearchModel) -> SearchProvider:
+    from providers.search.anthropic_search import AnthropicSearch
+
+    key = _secret(model.api_key) or None
+    return AnthropicSearch(client, model=model.model, api_key=key, prices=model.prices, **_address(model.base_url))
 
 
 def _wikipedia(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:

@@ -9,6 +9,7 @@ or a flag) is that decision.
 import hashlib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,11 +24,12 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from contracts.presets import depth_of, effective_limits, preset
 from contracts.request import Depth, Limits, Name, Strategy
 from contracts.resolved import EffectiveLimits
+from providers.engines.directory import DEFAULT_ENDPOINT
+from workers.settings_models import ModelsSettings, key_variable
 from workers.settings_sections import (
     CorpusSettings,
     FileSettings,
     HookSettings,
-    ModelsSettings,
     PresetSettings,
     SearchSettings,
     WebSettings,
@@ -54,6 +56,9 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     **WEB_VARIABLES,
 }
 """Variable → the setting it sets. An empty variable counts as unset."""
+
+ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
+"""The variables that hold the keys of `[models.endpoints.NAME]`."""
 
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Any of these means: a cluster. Without them the embedded engine is used."""
@@ -95,6 +100,8 @@ class Settings(BaseSettings):
     retention_days: int = Field(default=90, ge=1, le=36_500)
     redis_url: SecretStr | None = None
     anthropic_api_key: SecretStr | None = None
+    endpoint_keys: dict[str, SecretStr] = {}
+    """Keys of model endpoints by the name of their variable."""
     temporal_variables: dict[str, SecretStr] = {}
     models: ModelsSettings = ModelsSettings()
     search: SearchSettings = SearchSettings()
@@ -125,7 +132,7 @@ class Settings(BaseSettings):
     @property
     def model_configured(self) -> bool:
         """Whether a model is named and there is a key or an endpoint for it."""
-        return bool(self.models.by_tier()) and (self.anthropic_api_key is not None or self.models.base_url is not None)
+        return bool(self.models.usable_endpoints(self.model_keys()))
 
     @property
     def model_reason(self) -> str:
@@ -140,10 +147,14 @@ class Settings(BaseSettings):
 
     @property
     def model_host(self) -> str | None:
-        """`host` or `host:port` that passages go to; null without a model."""
-        if not self.model_configured:
-            return None
-        return DEFAULT_MODEL_HOST if self.models.base_url is None else without_user(self.models.base_url).split("/")[2]
+        """Where passages go, `host` or `host:port`, with commas between several; null without a model."""
+        return ", ".join(self.models.hosts(self.models.usable_endpoints(self.model_keys()))) or None
+
+    def model_keys(self) -> dict[str, SecretStr]:
+        """The keys of model endpoints by the endpoint's name, for those that have one."""
+        own = {name: self.endpoint_keys.get(key_variable(name)) for name in self.models.endpoints}
+        held = {**own, DEFAULT_ENDPOINT: self.anthropic_api_key}
+        return {name: key for name, key in held.items() if key is not None}
 
     def preset(self, strategy: Strategy, depth: Depth) -> EffectiveLimits:
         """The built-in preset with the operator's values over it. Raises KeyError for a strategy not built yet."""
@@ -166,20 +177,23 @@ class Settings(BaseSettings):
     def secrets(self) -> list[str]:
         """Every value that no log may show."""
         held = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
+        held += self.endpoint_keys.values()
         own = [secret.get_secret_value() for secret in held if secret is not None]
-        return own + self.web_search.secrets()
+        passwords = [] if self.redis_url is None else [urlsplit(self.redis_url.get_secret_value()).password]
+        return own + [password for password in passwords if password] + self.web_search.secrets()
 
     def describe(self) -> dict[str, Any]:
         """The effective configuration as JSON values, for logs and `doctor`: no secrets, only whether they are set."""
-        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "web_search"}
+        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search"}
         shown = self.model_dump(mode="json", exclude=hidden)
         shown["content_url"] = None if self.content_url is None else without_user(self.content_url)
-        shown["models"]["base_url"] = None if self.models.base_url is None else without_user(self.models.base_url)
+        _hide_users(shown)
         return shown | {
             "models_by_tier": self.models.by_tier(),
             "model": self.model_reason,
             "anthropic_api_key": _whether(self.anthropic_api_key),
-            "redis_url": "set, not used yet" if self.redis_url else "not set",
+            "endpoint_keys": dict.fromkeys(sorted(self.endpoint_keys), "set"),
+            "redis_url": _whether(self.redis_url),
             "engine": "cluster" if self.uses_cluster else "embedded",
             "search_providers": {choice.name: choice.reason for choice in self.web_search.choices()},
         }
@@ -188,22 +202,20 @@ class Settings(BaseSettings):
         """Hash of everything that shapes a run: equal in pools that are configured alike, whatever their folders."""
         values = self.model_dump(
             mode="json",
-            exclude={"home", "temporal_variables", "redis_url", "anthropic_api_key", "web_search"},
+            exclude={"home", "temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search"},
         )
         values["content_url"] = None if self.content_url is None else without_user(self.content_url)
-        values["models"]["base_url"] = None if self.models.base_url is None else without_user(self.models.base_url)
+        _hide_users(values)
+        values["web_search"] = sorted(self.web_search.variables_set())
+        values["shared_state"] = "redis" if self.redis_url else "local"
         text = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def notices(self) -> list[str]:
         """What an operator should know of the configuration: accepted, but without effect."""
         told = {
-            "REDIS_URL is set, but Redis is not used yet: the call store is a local file": self.redis_url is not None,
             "retention_days is set, but nothing is deleted by itself yet: see `research delete`": self._differs(
                 "retention_days"
-            ),
-            "[search] is set, but has no effect yet: a run's limits decide how much is searched": self._differs(
-                "search"
             ),
             self.model_reason: not self.model_configured and self._model_half_set(),
         }
@@ -249,7 +261,11 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
         if text:
             values = _merged(values, _nested(path, text))
     temporal = {name: value for name, value in environment.items() if name.startswith("TEMPORAL_") and value}
-    return values | ({"temporal_variables": temporal} if temporal else {})
+    keys = {
+        name: value.strip() for name, value in environment.items() if ENDPOINT_KEYS.fullmatch(name) and value.strip()
+    }
+    groups = {"temporal_variables": temporal, "endpoint_keys": keys}
+    return values | {name: group for name, group in groups.items() if group}
 
 
 def child_environment() -> dict[str, str]:
@@ -316,6 +332,12 @@ def _merged(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
         if isinstance(lower[key], dict) and isinstance(upper[key], dict)
     }
     return lower | upper | both
+
+
+def _hide_users(values: dict[str, Any]) -> None:
+    """Take user and password out of the addresses of `models`."""
+    for place in (values["models"], *values["models"]["endpoints"].values()):
+        place["base_url"] = None if place["base_url"] is None else without_user(place["base_url"])
 
 
 def _whether(secret: SecretStr | None) -> str:

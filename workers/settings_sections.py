@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from contracts.request import Depth, Limits, Name, Strategy
-from contracts.vocabulary import Severity, Tier
-from providers.prices import ModelPrice
+from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType, Strategy
+from contracts.vocabulary import Severity
 from providers.reading.egress_addresses import hosts_and_ports
-
-ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+from providers.search.availability import ORDER
+from workers.settings_models import ModelsSettings
 
 
 class Section(BaseModel):
@@ -19,36 +18,26 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class ModelsSettings(Section):
-    """`[models]`: names by tier, the endpoint, and prices by model name."""
-
-    default: ModelName | None = None
-    simple: ModelName | None = None
-    analytical: ModelName | None = None
-    complex: ModelName | None = None
-    base_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
-    prices: dict[str, ModelPrice] = {}
-    """US dollars per million tokens by model name, in front of the table that comes with the product."""
-
-    def name_for(self, tier: Tier) -> str | None:
-        """The model of a tier: its own, else the default, else the next more demanding tier's, else any."""
-        by_tier = {Tier.SIMPLE: self.simple, Tier.ANALYTICAL: self.analytical, Tier.COMPLEX: self.complex}
-        order = list(Tier)
-        stronger, weaker = order[order.index(tier) + 1 :], order[: order.index(tier)][::-1]
-        candidates = [by_tier[tier], self.default, *(by_tier[other] for other in [*stronger, *weaker])]
-        return next((name for name in candidates if name), None)
-
-    def by_tier(self) -> dict[str, str]:
-        """Model name by tier; empty when no model is named."""
-        names = {tier.value: self.name_for(tier) for tier in Tier}
-        return {tier: name for tier, name in names.items() if name}
-
-
 class SearchSettings(Section):
-    """`[search]`: which providers are asked in which order, and how much."""
+    """`[search]`: how the web is searched where a request says nothing else."""
 
-    providers: list[Literal["corpus"]] = ["corpus"]
+    providers: list[ProviderName] | None = Field(default=None, min_length=1)
+    """Names in the order in which they are asked; others are not. Null: all that can be asked, in the usual order."""
+    policy: SearchPolicy = SearchPolicy.FAN_OUT
+    source_types: list[SourceType] = Field(default=[SourceType.WEB], min_length=1)
     max_results_per_query: int = Field(default=10, ge=1, le=50)
+    domains_allow: list[Domain] = []
+    domains_deny: list[Domain] = []
+    requests_per_minute: dict[ProviderName, Annotated[float, Field(gt=0, le=100_000)]] = {}
+    """By provider: all workers together ask no more often."""
+
+    @field_validator("providers", "requests_per_minute")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        unknown = [name for name in value or () if name not in ORDER]
+        if unknown:
+            raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(ORDER)}")
+        return value
 
 
 class CorpusSettings(Section):
@@ -70,6 +59,8 @@ class WebSettings(Section):
     """Exact `host:port` pairs; in the environment separated by commas or spaces."""
     contact: str | None = Field(default=None, pattern=r"^[!-'*-~]([ !-'*-~]{0,198}[!-'*-~])?$")
     """An address or a page that the owner of a site can turn to; it is sent with every request."""
+    authorities: dict[Domain, Literal["high", "medium", "low"]] = {}
+    """What sites are worth to you, in front of the table that comes with the product; a domain covers all below it."""
 
     @field_validator("allow_hosts", mode="before")
     @classmethod

@@ -1,12 +1,13 @@
 """Keys and addresses of the web's search services: from the environment only, none of them shown."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr, StringConstraints
 
 from contracts.resolved import ProviderChoice
-from providers.search.availability import provider_choices
+from providers.search.availability import ORDER, provider_choices
 from workers.settings_sections import Section
 
 WebAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+[^\s]*$", max_length=2_000)]
@@ -26,14 +27,22 @@ class WebSearchSettings(Section):
     brave_base_url: WebAddress | None = None
     searxng_url: WebAddress | None = None
     wikipedia_base_url: WebAddress | None = None
+    """One wiki, or `{language}` in the place of the language."""
 
     def variables_set(self) -> set[str]:
         """Names of the variables that have a value."""
         return {name.upper() for name in type(self).model_fields if getattr(self, name) is not None}
 
-    def choices(self) -> list[ProviderChoice]:
-        """The providers in order, each with whether it can be asked and why (S0-102)."""
-        return provider_choices(self.variables_set())
+    def addresses(self) -> dict[str, str]:
+        """Addresses by provider that stand for the services' own."""
+        given = {name: getattr(self, f"{name}_base_url", None) for name in ORDER} | {"searxng": self.searxng_url}
+        return {name: address for name, address in given.items() if address is not None}
+
+    def choices(self, order: Sequence[str] = ORDER, *, model_offers_search: bool = False) -> list[ProviderChoice]:
+        """The providers in order, each with whether it can be asked and why, and where its queries go (S0-102)."""
+        return provider_choices(
+            self.variables_set(), order, model_offers_search=model_offers_search, addresses=self.addresses()
+        )
 
     def secrets(self) -> list[str]:
         """Keys, and passwords that stand in addresses."""

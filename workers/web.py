@@ -3,20 +3,31 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from providers.interfaces import SharedStore
 from providers.reading.egress import Egress
 from providers.reading.egress_addresses import hosts_and_ports
 from providers.reading.robots import Robots
-from providers.reading.web_reader import WebReader
+from providers.reading.web_reader import Politeness, WebReader
 from providers.subprocess_pool import SubprocessPool
 from workers.settings import APPLICATION, Settings
 
 
 @asynccontextmanager
-async def web_reader(settings: Settings, pool: SubprocessPool, version: str) -> AsyncIterator[WebReader]:
-    """A reader that is closed at the end; `version` is told to every site, with the configured contact."""
+async def web_reader(
+    settings: Settings,
+    pool: SubprocessPool,
+    version: str,
+    *,
+    store: SharedStore | None = None,
+    politeness: Politeness | None = None,
+) -> AsyncIterator[WebReader]:
+    """A reader that is closed at the end; `version` is told to every site, with the configured contact.
+
+    Workers that are given the same store ask a site for its robots.txt once a day together.
+    """
     egress = Egress(user_agent(version, settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
     try:
-        yield WebReader(egress, pool, Robots(egress, APPLICATION))
+        yield WebReader(egress, pool, Robots(egress, APPLICATION, store=store), politeness=politeness)
     finally:
         await egress.close()
 

@@ -15,7 +15,11 @@ MODEL_CALL_SECONDS = 600.0
 """Longest single model call (synthesis in the original of S0: 600 s)."""
 EXTRACTIVE_CALL_SECONDS = 120.0
 SEARCH_SECONDS = 30.0
-READ_SECONDS = 60.0
+SEARCH_PATIENCE_SECONDS = 120.0
+"""How long one of several providers is waited for when it says to wait."""
+READ_SECONDS = 65.0
+READ_PATIENCE_SECONDS = 180.0
+"""How long a page is waited for when its site says to wait, or when others read from it."""
 RECORD_SECONDS = 60.0
 CANCEL_SAVE_SECONDS = 5.0
 """A cancelled run saves its session within this time."""
@@ -55,14 +59,23 @@ def role_options(activity_id: str, summary: str, engine: EngineKind, remaining_s
     )
 
 
-def search_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
-    """A search: short attempts, within the time left."""
-    return _bounded(names.SEARCH_QUEUE, activity_id, summary, SEARCH_SECONDS, remaining_seconds)
+def search_options(activity_id: str, summary: str, remaining_seconds: float, *, alone: bool = True) -> CallOptions:
+    """A search: short attempts, within the time left; one of several providers is not waited for that long."""
+    patience = remaining_seconds if alone else min(SEARCH_PATIENCE_SECONDS, remaining_seconds)
+    return _bounded(names.SEARCH_QUEUE, activity_id, summary, SEARCH_SECONDS, patience)
+
+
+def check_options(activity_id: str) -> CallOptions:
+    """Looking at the providers before a run begins; waits for a worker as long as book-keeping does."""
+    retry = RetryPolicy(maximum_interval=timedelta(seconds=10), maximum_attempts=10)
+    limit = timedelta(seconds=SEARCH_SECONDS)
+    return CallOptions(names.SEARCH_QUEUE, activity_id, limit, None, retry, "check the search providers")
 
 
 def read_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
     """A read: fetch and extraction in one attempt, within the time left."""
-    return _bounded(names.READING_QUEUE, activity_id, summary, READ_SECONDS, remaining_seconds)
+    patience = min(READ_PATIENCE_SECONDS, remaining_seconds)
+    return _bounded(names.READING_QUEUE, activity_id, summary, READ_SECONDS, patience)
 
 
 def record_options(activity_id: str, summary: str) -> CallOptions:
@@ -87,9 +100,8 @@ def hook_options(activity_id: str, task_queue: str, remaining_seconds: float) ->
 
 def _bounded(queue: str, activity_id: str, summary: str, longest: float, remaining_seconds: float) -> CallOptions:
     remaining = max(5.0, remaining_seconds)
-    retry = RetryPolicy(
-        initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=20), maximum_attempts=5
-    )
+    # The time left bounds the attempts: activities count those that failed, and not those that were told to wait.
+    retry = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=20))
     return CallOptions(
         queue,
         activity_id,

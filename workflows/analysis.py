@@ -13,8 +13,8 @@ from contracts.roles import ANALYZER, AnalysisOutput
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality, SubQueryStatus
 from workflows import gaps
+from workflows.call_errors import must_stop, reason_of
 from workflows.desk import Interrupted
-from workflows.gathering import must_stop, reason_of
 from workflows.projections import analyze_fields, sources_of
 
 if TYPE_CHECKING:

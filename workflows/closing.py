@@ -7,7 +7,7 @@ from temporalio.exceptions import ActivityError
 from contracts import activities
 from contracts.activities import RenderedReport, RenderRequest, SaveRequest
 from contracts.outcome import Counts, ResearchResult
-from contracts.resolved import SessionRef
+from contracts.prepared import SessionRef
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
@@ -82,11 +82,14 @@ async def _analyze_hastily(run: ResearchRun) -> None:
 
 
 async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None = None) -> None:
-    """The report from what is there; if the model does not manage it in time, the extractive engine does."""
+    """The report from what is there, out of what each limit keeps for it.
+
+    If the model does not manage it in time, or not even that much is left, the extractive engine does it.
+    """
     fields = write_fields(run, issues=[], cut_short=reason.value)
-    costly = reason in (StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST, StopReason.PROVIDER_OUTAGE)
+    hopeless = reason is StopReason.PROVIDER_OUTAGE
     try:
-        output = await run.ask(SYNTHESIZER, "write", fields, EngineKind.EXTRACTIVE if costly else engine)
+        output = await run.ask(SYNTHESIZER, "write", fields, EngineKind.EXTRACTIVE if hopeless else engine)
     except Interrupted:
         run.desk.clear()
         output = await run.ask(SYNTHESIZER, "write-at-once", fields, EngineKind.EXTRACTIVE)

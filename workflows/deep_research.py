@@ -8,26 +8,30 @@ from temporalio.common import RawValue, SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures, names
+from contracts.activities import CheckedProviders, CheckProvidersRequest
 from contracts.events import EventPage
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.plan import Plan
+from contracts.prepared import Prepared, PrepareRequest
 from contracts.report import ReportDraft
 from contracts.request import ResearchRequest
-from contracts.resolved import Prepared, PrepareRequest
+from contracts.resolved import ProviderChoice
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
-from workflows.activity_options import record_options
+from workflows.activity_options import check_options, record_options
+from workflows.call_errors import is_cancelled, reason_of
 from workflows.closing import counts_of
 from workflows.desk import Desk
 from workflows.details import details_markdown
 from workflows.engine import Engine
 from workflows.events import page_after
-from workflows.gathering import is_cancelled, reason_of
 from workflows.host import TemporalHost
+from workflows.providers import with_providers, without
 from workflows.resumption import resumed
 from workflows.run import ResearchRun, Watchers
+from workflows.searching import CORPUS
 from workflows.strategies import STRATEGIES
 
 JSON_ENCODING = b"json/plain"
@@ -50,6 +54,7 @@ class DeepResearchWorkflow:
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
+        prepared = await self._with_providers_checked(prepared, parsed.priority)
         self._begin(prepared, started)
         run = ResearchRun(self._state, self._desk, TemporalHost(parsed.priority), WorkflowWatchers())
         strategy = STRATEGIES[parsed.strategy]()
@@ -150,6 +155,26 @@ class DeepResearchWorkflow:
                 raise
             raise _refused(workflow.info().workflow_id, error) from None
 
+    async def _with_providers_checked(self, prepared: Prepared, priority: int) -> Prepared:
+        """Before anything is paid: those who search look whether the web's providers can be asked (S0-102)."""
+        resolved = prepared.resolved
+        web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
+        if not web or workflow.info().continued_run_id is not None:
+            return prepared
+        argument = CheckProvidersRequest(research_id=resolved.research_id, tenant=resolved.tenant, providers=web)
+        try:
+            checked = await TemporalHost(priority).execute(
+                activities.check_providers.__name__, argument, CheckedProviders, check_options("check-providers")
+            )
+        except ActivityError as error:
+            if is_cancelled(error):
+                raise
+            raise _refused(resolved.research_id, error) from None
+        providers = without(resolved.providers, checked.unavailable)
+        if not any(choice.available for choice in providers):
+            raise _nothing_to_search(resolved.research_id, providers)
+        return prepared.model_copy(update={"resolved": with_providers(resolved, providers)})
+
     def _begin(self, prepared: Prepared, started: datetime) -> None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task."""
         resolved = prepared.resolved
@@ -241,8 +266,12 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         engine=resolved.engine.value if resolved else "",
         corpus=resolved.corpus.name if resolved and resolved.corpus else None,
         egress=resolved.egress if resolved else "",
+        providers=resolved.providers if resolved else [],
+        advice=resolved.advice if resolved else [],
         counts=counts_of(state),
         usage=state.usage,
+        usage_by_role=state.usage_by_role,
+        usage_by_phase=state.usage_by_phase,
         elapsed_seconds=max(0.0, round(elapsed, 1)) if resolved else 0.0,
         deadline_seconds=limit,
         last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",
@@ -283,6 +312,21 @@ def _refused(research_id: str, error: ActivityError) -> ApplicationError:
         ended_at=now,
     )
     return ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
+
+
+def _nothing_to_search(research_id: str, providers: list[ProviderChoice]) -> ApplicationError:
+    reasons = "; ".join(f"{choice.name}: {choice.reason}" for choice in providers)
+    message = f"no search provider can be asked ({reasons}): see `research doctor`, or name a folder with --corpus DIR"
+    now = workflow.now().isoformat(timespec="milliseconds")
+    result = ResearchResult(
+        research_id=research_id,
+        outcome=Outcome.REFUSED,
+        stop_reason=StopReason.NO_PROVIDERS,
+        limitations=[message],
+        started_at=now,
+        ended_at=now,
+    )
+    return ApplicationError(message, result.model_dump(mode="json"), type=failures.REFUSED, non_retryable=True)
 
 
 def _delivered(result: ResearchResult, outcome: Outcome) -> ResearchResult:

@@ -10,13 +10,13 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.activities import SaveRequest
+from contracts.prepared import SessionRef
 from contracts.request import OnDeadline
-from contracts.resolved import SessionRef
 from contracts.vocabulary import Action, Outcome, Phase, RunStatus, StopReason
 from workflows.activity_options import cancel_save_options, record_options
+from workflows.call_errors import is_cancelled
 from workflows.closing import close
 from workflows.desk import Interrupted
-from workflows.gathering import is_cancelled
 from workflows.run import ResearchRun
 from workflows.strategies import Strategy
 from workflows.think import think

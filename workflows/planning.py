@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from contracts.identity import normalized_text, source_id, sub_query_id
+from contracts.identity import source_id, sub_query_id
 from contracts.plan import SubQuery
 from contracts.roles import GapAssessment, SubQueryDraft
 from contracts.sources import Candidate
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus
+from workflows.query_ledger import unasked
 
 
 def planned(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list[SubQuery]:
@@ -17,7 +18,7 @@ def planned(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list
     for draft in ordered:
         text = draft.query.strip()[:500]
         identity = sub_query_id(text)
-        if text and identity not in queries:
+        if unasked([text], [query.text for query in queries.values()]):
             queries[identity] = SubQuery(
                 id=identity,
                 text=text,
@@ -33,7 +34,7 @@ def follow_ups(
     state: ResearchState, assessments: Iterable[GapAssessment], priority_gaps: Sequence[str], limit: int
 ) -> list[SubQuery]:
     """New sub-queries for open gaps, at most `limit`; a question that was asked before is not asked again (C0-1)."""
-    asked = {normalized_text(query.text) for query in state.plan.sub_queries}
+    asked = [query.text for query in state.plan.sub_queries]
     open_gaps = {gap.id: gap for gap in state.gaps if gap.status is GapStatus.OPEN}
     by_gap = {item.gap_id: item for item in assessments}
     order = sorted(open_gaps.values(), key=lambda gap: (gap.id not in priority_gaps, gap.priority))
@@ -44,10 +45,9 @@ def follow_ups(
         # A refiner that names no query leaves the gap's own suggestions (as the system behind S0 does).
         drafts = drafts or [(text, "") for text in gap.suggested_queries]
         for text, expected in drafts[:2]:
-            words = normalized_text(text)
-            if not words or words in asked or len(fresh) >= limit:
+            if len(fresh) >= limit or not unasked([text], asked):
                 continue
-            asked.add(words)
+            asked.append(text)
             fresh.append(
                 SubQuery(
                     id=sub_query_id(text),

@@ -22,7 +22,7 @@ def resumed(state: ResearchState, resolved: ResolvedResearch, started_at: str) -
     state.metadata = {key: value for key, value in state.metadata.items() if key not in ABORT_MARKS}
     state.degraded, state.failed_branches, state.limitations, state.last_failure = [], [], [], ""
     state.result = None
-    state.fallbacks = {}
+    state.fallbacks, state.lost_providers = {}, {}
     state.plan = state.plan.model_copy(
         update={
             "sub_queries": [

@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
-from contracts.roles import PLANNER, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
+from contracts.expected_calls import worst_call
+from contracts.resolved import ModelPrice
+from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
 from contracts.usage import Usage
-from contracts.vocabulary import AgentRole, EngineKind, StopReason
-from workflows.activity_options import role_options
+from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
+from workflows.accounting import account, account_failure, answer_key, forget_failures
+from workflows.activity_options import CallOptions, role_options
+from workflows.call_errors import must_stop
 from workflows.desk import Interrupted
-from workflows.gathering import must_stop
-from workflows.ledger import exhausted
+from workflows.ledger import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
 
 if TYPE_CHECKING:
     from workflows.run import ResearchRun
@@ -26,12 +29,16 @@ REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 
 
+class CallRefused(Interrupted):
+    """A limit forbids the call, and no call under way can give back enough for it."""
+
+
 class RoleCaller:
     """Does one role call after another for a run."""
 
     def __init__(self, run: "ResearchRun") -> None:
         self._run = run
-        self._in_flight = 0
+        self._holdings = Holdings()
 
     async def ask(self, role: RoleSpec[I, O], step: str, fields: dict[str, Any], engine: EngineKind | None) -> O:
         """The role's output: from the engine of the run, repaired once, else from the fallback."""
@@ -40,23 +47,38 @@ class RoleCaller:
         self._dispatched(role, operation)
         output = await self._answer(role, operation, fields, kind)
         self._run.operation_done(step)
+        forget_failures(self._run.state, operation)
         return output
 
     async def _answer(self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any], kind: EngineKind) -> O:
         if kind is EngineKind.EXTRACTIVE:
             return await self._call(role, operation, fields, kind, None)
         try:
-            return await self._call(role, operation, fields, kind, None)
-        except ActivityError as error:
-            problem = self._problem(role, error)
-        if problem is not None:
-            try:
-                return await self._call(role, f"{operation}/repair", fields, kind, problem)
-            except ActivityError as error:
-                self._problem(role, error)
-        self._run.state.fallbacks[role.name] = self._run.state.fallbacks.get(role.name, 0) + 1
-        self._run.degrade(f"{role.name}: done without the model, whose answers could not be used")
+            output = await self._answer_of_model(role, operation, fields)
+        except CallRefused as refused:
+            if self._run.state.sources or role.name == SYNTHESIZER.name:
+                raise
+            # Nothing was read yet, so there is nothing to report from: research goes on without paying for this.
+            self._run.degrade(f"{role.name}: done without the model ({refused.reason.value})")
+        else:
+            if output is not None:
+                return output
+            self._run.state.fallbacks[role.name] = self._run.state.fallbacks.get(role.name, 0) + 1
+            self._run.degrade(f"{role.name}: done without the model, whose answers could not be used")
         return await self._call(role, f"{operation}/fallback", fields, EngineKind.EXTRACTIVE, None)
+
+    async def _answer_of_model(self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any]) -> O | None:
+        """The model's answer, repaired once; null if neither could be used."""
+        try:
+            return await self._call(role, operation, fields, EngineKind.MODEL, None)
+        except _Unusable as unusable:
+            problem = unusable.problem
+        if problem is None:
+            return None
+        try:
+            return await self._call(role, f"{operation}/repair", fields, EngineKind.MODEL, problem)
+        except _Unusable:
+            return None
 
     def _engine_for(self, role: RoleSpec[I, O]) -> EngineKind:
         """The run's engine; a model that twice gave a role nothing useful is not paid for it a third time."""
@@ -67,10 +89,36 @@ class RoleCaller:
         self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any], kind: EngineKind, repair: str | None
     ) -> O:
         run = self._run
-        self._reserve(role, kind)
-        remaining = run.remaining_work_seconds()
-        options = role_options(operation, self._summary(role, fields), kind, remaining)
-        argument = role.input(
+        options = role_options(operation, self._summary(role, fields), kind, run.remaining_work_seconds())
+        request = self._request(role, operation, fields, kind, repair, options)
+        if kind is not EngineKind.MODEL:
+            output = await run.within_limits(run.host.execute(role.activity, request, role.output, options))
+            self._settle(role, output)
+            return output
+        number, left = await self._reserved(role, request)
+        try:
+            output = await run.within_limits(run.host.execute(role.activity, request, role.output, options))
+            left = left.unexplained_by(output.account.usage)
+            self._settle(role, output)
+        except ActivityError as error:
+            if isinstance(error.cause, ApplicationError):
+                left = left.unexplained_by(_usage(error))
+            raise _Unusable(self._problem(role, error, answer_key(operation, request))) from error
+        finally:
+            self._holdings.close(number, left)
+        return output
+
+    def _request(
+        self,
+        role: RoleSpec[I, O],
+        operation: str,
+        fields: dict[str, Any],
+        kind: EngineKind,
+        repair: str | None,
+        options: CallOptions,
+    ) -> I:
+        run = self._run
+        return role.input(
             research_id=run.resolved.research_id,
             tenant=run.resolved.tenant,
             operation=operation,
@@ -86,43 +134,63 @@ class RoleCaller:
             time_limit_seconds=options.start_to_close.total_seconds(),
             **fields,
         )
-        paid = kind is EngineKind.MODEL
-        self._in_flight += paid
-        try:
-            output = await run.within_limits(run.host.execute(role.activity, argument, role.output, options))
-        finally:
-            self._in_flight -= paid
-        self._settle(role, output)
-        return output
 
-    def _reserve(self, role: RoleSpec[I, O], kind: EngineKind) -> None:
-        if kind is not EngineKind.MODEL:
-            return
+    async def _reserved(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
+        """What is reserved for a call, under its number. Waits while calls under way may give back enough.
+
+        Raises `CallRefused`, or `Interrupted` if the run is to end meanwhile.
+        """
+        run, holdings = self._run, self._holdings
+        wanted = reservation(worst_call(role, request), self._price(role))
+        kept = self._kept_for_report(role)
+        limits = run.resolved.limits
+        while refusal(limits, run.state.usage, holdings.held, wanted, kept):
+            reason = refusal(limits, run.state.usage, holdings.unexplained, wanted, kept)
+            if reason is not None:
+                run.note("budget.exhausted", f"no further model call: {reason.value}", reason=reason.value)
+                raise CallRefused(reason)
+            await self._room_given_back()
+        return holdings.open(wanted), wanted
+
+    async def _room_given_back(self) -> None:
+        run, before = self._run, self._holdings.changes
+        await run.host.wait_until(lambda: self._holdings.changes != before or run.desk.interruption is not None)
+        if run.desk.interruption is not None:
+            raise Interrupted(run.desk.interruption)
+
+    def _kept_for_report(self, role: RoleSpec[I, O]) -> Reservation:
         run = self._run
-        for_report = role.name == SYNTHESIZER.name
-        if reason := exhausted(run.resolved.limits, run.state.usage, self._in_flight, for_report=for_report):
-            run.note("budget.exhausted", f"no further model call: {reason.value}", reason=reason.value)
-            raise Interrupted(reason)
+        reflects_on_report = role.name == SUPERVISOR.name and run.state.phase is Phase.SYNTHESIS
+        if role.name == SYNTHESIZER.name or reflects_on_report:
+            return NOTHING
+        sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
+        return report_reserve(run.resolved.limits, sub_queries, self._price(SYNTHESIZER))
+
+    def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
+        return self._run.resolved.model_prices.get(role.tier.value)
 
     def _settle(self, role: RoleSpec[I, O], output: O) -> None:
-        account, state = output.account, self._run.state
-        state.usage = state.usage.plus(account.usage)
-        state.engine_by_role[role.name] = account.engine.value
-        if account.model and account.model not in state.models_used:
-            state.models_used.append(account.model)
-        if account.prompt_version:
-            state.prompt_versions[role.name] = account.prompt_version
-        for warning in account.warnings[:5]:
+        answer, state = output.account, self._run.state
+        account(state, role.name, answer.usage)
+        state.engine_by_role[role.name] = answer.engine.value
+        if answer.model and answer.model not in state.models_used:
+            state.models_used.append(answer.model)
+        if answer.prompt_version:
+            state.prompt_versions[role.name] = answer.prompt_version
+        for warning in answer.warnings[:5]:
             self._run.note("status", f"{role.name}: {warning}", level="info")
 
-    def _problem(self, role: RoleSpec[I, O], error: ActivityError) -> str | None:
-        """Account for a failed call. A text if a repair may help, null if only the fallback can; else raises."""
+    def _problem(self, role: RoleSpec[I, O], error: ActivityError, answer: str) -> str | None:
+        """Account for a failed call, whose answer has this key.
+
+        A text if a repair may help, null if only the fallback can; else raises.
+        """
         if must_stop(error):
             raise error
         cause = error.cause
         kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
         detail = _details(cause)
-        self._run.state.usage = self._run.state.usage.plus(Usage.model_validate(detail.get("usage") or {}))
+        account_failure(self._run.state, role.name, answer, _usage(error))
         note = f"{role.name}: {kind}"
         self._run.branch_failed(note)
         self._run.note("task.failed", f"{note}: {_short(cause)}", role=role.name, error=kind)
@@ -147,6 +215,19 @@ class RoleCaller:
         sub_query = fields.get("sub_query")
         verb = role.activity.split("_", maxsplit=1)[0]
         return f"{verb}: {sub_query.text}" if sub_query is not None else role.activity.replace("_", " ")
+
+
+class _Unusable(Exception):
+    """A paid call brought nothing that can be used; `problem` is for the repair, null if none can help."""
+
+    def __init__(self, problem: str | None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+def _usage(error: ActivityError) -> Usage:
+    """What a failed call is known to have used: nothing, unless there was an answer."""
+    return Usage.model_validate(_details(error.cause).get("usage") or {})
 
 
 def _details(cause: BaseException | None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from contracts.roles import SUPERVISOR, ReflectOutput
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, AgentRole, Confidence, GatePolicy, Phase, ThinkMode
 from workflows.activity_options import hook_options
+from workflows.call_errors import is_cancelled, reason_of
 from workflows.gates import evaluate
-from workflows.gathering import is_cancelled, reason_of
 from workflows.iteration import decide, retry_key, should_iterate
 from workflows.reflection import reflection_prompt
 from workflows.run import ResearchRun

@@ -9,6 +9,7 @@ from activities.reporting.layout import layout, plain_text
 from activities.reporting.markdown import ReportText
 from activities.reporting.matter import Matter
 from activities.reporting.passages import Passage, digest_form
+from activities.reporting.spending import usage_document
 from contracts.sources import Source
 
 SCHEMA_VERSION = 1
@@ -112,7 +113,7 @@ def compose_document(matter: Matter, text: ReportText) -> dict[str, Any]:
             )
             for query in state.plan.sub_queries
         ],
-        "usage": state.usage.model_dump(mode="json"),
+        "usage": usage_document(state),
         "fidelity": _fidelity(matter, text.claims),
         "degraded": state.degraded,
         "failed_branches": state.failed_branches,

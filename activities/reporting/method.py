@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from activities.reporting.matter import Matter
+from activities.reporting.spending import usage_words
 from activities.reporting.wording import COMPLETENESS, ENGINES, OUTCOMES, counted, moment
 from contracts.vocabulary import EngineKind, GapStatus, SourceStatus, SubQueryStatus
 
@@ -118,6 +119,11 @@ def _limits(matter: Matter) -> list[Fact]:
     return facts
 
 
+def _usage(matter: Matter) -> list[Fact]:
+    words = usage_words(matter.state)
+    return [Fact("Use", *words)] if words else []
+
+
 def _check(matter: Matter) -> Fact:
     return Fact(
         "How to check",
@@ -136,6 +142,7 @@ def method_facts(matter: Matter) -> list[Fact]:
         *_corpus(matter),
         *_searching(matter),
         *_limits(matter),
+        *_usage(matter),
         Fact("Run", f"{matter.resolved.research_id}. {product} {times} {_egress(matter)}"),
         _check(matter),
     ]

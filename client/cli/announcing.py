@@ -1,51 +1,36 @@
-"""What a request gets on this machine: which engine, which models, which limits; and where text goes. Pure."""
+"""What a request gets on this machine, before anything is started: the same resolution that a worker makes."""
 
-from ipaddress import ip_address
-from urllib.parse import urlsplit
-
-from contracts.presets import effective_limits
-from contracts.request import EngineChoice, ResearchRequest
-from contracts.resolved import EffectiveLimits
-from contracts.vocabulary import EngineKind, ThinkMode
+from activities.preparation import Refusal, resolve
+from client.cli.exit_codes import ExitCode
+from client.cli.failures import CommandError
+from contracts.request import ResearchRequest
+from contracts.resolved import CorpusSnapshot, ResolvedResearch
+from contracts.vocabulary import StopReason, ThinkMode
+from workers.configuration import configuration_of
 from workers.settings import Settings
 
-NOTHING_LEAVES = "nothing leaves this machine"
+UNKNOWN_CORPUS_FILES = 1
+"""What a folder holds is known once it is indexed; until then it counts as something to search."""
 
 
-def engine_of(request: ResearchRequest, settings: Settings) -> EngineKind:
-    """Which engine a request gets here: `auto` is the model if one is configured."""
-    if request.engine is EngineChoice.AUTO:
-        return EngineKind.MODEL if settings.model_configured else EngineKind.EXTRACTIVE
-    return EngineKind(request.engine.value)
-
-
-def egress(engine: EngineKind, settings: Settings) -> str:
-    """Where passages and searches go."""
-    host = settings.model_host
-    if engine is EngineKind.EXTRACTIVE or host is None:
-        return NOTHING_LEAVES
-    return f"passages go to {host}" + (" (this machine)" if _is_here(host) else "")
-
-
-def limits_of(request: ResearchRequest, settings: Settings) -> EffectiveLimits:
-    """The limits in effect, as far as this machine's configuration decides them."""
-    return effective_limits(settings.preset(request.strategy, request.depth), request.limits)
-
-
-def models_of(request: ResearchRequest, settings: Settings) -> dict[str, str]:
-    """Model name by tier: what the request names, over what is configured."""
-    asked = {tier: name for tier, name in request.models.model_dump().items() if name is not None}
-    return settings.models.by_tier() | asked
-
-
-def thinks(request: ResearchRequest) -> bool:
-    """Whether the supervisor's think-pauses ask a model, given that a model does the roles."""
-    return request.gates.think in (None, ThinkMode.MODEL)
-
-
-def _is_here(host: str) -> bool:
-    name = urlsplit(f"//{host}").hostname or ""
+def outlook(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
+    """Engine, models, providers, limits and where text goes. Raises `CommandError` for what cannot be done here."""
+    corpus = None if request.corpus is None else CorpusSnapshot(name=request.corpus, files=UNKNOWN_CORPUS_FILES)
     try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost"
+        return resolve("not-started", request, configuration_of(settings), corpus, search_attributes=False)
+    except Refusal as refusal:
+        nothing = refusal.reason is StopReason.NO_PROVIDERS
+        code = ExitCode.NOTHING_TO_WORK_WITH if nothing else ExitCode.USAGE
+        raise CommandError(str(refusal), code) from None
+
+
+def thinks(resolved: ResolvedResearch) -> bool:
+    """Whether the supervisor's think-pauses ask a model."""
+    return resolved.gates.think is ThinkMode.MODEL
+
+
+def providers_line(resolved: ResolvedResearch) -> str:
+    """Who is searched, and who is not for want of something: one line."""
+    asked = ", ".join(choice.name for choice in resolved.providers if choice.available)
+    others = [f"{choice.name} ({choice.reason})" for choice in resolved.providers if not choice.available]
+    return f"searching with {asked}" + (f"; not with {', '.join(others)}" if others else "")

@@ -36,12 +36,12 @@ def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) ->
             raise CommandError("a cluster's workers do not see your folders: name a corpus of their configuration")
         values["corpus"] = name
     request = build_request(values)
-    if request.corpus is None and not settings.uses_cluster:
-        raise CommandError(
-            "nothing to search: give a folder of documents with --corpus ./folder", ExitCode.NOTHING_TO_WORK_WITH
-        )
-    if folder is None and not settings.uses_cluster and request.corpus not in registered:
-        raise CommandError(unknown_corpus(str(request.corpus), registered))
+    named = request.corpus
+    if folder is None and named is not None and not settings.uses_cluster and named not in registered:
+        raise CommandError(unknown_corpus(named, registered))
+    if named is None and request.web is False:
+        message = "nothing to search: neither the web nor a folder (--corpus ./folder)"
+        raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
     return Asked(request, folder)
 
 

@@ -29,7 +29,7 @@ async def delete(given: str, *, yes: bool) -> int:
             return ExitCode.COMPLETED
         state = await desk.stored_state(research_id)
         documents = await _unshared(desk, research_id, state)
-        rows = await desk.stores.calls.forget(research_id)
+        rows = await (await desk.stores.calls()).forget(research_id)
         histories = await _delete_histories(desk, research_id)
         await desk.stores.sessions.delete(research_id)
         for reference in documents:

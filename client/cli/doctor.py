@@ -6,17 +6,16 @@ import platform
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from temporalio.client import RPCError, WorkflowExecutionStatus
 
-from client.cli import output
+from client.cli import doctor_outside, output
 from client.cli.corpora import registered_folders
 from client.cli.desk import Desk, open_desk
+from client.cli.doctor_checks import Check, Grade
 from client.cli.exit_codes import ExitCode
 from client.handle import ResearchClient
 from contracts.names import POOLS, WORKFLOWS_QUEUE
@@ -29,24 +28,6 @@ CONNECT_SECONDS = 3.0
 STUCK_ATTEMPTS = 3
 LOOKED_AT = 50
 DISTRIBUTION = "durable-research"
-
-
-class Grade(StrEnum):
-    """How bad it is."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line: what was looked at, what was found, what to do."""
-
-    name: str
-    grade: Grade
-    found: str
-    remedy: str = ""
 
 
 async def doctor(*, as_json: bool) -> int:
@@ -74,7 +55,8 @@ async def _checks(desk: Desk) -> AsyncIterator[Check]:
     yield await _model(desk)
     async for check in _corpora(desk):
         yield check
-    yield _web_search(desk)
+    yield await doctor_outside.web_search(desk.settings)
+    yield await doctor_outside.shared_state(desk.settings)
     try:
         client = await desk.client_if_running()
     except EngineError as error:
@@ -167,14 +149,6 @@ async def _corpora(desk: Desk) -> AsyncIterator[Check]:
         grade = Grade.OK if snapshot.files else Grade.WARN
         remedy = f"research corpus status {name}" if snapshot.skipped or not snapshot.files else ""
         yield Check("corpus", grade, f"{name}: {snapshot.files} documents{skipped} in {folder}", remedy)
-
-
-def _web_search(desk: Desk) -> Check:
-    """Which services of the web can be asked; that some lack a key is no fault."""
-    choices = desk.settings.web_search.choices()
-    usable = ", ".join(choice.name for choice in choices if choice.available) or "none"
-    missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
-    return Check("web search", Grade.OK, f"{usable} (`research search --provider`; runs do not use them yet)", missing)
 
 
 async def _pollers(client: ResearchClient) -> Check:

@@ -1,18 +1,27 @@
-"""What a run with a model may need: calls, tokens and money, before anything is paid. Pure."""
+"""What a run may need: calls, tokens, searches, reads and money, before anything is paid. Pure.
 
-from collections.abc import Mapping
-from typing import Any
+Sizes of calls are those of `contracts.expected_calls`, which the run's own ledger goes by, too.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from contracts.base import Contract
-from contracts.resolved import EffectiveLimits
+from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call
+from contracts.request import SearchPolicy
+from contracts.resolved import EffectiveLimits, ResolvedResearch
+from contracts.roles import ANALYZER, PLANNER, REFINER, ROLES, SUPERVISOR, SYNTHESIZER
+from contracts.vocabulary import EngineKind, ThinkMode
 from providers.chat import TokenCounts
 from providers.prices import PriceTable
 
-SHORT_CALL = TokenCounts(input=1_500, output=500)
-LONG_CALL = TokenCounts(input=10_000, output=2_000)
-REFLECTIONS_PER_ITERATION = 4
+REFLECTIONS_PER_ITERATION: Final = 4
 """One after each phase but the first of a follow-up iteration, when the supervisor thinks with a model."""
-FEWEST_SUB_QUERIES = 2
+FEWEST_SUB_QUERIES: Final = 2
+FEWEST_SOURCES: Final = 2
+"""Sources of a sub-query that finds little."""
+NOBODY: Final[Mapping[str, float | None]] = MappingProxyType({})
 
 
 class Range(Contract):
@@ -22,69 +31,229 @@ class Range(Contract):
     high: int | float
 
 
+class RoleEstimate(Contract):
+    """What one role is expected to need, before the caps of the whole run."""
+
+    role: str
+    model: str
+    calls: Range
+    input_tokens: Range
+    output_tokens: Range
+    cost_usd: Range | None
+    """Null for a model without a known price."""
+
+    def line(self) -> str:
+        """One line for a person."""
+        cost = "cost unknown" if self.cost_usd is None else f"{_money(self.cost_usd)} USD"
+        tokens = f"{_between(self.input_tokens)} tokens in, {_between(self.output_tokens)} out"
+        return f"{self.role}: {_between(self.calls)} calls of {self.model}, {tokens}, {cost}"
+
+
 class Estimate(Contract):
     """Expected amounts of a run; a cost of null is unknown, never 0."""
 
     calls: Range
     tokens: Range
     cost_usd: Range | None
+    """Of models and searches together."""
+    model_cost_usd: Range | None
+    search_cost_usd: Range | None
+    by_role: list[RoleEstimate] = []
+    searches: Range
+    reads: Range
+    providers: list[str] = []
+    """Who is asked for searches."""
     unpriced_models: list[str] = []
+    unpriced_providers: list[str] = []
     cap_usd: float | None
     """The run stops at this cost, as far as prices are known."""
 
     def line(self) -> str:
         """One line for a person."""
-        amounts = f"about {_between(self.calls)} model calls, {_between(self.tokens)} tokens"
-        cap = "no cap on cost" if self.cap_usd is None else f"the run stops at {self.cap_usd:.2f} USD"
-        if self.cost_usd is None:
-            names = ", ".join(self.unpriced_models)
-            known = "" if self.cap_usd is None else " where prices are known"
-            return f"{amounts}, cost unknown (no price for {names}); {cap}{known}"
-        return f"{amounts}, {self.cost_usd.low:.2f} to {self.cost_usd.high:.2f} USD; {cap}"
+        parts = []
+        if self.by_role:
+            parts.append(f"about {_between(self.calls)} model calls, {_between(self.tokens)} tokens")
+        if self.providers:
+            asked = f"about {_between(self.searches)} searches at {', '.join(self.providers)}"
+            parts.append(f"{asked}, {_between(self.reads)} reads")
+        return f"{'; '.join([*parts, self._cost_words()])}; {self._cap_words()}"
+
+    def lines(self) -> list[str]:
+        """One line per role, for who wants to know more."""
+        return [role.line() for role in self.by_role]
 
     def as_json(self) -> dict[str, Any]:
         """For `--json`."""
         return self.model_dump(mode="json")
 
+    def _cost_words(self) -> str:
+        unpriced = [*self.unpriced_models, *self.unpriced_providers]
+        if self.cost_usd is not None:
+            return f"{_money(self.cost_usd)} USD"
+        known = self.model_cost_usd
+        if known is not None and self.by_role:
+            return f"{_money(known)} USD and what {', '.join(unpriced)} charges for searches"
+        return f"cost unknown (no price for {', '.join(unpriced)})"
 
-def estimate(limits: EffectiveLimits, models: Mapping[str, str], prices: PriceTable, *, thinks: bool) -> Estimate:
+    def _cap_words(self) -> str:
+        if self.cap_usd is None:
+            return "no cap on cost"
+        known = " where prices are known" if self.cost_usd is None else ""
+        return f"the run stops at {self.cap_usd:.2f} USD{known}"
+
+
+def estimate(
+    limits: EffectiveLimits,
+    models: Mapping[str, str],
+    prices: PriceTable,
+    *,
+    thinks: bool,
+    searching: Mapping[str, float | None] = NOBODY,
+    policy: SearchPolicy = SearchPolicy.FAN_OUT,
+) -> Estimate:
     """From a run that stops after one iteration with few questions to one that uses all that its limits allow.
 
-    `models` are names by tier; the cheapest of them bounds the cost from below, the dearest from above.
+    `models` are names by tier, none for a run without a model. `searching` says what each provider that is asked
+    charges for a search in US dollars, null where nobody knows. Repeated phases and repairs are not counted.
     """
-    reflections = REFLECTIONS_PER_ITERATION if thinks else 0
-    fewest = 1 + min(FEWEST_SUB_QUERIES, limits.max_sub_queries) + 1 + reflections
-    most = 1 + limits.max_iterations * (limits.max_sub_queries + 1 + reflections) + (limits.max_iterations - 1)
-    if limits.max_model_calls is not None:
-        most = min(most, limits.max_model_calls)
-    fewest = min(fewest, most)
-    low, high = fewest * _size(SHORT_CALL), most * _size(LONG_CALL)
-    if limits.max_tokens is not None:
-        high = min(high, limits.max_tokens)
-    names = sorted(set(models.values()))
-    unpriced = [name for name in names if prices.price_of(name) is None]
+    by_role = _roles(limits, models, prices, thinks=thinks)
+    calls = _capped(_sum(role.calls for role in by_role), limits.max_model_calls)
+    tokens = _sum(amount for role in by_role for amount in (role.input_tokens, role.output_tokens))
+    searches = _searches(limits, len(searching), policy)
+    model_cost = _total(role.cost_usd for role in by_role)
+    search_cost = _search_cost(searches, searching)
+    cost = _total([model_cost, search_cost])
     return Estimate(
-        calls=Range(low=fewest, high=most),
-        tokens=Range(low=min(low, high), high=high),
-        cost_usd=None if unpriced or not names else _cost(fewest, most, names, prices, limits.max_cost_usd),
-        unpriced_models=unpriced,
+        calls=calls,
+        tokens=_capped(tokens, limits.max_tokens),
+        cost_usd=None if cost is None else _capped(cost, limits.max_cost_usd),
+        model_cost_usd=None if model_cost is None else _capped(model_cost, limits.max_cost_usd),
+        search_cost_usd=search_cost,
+        by_role=by_role,
+        searches=searches,
+        reads=_reads(limits),
+        providers=list(searching),
+        unpriced_models=sorted({role.model for role in by_role if role.cost_usd is None}),
+        unpriced_providers=[name for name, price in searching.items() if price is None],
         cap_usd=limits.max_cost_usd,
     )
 
 
-def _cost(fewest: int, most: int, names: list[str], prices: PriceTable, cap: float | None) -> Range:
-    short = [cost for name in names if (cost := prices.cost_usd(name, SHORT_CALL)) is not None]
-    long = [cost for name in names if (cost := prices.cost_usd(name, LONG_CALL)) is not None]
-    low, high = fewest * min(short), most * max(long)
-    if cap is not None:
-        high = min(high, cap)
-    return Range(low=round(min(low, high), 4), high=round(high, 4))
+def estimate_of(
+    resolved: ResolvedResearch, prices: PriceTable, search_prices: Mapping[str, float] = MappingProxyType({})
+) -> Estimate:
+    """What a resolved run may need; `search_prices` are US dollars per search by provider, where they are known."""
+    asked = [choice for choice in resolved.providers if choice.available]
+    return estimate(
+        resolved.limits,
+        resolved.models if resolved.engine is EngineKind.MODEL else {},
+        prices,
+        thinks=resolved.gates.think is ThinkMode.MODEL,
+        # What has no host is here, and nobody charges for it.
+        searching={choice.name: search_prices.get(choice.name) if choice.host else 0.0 for choice in asked},
+        policy=resolved.search.policy,
+    )
 
 
-def _size(call: TokenCounts) -> int:
-    return call.input + call.output
+def _roles(
+    limits: EffectiveLimits, models: Mapping[str, str], prices: PriceTable, *, thinks: bool
+) -> list[RoleEstimate]:
+    calls = _calls(limits, thinks=thinks)
+    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
+    made = []
+    for role in ROLES:
+        model, times = models.get(role.tier.value), calls[role.name]
+        if model is None or not times.high:
+            continue
+        sizes = (
+            expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES),
+            expected_call(role, sources=limits.max_sources_per_query, findings=findings),
+        )
+        made.append(
+            RoleEstimate(
+                role=role.name,
+                model=model,
+                calls=times,
+                input_tokens=_each(times, sizes, lambda size: size.input_tokens),
+                output_tokens=_each(times, sizes, lambda size: size.output_tokens),
+                cost_usd=_cost(model, times, sizes, prices),
+            )
+        )
+    return made
+
+
+def _calls(limits: EffectiveLimits, *, thinks: bool) -> dict[str, Range]:
+    """How often each role is asked."""
+    rounds, questions = limits.max_iterations, limits.max_sub_queries
+    reflections = REFLECTIONS_PER_ITERATION if thinks else 0
+    return {
+        PLANNER.name: Range(low=1, high=1),
+        ANALYZER.name: Range(low=min(FEWEST_SUB_QUERIES, questions), high=rounds * questions),
+        SYNTHESIZER.name: Range(low=1, high=rounds),
+        REFINER.name: Range(low=0, high=rounds - 1),
+        SUPERVISOR.name: Range(low=reflections, high=rounds * reflections),
+    }
+
+
+def _searches(limits: EffectiveLimits, providers: int, policy: SearchPolicy) -> Range:
+    """Every question is asked of all providers at once, or of one after another until one has an answer."""
+    at_once = providers if policy is SearchPolicy.FAN_OUT else min(1, providers)
+    fewest = min(FEWEST_SUB_QUERIES, limits.max_sub_queries) * at_once
+    return Range(low=fewest, high=limits.max_iterations * limits.max_sub_queries * providers)
+
+
+def _reads(limits: EffectiveLimits) -> Range:
+    most = min(limits.max_sources, limits.max_iterations * limits.max_new_sources)
+    return Range(low=min(FEWEST_SOURCES, most), high=most)
+
+
+def _search_cost(searches: Range, searching: Mapping[str, float | None]) -> Range | None:
+    """The providers share the searches; the dearest bounds from above, the cheapest from below."""
+    if any(price is None for price in searching.values()):
+        return None
+    known = [price for price in searching.values() if price is not None] or [0.0]
+    return _rounded(searches.low * min(known), searches.high * max(known))
+
+
+def _cost(model: str, calls: Range, sizes: tuple[CallSize, CallSize], prices: PriceTable) -> Range | None:
+    low, high = (
+        prices.cost_usd(model, TokenCounts(input=size.input_tokens, output=size.output_tokens)) for size in sizes
+    )
+    return None if low is None or high is None else _rounded(calls.low * low, calls.high * high)
+
+
+def _each(calls: Range, sizes: tuple[CallSize, CallSize], amount: Callable[[CallSize], int]) -> Range:
+    return Range(low=calls.low * amount(sizes[0]), high=calls.high * amount(sizes[1]))
+
+
+def _sum(ranges: Iterable[Range]) -> Range:
+    low: int | float = 0
+    high: int | float = 0
+    for item in ranges:
+        low, high = low + item.low, high + item.high
+    return Range(low=low, high=high)
+
+
+def _total(costs: Iterable[Range | None]) -> Range | None:
+    known = list(costs)
+    together = _sum(cost for cost in known if cost is not None)
+    return None if None in known else _rounded(together.low, together.high)
+
+
+def _capped(amount: Range, cap: float | None) -> Range:
+    high = amount.high if cap is None else min(amount.high, cap)
+    return Range(low=min(amount.low, high), high=high)
+
+
+def _rounded(low: float, high: float) -> Range:
+    return Range(low=round(float(low), 4), high=round(float(high), 4))
 
 
 def _between(amount: Range) -> str:
     low, high = f"{amount.low:,.0f}", f"{amount.high:,.0f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _money(amount: Range) -> str:
+    low, high = f"{amount.low:.2f}", f"{amount.high:.2f}"
     return low if low == high else f"{low} to {high}"

@@ -14,47 +14,64 @@ from client.cli.run_options import RunOptions
 from client.handle import ResearchClient
 from client.rendering import duration, printable
 from contracts.request import ResearchRequest
+from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import EngineKind
 from providers.prices import load_prices
 from workers.embedded import describe_engine
 
+EFFECTIVE = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice"}
+"""What of a resolution is the configuration's doing."""
 
-def announce(desk: Desk, request: ResearchRequest, options: RunOptions) -> None:
-    """Say where text goes and, before anything is paid, what the run may cost."""
+
+def announce(
+    desk: Desk, request: ResearchRequest, options: RunOptions, resolved: ResolvedResearch | None = None
+) -> None:
+    """Say where text goes and, before anything is paid, what the run may cost.
+
+    `resolved` is what a run that goes on was given; without it the request is resolved as a worker will do it. Raises
+    `CommandError` for what cannot be done here.
+    """
     if options.quiet:
         return
     if desk.settings.uses_cluster:
         output.tell("the cluster's workers decide where text goes: `research status` tells it")
         return
-    output.tell(announcing.egress(announcing.engine_of(request, desk.settings), desk.settings))
-    expected = _estimate(desk, request)
+    resolved = resolved or announcing.outlook(request, desk.settings)
+    output.tell(resolved.egress)
+    if resolved.web:
+        output.tell(announcing.providers_line(resolved))
+    expected = _estimate(desk, resolved)
     if expected is not None:
         output.tell(expected.line())
+    for advice in resolved.advice:
+        output.tell(advice)
     for notice in desk.settings.notices():
         output.tell(notice)
 
 
 def dry_run(desk: Desk, asked: Asked, *, as_json: bool) -> int:
     """Show what would be started; nothing is."""
-    shown = _effective(desk, asked)
+    resolved = announcing.outlook(asked.request, desk.settings)
+    expected = _estimate(desk, resolved)
     if as_json:
-        output.document(shown)
+        output.document(_effective(asked, resolved, expected))
         return ExitCode.COMPLETED
-    limits = announcing.limits_of(asked.request, desk.settings)
-    corpus = asked.request.corpus or "-"
-    expected = _estimate(desk, asked.request)
+    limits, corpus = resolved.limits, asked.request.corpus or "-"
     rows = {
-        "question": asked.request.query,
-        "strategy": f"{asked.request.strategy.value}, depth {asked.request.depth.value}",
+        "question": resolved.query,
+        "strategy": f"{resolved.strategy.value}, depth {resolved.depth.value}",
         "corpus": f"{corpus} ({asked.folder})" if asked.folder else corpus,
-        "engine": ", ".join([shown["engine"], *sorted(set(shown["models"].values()))]),
-        "text": shown["egress"],
+        "web": announcing.providers_line(resolved) if resolved.web else "not searched",
+        "engine": ", ".join([resolved.engine.value, *sorted(set(resolved.models.values()))]),
+        "text": resolved.egress,
         "limits": f"{limits.max_iterations} iterations of {limits.max_sub_queries} sub-queries, "
         f"{limits.max_sources} sources, {duration(limits.deadline_seconds)}",
         "estimate": "no model, no cost" if expected is None else expected.line(),
     }
     for label, value in rows.items():
         output.say(f"{label:<9} {printable(value)}")
+    for advice in resolved.advice:
+        output.tell(advice)
     output.tell("nothing was started; --json shows the whole effective request")
     return ExitCode.COMPLETED
 
@@ -85,25 +102,19 @@ async def index_of(desk: Desk, asked: Asked, options: RunOptions) -> None:
         output.tell(f"corpus {name}: {summary(snapshot)}")
 
 
-def _estimate(desk: Desk, request: ResearchRequest) -> Estimate | None:
+def _estimate(desk: Desk, resolved: ResolvedResearch) -> Estimate | None:
     """Null without a model."""
-    settings = desk.settings
-    if announcing.engine_of(request, settings) is not EngineKind.MODEL:
+    if resolved.engine is not EngineKind.MODEL:
         return None
-    prices = load_prices().with_models(settings.models.prices)
-    limits = announcing.limits_of(request, settings)
-    return estimate(limits, announcing.models_of(request, settings), prices, thinks=announcing.thinks(request))
+    prices = load_prices().with_models(desk.settings.models.prices)
+    return estimate(resolved.limits, resolved.models, prices, thinks=announcing.thinks(resolved))
 
 
-def _effective(desk: Desk, asked: Asked) -> dict[str, Any]:
-    engine = announcing.engine_of(asked.request, desk.settings)
-    expected = _estimate(desk, asked.request)
+def _effective(asked: Asked, resolved: ResolvedResearch, expected: Estimate | None) -> dict[str, Any]:
+    shown = resolved.model_dump(mode="json", include=EFFECTIVE)
     return {
         "request": asked.request.model_dump(mode="json", exclude_unset=True),
-        "engine": engine.value,
-        "models": announcing.models_of(asked.request, desk.settings) if engine is EngineKind.MODEL else {},
-        "limits": announcing.limits_of(asked.request, desk.settings).model_dump(mode="json"),
+        **shown,
         "corpus_folder": str(asked.folder) if asked.folder else None,
-        "egress": announcing.egress(engine, desk.settings),
         "estimate": None if expected is None else expected.as_json(),
     }

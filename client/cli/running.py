@@ -78,7 +78,7 @@ async def resume(options: RunOptions, *, report_now: bool = False) -> int:
             raise CommandError(f"the run {research_id} is {last_outcome(state).value}: research report {research_id}")
         again = request_again(state.resolved).model_dump(mode="json", exclude_unset=True)
         request = build_request(merged(again, settings_of(options.assignments)))
-        announce(desk, request, options)
+        announce(desk, request, options, state.resolved)
         return await _begin_and_stay(desk, Asked(request), research_id, options, report_now=report_now)
 
 

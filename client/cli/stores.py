@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from providers.call_store import SqliteCallStore
 from providers.content_store import ObstoreContentStore
 from providers.interfaces import CallStore, ContentStore, ExtractedDocument, Reader, SessionStore
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
@@ -25,7 +24,7 @@ class Stores:
         self.sessions: SessionStore = FileSessionStore(settings.home / "sessions")
         self._content: ContentStore | None = None
         self._library: CorpusLibrary | None = None
-        self._calls: SqliteCallStore | None = None
+        self._calls: CallStore | None = None
         self._pool: SubprocessPool | None = None
         self._web: Reader | None = None
 
@@ -36,12 +35,12 @@ class Stores:
             self._content = ObstoreContentStore(self._settings.content_url or self._settings.home / "content")
         return self._content
 
-    @property
-    def calls(self) -> CallStore:
-        """The journal of calls."""
+    async def calls(self) -> CallStore:
+        """The journal of calls, the same one as of a worker. Raises `NotConfigured`, `StorageFull`."""
         if self._calls is None:
-            self._calls = SqliteCallStore(self._settings.home / "calls.sqlite3")
-            self._stack.push_async_callback(self._calls.close)
+            from workers.shared_state import shared_state  # noqa: PLC0415  most commands need no journal
+
+            self._calls = (await self._stack.enter_async_context(shared_state(self._settings))).calls
         return self._calls
 
     async def corpora(self) -> CorpusLibrary:
@@ -61,7 +60,7 @@ class Stores:
     async def web(self) -> Reader:
         """The reader of http and https URLs, the same one as of a worker."""
         if self._web is None:
-            from workers.composition import product_version  # noqa: PLC0415  most commands need no web
+            from workers.configuration import product_version  # noqa: PLC0415  most commands need no web
             from workers.web import web_reader  # noqa: PLC0415
 
             reader = web_reader(self._settings, await self._children(), product_version())

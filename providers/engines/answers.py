@@ -42,6 +42,7 @@ def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
             "draft": answer.draft.model_dump(mode="json"),
             "engine": answer.engine.value,
             "warnings": answer.warnings,
+            "share": answer.share,
         }
     else:
         kind = next(name for name, error in UNUSABLE.items() if isinstance(answer, error))
@@ -65,6 +66,7 @@ def answer_from_json(text: str, role: Role) -> EngineAnswer:
                 model=kept["model"],
                 usage=usage,
                 warnings=list(kept["warnings"]),
+                share=float(kept.get("share", 1.0)),
             )
         error = UNUSABLE[kind](str(kept["problem"]), usage=usage, model=kept["model"])
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,105 +1,192 @@
-"""The engine that does the roles with a language model: one request for one answer."""
+"""The engine that does the roles with language models: one answer per task, from the first model that gives one."""
 
-import json
-from typing import Any, Final
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
 
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
-from providers.chat import Chat, ChatMode, ChatReply, ChatRequest
-from providers.engines.capabilities import EndpointCapabilities, LearntModes
+from providers.chat import TokenCounts
+from providers.engines.circuits import Circuits, LocalCircuits
+from providers.engines.directory import Candidate, MissingChat, ModelDirectory, ModelEndpoint
+from providers.engines.exchange import Exchanged, ModelCalls
+from providers.engines.failover import may_go_on, most_helpful, replaced_warning, time_for_call, time_share
 from providers.engines.structured_output import draft_of
-from providers.errors import AnswerUnusable, InvalidCall, NotConfigured, Unavailable
-from providers.interfaces import EngineAnswer, EngineTask
+from providers.errors import (
+    AnswerUnusable,
+    NotConfigured,
+    ProviderError,
+)
+from providers.interfaces import EngineAnswer, EngineTask, Limiter
+from providers.limits.circuit import CircuitState, circuit_outcome
 from providers.model_errors import MODEL_VARIABLE
 from providers.prices import PriceTable
 
-SHARE_OF_TIME_LIMIT: Final = 0.9
-LONGEST_MARGIN_SECONDS: Final = 10.0
+SHORTEST_SECONDS: Final = 0.05
+"""With less time left no further model is asked."""
+UNTRIED, ANSWERING, MISSING, LEFT_ALONE = "not asked yet", "answering", "not configured", "left alone for a while"
 
-JSON_INSTRUCTION: Final = """
 
-Reply with one JSON object and nothing before or after it. It must fit this JSON schema:
-{schema}"""
+@dataclass(frozen=True)
+class EndpointHealth:
+    """How an endpoint has been doing for this process."""
 
-REPAIR_INSTRUCTION: Final = """
-
-An earlier reply to this request could not be used, for these reasons:
-{problem}
-Do the work again and avoid them."""
+    name: str
+    host: str
+    state: str
+    """`not asked yet`, `answering`, `not configured`, `left alone for a while`, or `failing (CLASS)`, the last error."""
+    models: list[str]
 
 
 class LanguageModelEngine:
-    """Does any role with a model behind a `Chat`. Offers the model no tool but the one that takes the answer."""
+    """Does any role. Offers a model no tool but the one that takes the answer."""
 
     kind = EngineKind.MODEL
     paid = True
 
-    def __init__(self, chat: Chat, capabilities: EndpointCapabilities, prices: PriceTable) -> None:
-        self._chat = chat
-        self._reasoning_tokens = capabilities.reasoning_tokens
-        self._modes = LearntModes(capabilities.mode)
+    def __init__(
+        self,
+        directory: ModelDirectory,
+        prices: PriceTable,
+        *,
+        limiter: Limiter | None = None,
+        circuits: Circuits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._directory = directory
         self._prices = prices
+        self._calls = ModelCalls(limiter, clock)
+        self._circuits = circuits or LocalCircuits()
+        self._clock = clock
+        self._last: dict[str, str] = {}
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
-        """Do one role with exactly one request.
+        """Do one role with at most one answered request: a model that fails without an answer is replaced by the next.
 
-        Raises `Retryable`, `Rejected`, or an `AnswerUnusable` that carries what the answer cost. A refused way of
-        asking for a schema raises `Unavailable`: the next call asks in a weaker way.
+        Raises `Retryable`, `Rejected`, or an `AnswerUnusable` that carries what the answer cost.
         """
-        request = self._request(task)
+        candidates = self._directory.candidates(task.input.model, task.role.tier)
+        if not candidates:
+            raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
+        deadline = self._clock() + time_for_call(task.input.time_limit_seconds)
+        asking = _Asking(candidates)
+        while (candidate := await self._next(asking)) is not None:
+            left = deadline - self._clock()
+            if asking.failures and left < SHORTEST_SECONDS:
+                break
+            try:
+                exchanged = await self._asked(task, candidate, time_share(left, last=not asking.waiting))
+            except ProviderError as error:
+                asking.failed(candidate, error)
+            else:
+                return self._answer(task, candidate, exchanged, asking)
+        raise most_helpful(asking.failures)
+
+    async def health(self) -> list[EndpointHealth]:
+        """How each endpoint has been doing, by the calls of this process and the circuits of all."""
+        found = []
+        for endpoint in self._directory.endpoints.values():
+            models = self._directory.models_of(endpoint.name)
+            if models or endpoint.name in self._last:
+                found.append(EndpointHealth(endpoint.name, endpoint.host, await self._state(endpoint), models))
+        return found
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        for endpoint in self._directory.endpoints.values():
+            await endpoint.chat.close()
+
+    async def _next(self, asking: "_Asking") -> Candidate | None:
+        """The next model whose circuit is closed; if there was none, the first one all the same.
+
+        A circuit saves time where another model stands by; it is no reason for a call to fail.
+        """
+        while asking.waiting:
+            candidate = asking.waiting.pop(0)
+            if await self._allows(candidate):
+                return candidate
+            asking.skipped.append(candidate)
+        if asking.failures or not asking.skipped:
+            return None
+        return asking.skipped.pop(0)
+
+    async def _allows(self, candidate: Candidate) -> bool:
         try:
-            reply = await self._chat.complete(request)
-        except InvalidCall as error:
-            if error.kind == "unsupported_parameter" and self._modes.refused(request.model, request.mode):
-                message = f"the model endpoint does not take {request.mode.value} schemas; the next call asks otherwise"
-                raise Unavailable(message, retry_after=0) from error
+            return await self._circuits.allow(candidate.endpoint.service)
+        except ProviderError:
+            # Circuits only save time: without them every endpoint is asked.
+            return True
+
+    async def _asked(self, task: EngineTask, candidate: Candidate, seconds: float) -> Exchanged:
+        service = candidate.endpoint.service
+        try:
+            exchanged = await self._calls.ask(task, candidate, seconds)
+        except ProviderError as error:
+            self._last[candidate.endpoint.name] = type(error).__name__
+            await self._report(service, circuit_outcome(error))
             raise
-        usage = self._usage(request, reply)
+        except asyncio.CancelledError:
+            await self._report(service, None)
+            raise
+        self._last[candidate.endpoint.name] = ""
+        await self._report(service, ok=True)
+        return exchanged
+
+    async def _report(self, service: str, ok: bool | None) -> None:
+        with suppress(ProviderError):
+            await self._circuits.report(service, ok)
+
+    def _answer(self, task: EngineTask, candidate: Candidate, exchanged: Exchanged, asking: "_Asking") -> EngineAnswer:
+        reply, fitted = exchanged.reply, exchanged.fitted
+        usage = self._usage(candidate, reply.tokens)
         try:
             draft, liberties = draft_of(task.role, reply)
         except AnswerUnusable as error:
             error.usage, error.model = usage, reply.model
             raise
-        return EngineAnswer(draft, self.kind, reply.model, usage, [*reply.warnings, *liberties])
+        warnings = [*asking.warnings(candidate), *fitted.warnings, *reply.warnings, *liberties]
+        return EngineAnswer(draft, self.kind, reply.model, usage, warnings, fitted.share)
 
-    def _request(self, task: EngineTask) -> ChatRequest:
-        model = task.input.model
-        if not model:
-            raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
-        mode = ChatMode.TEXT if task.role.plain_text else self._modes.mode_for(model)
-        schema = None if task.role.plain_text else task.role.draft.model_json_schema()
-        return ChatRequest(
-            model=model,
-            system=task.system,
-            prompt=task.prompt + _instructions(task, schema if mode is ChatMode.TEXT else None),
-            max_tokens=task.role.output_tokens + self._reasoning_tokens,
-            timeout_seconds=time_for_call(task.input.time_limit_seconds),
-            json_schema=schema,
-            mode=mode,
-        )
-
-    def _usage(self, request: ChatRequest, reply: ChatReply) -> Usage:
+    def _usage(self, candidate: Candidate, tokens: TokenCounts) -> Usage:
         """Input counts the whole prompt, cached or not; the price goes by the name that was asked for."""
-        tokens = reply.tokens
         return Usage(
             model_calls=1,
             input_tokens=tokens.input + tokens.cache_read + tokens.cache_write,
             output_tokens=tokens.output,
             cached_tokens=tokens.cache_read,
-            cost_usd=self._prices.cost_usd(request.model, tokens),
+            cache_write_tokens=tokens.cache_write,
+            cost_usd=self._prices.cost_usd(candidate.model, tokens, written=candidate.name),
         )
 
-    async def close(self) -> None:
-        """Let go of the connections."""
-        await self._chat.close()
+    async def _state(self, endpoint: ModelEndpoint) -> str:
+        if isinstance(endpoint.chat, MissingChat):
+            return MISSING
+        with suppress(ProviderError):
+            if await self._circuits.state(endpoint.service) is CircuitState.OPEN:
+                return LEFT_ALONE
+        last = self._last.get(endpoint.name)
+        if last is None:
+            return UNTRIED
+        return f"failing ({last})" if last else ANSWERING
 
 
-def time_for_call(limit_seconds: float) -> float:
-    """Seconds that a request may take so that the caller, whose limit is given, hears of its failure in time."""
-    return max(limit_seconds * SHARE_OF_TIME_LIMIT, limit_seconds - LONGEST_MARGIN_SECONDS)
+@dataclass
+class _Asking:
+    """How far one call is: who is still to be asked, who could not be, and who failed."""
 
+    waiting: list[Candidate]
+    skipped: list[Candidate] = field(default_factory=list)
+    failures: list[tuple[Candidate, ProviderError]] = field(default_factory=list)
 
-def _instructions(task: EngineTask, schema: dict[str, Any] | None) -> str:
-    asked = "" if schema is None else JSON_INSTRUCTION.format(schema=json.dumps(schema))
-    repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
-    return asked + repair
+    def failed(self, candidate: Candidate, error: ProviderError) -> None:
+        """Keep the error, and those who may be asked after it."""
+        self.failures.append((candidate, error))
+        self.waiting = [other for other in self.waiting if may_go_on(error, candidate, other)]
+
+    def warnings(self, answered: Candidate) -> list[str]:
+        """A line for each model that the answer did not come from although it was to be asked before."""
+        told = [replaced_warning(one, type(error).__name__, answered) for one, error in self.failures]
+        return [*told, *(replaced_warning(one, "it failed shortly before", answered) for one in self.skipped)]

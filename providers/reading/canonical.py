@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from contracts.vocabulary import PageAccess
+
 TEXT_LIMIT: Final = 2_000_000
 """Characters of text that are kept of one document; whole blocks beyond it are left out."""
 
@@ -54,6 +56,9 @@ class Extraction:
     """Offset at which each page begins; empty where a document has no pages."""
     cut: bool = False
     """Whether text was left out because there was too much."""
+    access: PageAccess = PageAccess.OPEN
+    warnings: list[str] = field(default_factory=list)
+    """What was left out, cut or taken from elsewhere: one short line each."""
 
 
 class TextBuilder:

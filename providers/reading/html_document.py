@@ -12,7 +12,7 @@ from lxml import etree  # type: ignore[import-untyped]
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import BlockKind, Extraction, TextBuilder, add_code
 from providers.reading.cleaning import clean, escape_markup, one_line
-from providers.reading.html_metadata import metadata_of
+from providers.reading.html_metadata import PageMetadata, metadata_of
 from providers.reading.html_rules import (
     ADMONITION,
     BLOCKS,
@@ -39,8 +39,15 @@ def extract_html(markup: str) -> Extraction:
     """The canonical text of a page. Raises `SourceUnreadable` too_large, malformed or no_text."""
     check_html(markup)
     root = parse(markup)
+    found = extraction_of(root, metadata_of(root))
+    if not found.text.strip():
+        raise SourceUnreadable("no_text", "the page holds no text")
+    return found
+
+
+def extraction_of(root: Element, metadata: PageMetadata) -> Extraction:
+    """The canonical text of a tree, perhaps empty. Raises `SourceUnreadable` too_large."""
     body = root.find("body")
-    metadata = metadata_of(root)
     builder = TextBuilder()
     try:
         if body is not None:
@@ -48,8 +55,6 @@ def extract_html(markup: str) -> Extraction:
     except RecursionError as error:
         raise SourceUnreadable("too_large", "elements are nested too deep") from error
     text = builder.text()
-    if not text.strip():
-        raise SourceUnreadable("no_text", "the page holds no text")
     headings = (text[block.start : block.end] for block in builder.blocks if block.kind is BlockKind.HEADING)
     return Extraction(
         title=metadata.title or next(headings, ""),
@@ -96,15 +101,22 @@ class _Inline:
         self.characters = 0
 
     def add(self, words: str, *, in_link: bool) -> None:
+        if words.isspace():
+            if self.parts:  # what comes before the first word is stripped anyway
+                self.parts.append(words)
+            return
         self.parts.append(words)
-        size = len(words) if not words.isspace() else 0
-        self.characters += size
-        self.linked += size if in_link else 0
+        self.characters += len(words)
+        if in_link:
+            self.linked += len(words)
 
     def take(self) -> tuple[str, float]:
         """The words on one line (a `<br>` keeps its line end) and their link share; then empty."""
-        lines = (one_line(line) for line in "".join(self.parts).split("\v"))
-        words = "\n".join(line for line in lines if line)
+        joined = "".join(self.parts)
+        if "\v" in joined:
+            words = "\n".join(filter(None, map(one_line, joined.split("\v"))))
+        else:
+            words = one_line(joined)
         share = self.linked / self.characters if self.characters else 0.0
         self.parts, self.linked, self.characters = [], 0, 0
         return words, share
@@ -276,6 +288,8 @@ class _Writer:
                 self.inline.add(child.tail, in_link=in_link)
 
     def _flush(self) -> None:
+        if not self.inline.parts:
+            return
         words, share = self.inline.take()
         if not words:
             return

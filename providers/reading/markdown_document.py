@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from providers.reading.canonical import BlockKind, Extraction
 from providers.reading.cleaning import clean, one_line
 from providers.reading.html_document import extract_html
-from providers.reading.html_metadata import iso_date
+from providers.reading.page_dates import iso_date
 
 FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.{0,8000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 ENTRY: Final = re.compile(r"^(title|author|authors|date|lang|language)\s*:\s*(.+?)\s*$", re.MULTILINE | re.IGNORECASE)

@@ -5,19 +5,27 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import httpx2
 from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
-from providers.errors import SourceUnreadable
+from providers.errors import Retryable, SourceUnreadable
+from providers.interfaces import SharedStore
 from providers.reading.egress import Egress
 from providers.reading.egress_body import FetchPolicy, Limits
+from providers.reading.robots_store import FetchedRules, SharedRules
 
 ROBOTS_BYTES: Final = 500 * 1024
 ROBOTS_SECONDS: Final = 10.0
 KEPT_SECONDS: Final = 24 * 3600.0
+FAILURE_KEPT_SECONDS: Final = 30.0
+"""So that a site that does not answer costs one deadline, not one for each of its pages."""
+LONGEST_FAILURE: Final = 300.0
 KEPT_SITES: Final = 1_000
+LONGEST_DELAY: Final = 10.0
+"""Seconds between two requests that a site may ask for (reliability-and-security 2.3)."""
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
 """The server has no such file for us: everything may be read. Any other failure means that nothing may."""
 
@@ -52,18 +60,43 @@ def parse(text: str) -> Protego:
     return Protego.parse(text.removeprefix("\ufeff"))
 
 
-class Robots:
-    """The rules of sites, each fetched once a day; waits for nobody but the site itself."""
+def delay_of(rules: Protego | None, agent: str) -> float:
+    """Seconds that the site wants between two requests of ours, 0 to `LONGEST_DELAY`."""
+    asked = None if rules is None else rules.crawl_delay(agent)
+    return 0.0 if asked is None or not asked > 0 else min(float(asked), LONGEST_DELAY)
 
-    def __init__(self, egress: Egress, agent: str, clock: Callable[[], float] = time.monotonic) -> None:
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a site until a time of our clock: its rules (null: it has none), or why they are not known."""
+
+    until: float
+    rules: Protego | None = None
+    failure: SourceUnreadable | Retryable | None = None
+
+
+class Robots:
+    """The rules of sites, each fetched once a day; waits for nobody but the site itself.
+
+    With a store that workers share, a site is asked once a day by all of them together. Failures stay here, briefly.
+    """
+
+    def __init__(
+        self,
+        egress: Egress,
+        agent: str,
+        clock: Callable[[], float] = time.monotonic,
+        store: SharedStore | None = None,
+    ) -> None:
         self._egress = egress
         self._agent = agent
         self._clock = clock
-        self._rules: OrderedDict[str, tuple[float, Protego | None]] = OrderedDict()
+        self._shared = None if store is None else SharedRules(store, KEPT_SECONDS)
+        self._known: OrderedDict[str, _Known] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
 
-    async def check(self, url: httpx2.URL) -> None:
-        """Whether a page may be read.
+    async def check(self, url: httpx2.URL) -> float:
+        """Seconds that its site wants between two requests, if a page may be read.
 
         Raises `SourceUnreadable` robots if its site says no; whatever fetching the rules raised if that failed.
         """
@@ -71,28 +104,54 @@ class Robots:
         rules = await self._of_site(site)
         if rules is not None and not await asyncio.to_thread(rules.can_fetch, str(url), self._agent):
             raise SourceUnreadable("robots", "the site asks robots not to read this page")
+        return delay_of(rules, self._agent)
 
     async def _of_site(self, site: str) -> Protego | None:
         """The rules of a site, null where it has none; requests for one site wait for one another."""
         lock = self._loading.setdefault(site, asyncio.Lock())
         try:
             async with lock:
-                known = self._rules.get(site)
-                if known is None or self._clock() - known[0] > KEPT_SECONDS:
-                    known = (self._clock(), await self._load(site))
-                    self._rules[site] = known
-                    if len(self._rules) > KEPT_SITES:
-                        self._rules.popitem(last=False)
-                return known[1]
+                known = self._known.get(site)
+                if known is None or self._clock() > known.until:
+                    known = await self._look_up(site)
+                    self._known[site] = known
+                    self._known.move_to_end(site)
+                    if len(self._known) > KEPT_SITES:
+                        self._known.popitem(last=False)
         finally:
             if not lock.locked():
                 self._loading.pop(site, None)
+        if known.failure is not None:
+            raise _anew(known.failure)
+        return known.rules
 
-    async def _load(self, site: str) -> Protego | None:
+    async def _look_up(self, site: str) -> _Known:
+        try:
+            fetched = await self._shared_or_fetched(site)
+            rules = None if fetched.text is None else await asyncio.to_thread(parse, fetched.text)
+        except (SourceUnreadable, Retryable) as error:
+            wait = min(error.retry_after or 0.0, LONGEST_FAILURE) if isinstance(error, Retryable) else 0.0
+            return _Known(self._clock() + max(wait, FAILURE_KEPT_SECONDS), failure=error)
+        return _Known(self._clock() + KEPT_SECONDS - fetched.age, rules)
+
+    async def _shared_or_fetched(self, site: str) -> FetchedRules:
+        if self._shared is None:
+            return FetchedRules(await self._fetch(site))
+        return await self._shared.get_or_fetch(site, self._fetch)
+
+    async def _fetch(self, site: str) -> str | None:
+        """The text of a site's rules, null where it has none."""
         try:
             fetched = await self._egress.fetch(f"{site}/robots.txt", POLICY)
         except SourceUnreadable as error:
             if error.kind in NO_RULES:
                 return None
             raise SourceUnreadable(error.kind, f"the site's robots.txt: {error}") from error
-        return await asyncio.to_thread(parse, fetched.body.decode("utf-8", "replace"))
+        return fetched.body.decode("utf-8", "replace")
+
+
+def _anew(error: SourceUnreadable | Retryable) -> SourceUnreadable | Retryable:
+    """The same failure as a new exception: one that is raised twice would gather the traces of both."""
+    if isinstance(error, SourceUnreadable):
+        return SourceUnreadable(error.kind, str(error))
+    return type(error)(str(error), retry_after=error.retry_after)

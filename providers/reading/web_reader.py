@@ -1,13 +1,17 @@
 """Reads pages of the web: fetched through the one way out, understood in a child process."""
 
-from typing import Final
+import hashlib
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Final, Protocol
+
+import httpx2
 
 from providers.interfaces import ExtractedDocument
-from providers.reading.egress import Egress
+from providers.reading.egress import Egress, Fetched
 from providers.reading.egress_body import FetchPolicy, Limits
-from providers.reading.extractor import extract_document
+from providers.reading.extractor import extract_page
 from providers.reading.robots import Robots
-from providers.reading.web_types import FILE_NAMES, OPENING_BYTES, PDF, as_utf8, check_type, judge
+from providers.reading.web_types import OPENING_BYTES, PDF, check_type, judge
 from providers.subprocess_pool import SubprocessPool
 
 PAGE_LIMITS: Final = Limits(most_bytes=3_000_000, seconds=30)
@@ -24,23 +28,42 @@ POLICY: Final = FetchPolicy(
 """Figures: reliability-and-security 2.2; the time counts for robots.txt, redirects and the page together."""
 
 
+class Politeness(Protocol):
+    """How often, and by how many workers at once, a host is visited."""
+
+    def visit(self, host: str, holder: str, delay_seconds: float) -> AbstractAsyncContextManager[object]:
+        """One visitor's place at a host (`name`, or `name:port`) for the time of the block.
+
+        `delay_seconds` is what the host asks for between two visits, 0 if nothing. `holder` is the logical read: told
+        to wait, it keeps its place for when it comes back. Raises `RateLimited` before the block when one must wait.
+        """
+        ...
+
+
 class WebReader:
     """A `Reader` of http and https URLs. Made with the way out, child processes and the rules of sites."""
 
-    def __init__(self, egress: Egress, pool: SubprocessPool, robots: Robots, policy: FetchPolicy = POLICY) -> None:
+    def __init__(
+        self,
+        egress: Egress,
+        pool: SubprocessPool,
+        robots: Robots,
+        policy: FetchPolicy = POLICY,
+        politeness: Politeness | None = None,
+    ) -> None:
         self._egress = egress
         self._pool = pool
         self._robots = robots
         self._policy = policy
+        self._politeness = politeness
 
     async def read(self, url: str) -> ExtractedDocument:
         """Fetch and extract; the document's URL is the one that the redirects ended at.
 
         Raises `SourceUnreadable` as `Egress.fetch` and extraction do, and robots; `Unavailable`, `RateLimited`.
         """
-        fetched = await self._egress.fetch(url, self._policy, self._robots.check)
-        readable = fetched.body if fetched.kind == PDF else as_utf8(fetched.body, fetched.charset)
-        found = await extract_document(self._pool, readable, FILE_NAMES[fetched.kind])
+        fetched = await self._fetch(url)
+        found = await extract_page(self._pool, fetched.body, fetched.kind, fetched.charset, fetched.url)
         return ExtractedDocument(
             url=fetched.url,
             title=found.title,
@@ -50,4 +73,23 @@ class WebReader:
             authors=found.authors,
             publisher=found.publisher,
             published_at=found.published_at,
+            access=found.access,
+            language=found.language,
+            warnings=found.warnings,
         )
+
+    async def _fetch(self, url: str) -> Fetched:
+        """The document; every host on the way is visited once, and left when the document is here."""
+        holder = f"read/{hashlib.sha256(url.encode('utf-8', 'replace')).hexdigest()[:32]}"
+        visited: set[str] = set()
+
+        async with AsyncExitStack() as visits:
+
+            async def permit(target: httpx2.URL) -> None:
+                delay = await self._robots.check(target)
+                host = target.netloc.decode("ascii")
+                if self._politeness is not None and host not in visited:
+                    await visits.enter_async_context(self._politeness.visit(host, holder, delay))
+                    visited.add(host)
+
+            return await self._egress.fetch(url, self._policy, permit)

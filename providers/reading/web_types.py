@@ -9,19 +9,24 @@ from providers.errors import SourceUnreadable
 from providers.reading.sniffing import BINARY_MAGICS, HTML_OPENING, OLE_MAGIC
 
 HTML, TEXT, MARKDOWN, PDF = "text/html", "text/plain", "text/markdown", "application/pdf"
+JSON, XML = "application/json", "application/xml"
 ACCEPTED: Final = {
     HTML: HTML,
     "application/xhtml+xml": HTML,
     TEXT: TEXT,
     MARKDOWN: MARKDOWN,
     "text/x-markdown": MARKDOWN,
-    "application/json": TEXT,
+    JSON: JSON,
+    "application/ld+json": JSON,
+    XML: XML,
+    "text/xml": XML,
+    "application/rss+xml": XML,
+    "application/atom+xml": XML,
+    "application/rdf+xml": XML,
     PDF: PDF,
     "application/x-pdf": PDF,
 }
 """Declared type → the kind as which it is read."""
-FILE_NAMES: Final = {HTML: "page.html", TEXT: "page.txt", MARKDOWN: "page.md", PDF: "page.pdf"}
-"""What extraction takes the kind of a text from."""
 OPENING_BYTES: Final = 1_024
 NO_TEXT: Final = (*BINARY_MAGICS, OLE_MAGIC, b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b")
 MEDIA_TYPE: Final = re.compile(r"\s*([a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+)\s*(?:;.*)?", re.IGNORECASE | re.DOTALL)
@@ -67,6 +72,8 @@ def judge(declared: str | None, opening: bytes) -> str:
     is_pdf = b"%PDF-" in opening and not is_html
     if kind is None:
         kind = PDF if is_pdf else HTML if is_html else TEXT
+    if kind == XML and is_html:
+        kind = HTML
     if (kind == PDF) != is_pdf or (kind != PDF and opening.startswith(NO_TEXT)):
         raise SourceUnreadable("wrong_type", "the content is not of the type that the server states")
     return kind

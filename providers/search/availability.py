@@ -1,10 +1,13 @@
-"""Which providers can be asked, in which order, and what the others lack (S0-102, S0-171)."""
+"""Which providers can be asked, in which order, what the others lack, and which of them a run uses (S0-102, S0-171)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
+from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
+from providers.search.traits import TRAITS
 
 
 @dataclass(frozen=True)
@@ -24,17 +27,94 @@ NEEDS: Final[dict[str, Needs]] = {
     "searxng": Needs(("SEARXNG_URL",)),
     "wikipedia": Needs(),
 }
-"""The web's providers in the order in which they are asked: S0-102's three first."""
+"""Those that stand for themselves."""
+BY_MODEL: Final = "anthropic"
+"""Searches through the model's endpoint: a way out for those who have set up nothing else."""
+ORDER: Final = (*NEEDS, BY_MODEL)
+"""In which providers are asked: S0-102's three first."""
+CONFIGURED_WEB: Final = ("tavily", "google", "brave", "searxng")
+"""Providers of the web at large that somebody decided to set up."""
+WITHOUT_SETUP: Final = ("semantic_scholar", "wikipedia")
+"""What is left where nothing is set up: both are asked for web pages then."""
+
+MODEL_LACKING: Final = (
+    "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
+)
+ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a search engine of your own"
 
 
-def provider_choices(variables_set: Collection[str], order: Sequence[str] = tuple(NEEDS)) -> list[ProviderChoice]:
-    """Every provider of `order` with whether it can be asked and why. Raises KeyError for an unknown one."""
-    return [_choice(name, NEEDS[name], variables_set) for name in order]
+def provider_choices(
+    variables_set: Collection[str],
+    order: Sequence[str] = ORDER,
+    *,
+    model_offers_search: bool = False,
+    addresses: Mapping[str, str] | None = None,
+) -> list[ProviderChoice]:
+    """Every provider of `order` with whether it can be asked and why, and where its queries go.
+
+    `model_offers_search` says whether the configured model's endpoint searches the web; `addresses` are URLs by
+    provider that stand for the services' own. Raises KeyError for an unknown provider.
+    """
+    known = {name: _choice(name, needs, variables_set) for name, needs in NEEDS.items()}
+    known[BY_MODEL] = _model_choice(known, model_offers_search=model_offers_search)
+    at = addresses or {}
+    return [
+        known[name].model_copy(
+            update={
+                "host": _host(at[name]) if at.get(name) else TRAITS[name].host,
+                "source_types": list(TRAITS[name].source_types),
+            }
+        )
+        for name in order
+    ]
 
 
 def usable(choices: Sequence[ProviderChoice]) -> list[str]:
     """Names of those that can be asked, in order."""
     return [choice.name for choice in choices if choice.available]
+
+
+def choose(
+    choices: Sequence[ProviderChoice], wanted: Sequence[str] | None, source_types: Sequence[SourceType]
+) -> list[ProviderChoice]:
+    """Which of them a run uses.
+
+    Named ones: these alone, in the order in which they are named, those that cannot be asked with their reason. Else
+    every available one that has a wanted type of source; where only those without any setup are left for web pages,
+    the papers of Semantic Scholar count as such. If nobody is left, those that could be set up for it, unavailable,
+    with their reasons. Raises ValueError for a name that nobody knows.
+    """
+    if wanted is not None:
+        return _named({choice.name: choice for choice in choices}, wanted)
+    widened = _widened(choices) if SourceType.WEB in source_types else list(choices)
+    fitting = [choice for choice in widened if set(choice.source_types) & set(source_types)]
+    return [choice for choice in fitting if choice.available] or fitting
+
+
+def advice(choices: Sequence[ProviderChoice]) -> list[str]:
+    """What to set for better searches, given what a run uses; nothing where it searches the web at large."""
+    available = [choice for choice in choices if choice.available and SourceType.WEB in choice.source_types]
+    names = {choice.name for choice in available}
+    return [ADVICE] if names and names <= set(WITHOUT_SETUP) else []
+
+
+def _named(known: Mapping[str, ProviderChoice], wanted: Sequence[str]) -> list[ProviderChoice]:
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(wanted)]
+
+
+def _widened(choices: Sequence[ProviderChoice]) -> list[ProviderChoice]:
+    """The same, papers standing in for web pages where nobody searches the web at large."""
+    if set(usable(choices)) & {*CONFIGURED_WEB, BY_MODEL}:
+        return list(choices)
+    return [
+        choice.model_copy(update={"source_types": [*choice.source_types, SourceType.WEB]})
+        if choice.name in WITHOUT_SETUP and SourceType.WEB not in choice.source_types
+        else choice
+        for choice in choices
+    ]
 
 
 def _choice(name: str, needs: Needs, variables_set: Collection[str]) -> ProviderChoice:
@@ -49,3 +129,17 @@ def _choice(name: str, needs: Needs, variables_set: Collection[str]) -> Provider
         f"{needs.helpful} set" if needs.helpful in variables_set else f"needs no key; {needs.helpful} raises limits"
     )
     return ProviderChoice(name=name, available=True, reason=reason)
+
+
+def _model_choice(known: Mapping[str, ProviderChoice], *, model_offers_search: bool) -> ProviderChoice:
+    if not model_offers_search:
+        return ProviderChoice(name=BY_MODEL, available=False, reason=MODEL_LACKING)
+    instead = next((name for name in CONFIGURED_WEB if known[name].available), None)
+    if instead is not None:
+        return ProviderChoice(name=BY_MODEL, available=False, reason=f"not needed: {instead} searches the web")
+    return ProviderChoice(name=BY_MODEL, available=True, reason="the model's endpoint searches the web")
+
+
+def _host(address: str) -> str:
+    """`host` or `host:port`, without a user; a host that begins with the language counts without it."""
+    return urlsplit(address).netloc.rpartition("@")[2].removeprefix("{language}.")

@@ -1,13 +1,17 @@
-"""Brave Search: an index of its own, by GET with a subscription token."""
+"""Brave Search: an index of its own of the web and of news, by GET with a subscription token."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
+from contracts.request import SourceType
+from providers.search.languages import brave_language
+from providers.search.narrowing import days_of, domains_of, language_of
 from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, hits_of, shortened, wanted
+from providers.search.web_hits import Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://api.search.brave.com"
 SERVICE: Final = Service("Brave Search", "BRAVE_BASE_URL", "BRAVE_API_KEY")
@@ -39,8 +43,19 @@ class BraveAnswer(Wire):
     web: BraveWeb | None = None
 
 
+class BraveNews(Wire):
+    """What `/res/v1/news/search` answers."""
+
+    type: str
+    results: list[BraveResult]
+
+
 class BraveSearch:
-    """Its offset counts pages, ours results: a page is chosen that holds what is asked for."""
+    """Its offset counts pages, ours results: a page is chosen that holds what is asked for.
+
+    Days restrict by `freshness`, which goes by when Brave found a page. One domain to keep to is put into the query
+    as `site:`; the filter on the hits does the rest, over as long a page as there is.
+    """
 
     name = "brave"
 
@@ -55,24 +70,35 @@ class BraveSearch:
         """Raises `NotConfigured`."""
         headers = {"x-subscription-token": api_key}
         self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
+        self.address = self._api.base_url
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
         offset = max(0, request.offset)
-        length, page = page_for(offset, max(1, wanted(request)))
+        domains = domains_of(request)
+        length, page = page_for(offset, LONGEST_PAGE if domains.given else max(1, wanted(request)))
         if page > LAST_PAGE:
             return SearchResponse(provider=self.name)
+        site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
+        narrowed, warnings = _narrowed(request)
         parameters: dict[str, str | int] = {
-            "q": shortened(request.text, LONGEST_QUERY, MOST_WORDS),
+            "q": shortened(request.text, LONGEST_QUERY - len(site), MOST_WORDS - 1) + site,
             "count": length,
             "offset": page,
-            "result_filter": "web",
-            "text_decorations": "false",
+            **narrowed,
         }
-        answer = await self._api.get(BraveAnswer, "/res/v1/web/search", parameters)
-        results = answer.web.results if answer.web else []
-        found = (_found(result) for result in results[offset - length * page :])
-        return SearchResponse(provider=self.name, hits=hits_of(request, self.name, found))
+        news = request.source_type is SourceType.NEWS
+        results = await (self._news if news else self._web)(parameters)
+        found = (_found(result, "news" if news else "web") for result in results[offset - length * page :])
+        return answered(request, self.name, found, warnings=warnings)
+
+    async def _web(self, parameters: Mapping[str, str | int]) -> list[BraveResult]:
+        only_text = {"result_filter": "web", "text_decorations": "false"}
+        answer = await self._api.get(BraveAnswer, "/res/v1/web/search", {**parameters, **only_text})
+        return answer.web.results if answer.web else []
+
+    async def _news(self, parameters: Mapping[str, str | int]) -> list[BraveResult]:
+        return (await self._api.get(BraveNews, "/res/v1/news/search", parameters)).results
 
 
 def page_for(offset: int, count: int) -> tuple[int, int]:
@@ -85,5 +111,20 @@ def page_for(offset: int, count: int) -> tuple[int, int]:
     return LONGEST_PAGE, offset // LONGEST_PAGE
 
 
-def _found(result: BraveResult) -> Found:
-    return Found(url=result.url, title=result.title, snippet=result.description, published=result.page_age)
+def _narrowed(request: SearchRequest) -> tuple[dict[str, str], list[str]]:
+    """Language and days as parameters, and what of them Brave does not know."""
+    parameters: dict[str, str] = {}
+    language, days = language_of(request), days_of(request)
+    known = brave_language(language) if language else None
+    if known:
+        parameters["search_lang"] = known
+    if days.given:
+        first, last = days.between()
+        parameters["freshness"] = f"{first.isoformat()}to{last.isoformat()}"
+    return parameters, [f"cannot keep to the language {language}"] if language and not known else []
+
+
+def _found(result: BraveResult, kind: str) -> Found:
+    return Found(
+        url=result.url, title=result.title, snippet=result.description, published=result.page_age, source_type=kind
+    )

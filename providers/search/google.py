@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,9 +13,11 @@ from googleapiclient.discovery import build_from_document  # type: ignore[import
 from googleapiclient.discovery_cache import get_static_doc  # type: ignore[import-untyped]
 
 from contracts.activities import SearchRequest, SearchResponse
+from providers.search.languages import google_language
+from providers.search.narrowing import Domains, days_of, domains_of, language_of
 from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, hits_of, shortened, wanted
+from providers.search.web_hits import Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://customsearch.googleapis.com"
 SERVICE: Final = Service("Google", "GOOGLE_BASE_URL", "GOOGLE_API_KEY", "check GOOGLE_CSE_ID and GOOGLE_BASE_URL")
@@ -23,6 +26,8 @@ MOST_RESULTS: Final = 100
 """The interface never gives more of one query."""
 LONGEST_QUERY: Final = 1_500
 MOST_AT_ONCE: Final = 16
+MOST_SITES: Final = 20
+"""Domains that fit into a query: Google reads 32 words of it."""
 DATES: Final = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
 AUTHORS: Final = ("citation_author", "author", "article:author")
 OWN_HEADERS: Final = {"accept", "accept-encoding", "user-agent", "content-length"}
@@ -83,7 +88,11 @@ class LoopHttp:
 
 
 class GoogleSearch:
-    """A programmable search engine (its id is `cse_id`) over the web or a part of it."""
+    """A programmable search engine (its id is `cse_id`) over the web or a part of it.
+
+    One domain goes into `siteSearch`, several into the query as `site:`; days restrict by `sort=date:r:…`, which goes
+    by the date that Google found on the page and drops pages without one.
+    """
 
     name = "google"
 
@@ -99,6 +108,7 @@ class GoogleSearch:
         """The key travels in a header, so that no URL holds it. Raises `NotConfigured`."""
         headers = {"x-goog-api-key": api_key}
         self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
+        self.address = self._api.base_url
         self._cse_id = cse_id
         # Threads of its own: the loop's default ones are few, and waiting here would hold up reading and storing.
         self._threads = concurrent.futures.ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="google-search")
@@ -108,15 +118,20 @@ class GoogleSearch:
         offset = max(0, request.offset)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
+        sites = sites_of(domains_of(request))
+        narrowed, warnings = _narrowed(request)
+        most = LONGEST_PAGE if sites.partly else min(wanted(request), LONGEST_PAGE)
         parameters: dict[str, str | int] = {
-            "q": shortened(request.text, LONGEST_QUERY),
+            "q": shortened(request.text, LONGEST_QUERY - len(sites.words)) + sites.words,
             "cx": self._cse_id,
-            "num": max(1, min(wanted(request), LONGEST_PAGE, MOST_RESULTS - offset)),
+            "num": max(1, min(most, MOST_RESULTS - offset)),
             "start": offset + 1,
+            **sites.parameters,
+            **narrowed,
         }
         answer = await self._answer(parameters)
         found = (_found(result) for result in answer.items)
-        return SearchResponse(provider=self.name, hits=hits_of(request, self.name, found))
+        return answered(request, self.name, found, warnings=warnings)
 
     async def _answer(self, parameters: Mapping[str, str | int]) -> GoogleAnswer:
         loop = asyncio.get_running_loop()
@@ -139,6 +154,43 @@ class GoogleSearch:
             http=object(),  # each request brings its own; without any, credentials would be searched for
             client_options={"api_endpoint": f"{self._api.base_url}/", "universe_domain": "googleapis.com"},
         )
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Domains as parameters and as words of the query; `partly` if too many are left to the filter on the hits."""
+
+    parameters: dict[str, str]
+    words: str
+    partly: bool
+
+
+def sites_of(domains: Domains) -> Sites:
+    """One domain by the parameter, which keeps to it or avoids it; the others in the query, as many as fit."""
+    keep, avoid = domains.allow, domains.deny
+    parameters: dict[str, str] = {}
+    if len(keep) == 1:
+        parameters, keep = {"siteSearch": keep[0], "siteSearchFilter": "i"}, ()
+    elif len(avoid) == 1 and not keep:
+        parameters, avoid = {"siteSearch": avoid[0], "siteSearchFilter": "e"}, ()
+    kept = keep if len(keep) <= MOST_SITES else ()
+    avoided = avoid[: MOST_SITES - len(kept)]
+    either = " OR ".join(f"site:{host}" for host in kept)
+    words = (f" ({either})" if kept else "") + "".join(f" -site:{host}" for host in avoided)
+    return Sites(parameters, words, partly=len(kept) + len(avoided) < len(keep) + len(avoid))
+
+
+def _narrowed(request: SearchRequest) -> tuple[dict[str, str], list[str]]:
+    """Language and days as parameters, and what of them Google does not know."""
+    parameters: dict[str, str] = {}
+    language, days = language_of(request), days_of(request)
+    known = google_language(language) if language else None
+    if known:
+        parameters["lr"] = known
+    if days.given:
+        first, last = days.between()
+        parameters["sort"] = f"date:r:{first:%Y%m%d}:{last:%Y%m%d}"
+    return parameters, [f"cannot keep to the language {language}"] if language and not known else []
 
 
 def _found(result: GoogleResult) -> Found:

@@ -1,14 +1,18 @@
 """SearXNG: a search engine over others that one runs oneself."""
 
+import re
+from datetime import date
 from typing import Any, Final
 
 import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
+from contracts.request import SourceType
 from providers.errors import Unavailable
+from providers.search.narrowing import Days, days_of, domains_of, language_of, today
 from providers.search.web_api import ANSWER_SECONDS, Detail, Details, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, hits_of, shortened
+from providers.search.web_hits import Found, answered, shortened
 
 SERVICE: Final = Service(
     "SearXNG", "SEARXNG_URL", refused_hint="its settings must allow json under search.formats, and this client"
@@ -16,6 +20,12 @@ SERVICE: Final = Service(
 LONGEST_QUERY: Final = 1_000
 SOURCE_TYPES: Final = {"news": "news", "science": "academic", "scientific publications": "academic"}
 """Category of a result → type of the source; anything else is the web."""
+CATEGORIES: Final = {SourceType.WEB: "general", SourceType.NEWS: "news", SourceType.ACADEMIC: "science"}
+TIME_RANGES: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
+"""Days that each range reaches back."""
+INEXACT: Final = "keeps to dates of publication only roughly: hits that state none were kept"
+COMMAND: Final = re.compile(r"(?<!\S)(?:[!:?]+|<(?=[0-9]))(?=\S)")
+"""What an instance takes for its own syntax at the beginning of a word: engines, redirects, languages, time limits."""
 
 
 class SearxngResult(Wire):
@@ -39,22 +49,46 @@ class SearxngAnswer(Wire):
 
 
 class SearxngSearch:
-    """How long a page is depends on the instance, so an offset reaches as far as the first one does."""
+    """How long a page is depends on the instance, so an offset reaches as far as the first one does.
+
+    Types of sources are its categories: an instance without one of them searches its default ones. Days are given as
+    a range that reaches back from today, which skips engines that know none.
+    """
 
     name = "searxng"
 
     def __init__(self, client: httpx2.AsyncClient, *, base_url: str, timeout_seconds: float = ANSWER_SECONDS) -> None:
         """Raises `NotConfigured`."""
         self._api = WebApi(client, SERVICE, base_url, timeout_seconds=timeout_seconds)
+        self.address = self._api.base_url
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        parameters: dict[str, str | int] = {"q": shortened(request.text, LONGEST_QUERY), "format": "json", "pageno": 1}
+        domains, days, language = domains_of(request), days_of(request), language_of(request)
+        one_site = len(domains.allow) == 1 and request.source_type is not SourceType.ACADEMIC
+        site = f" site:{domains.allow[0]}" if one_site else ""
+        back = time_range(days, today())
+        parameters: dict[str, str | int] = {
+            "q": shortened(COMMAND.sub("", request.text), LONGEST_QUERY - len(site)) + site,
+            "format": "json",
+            "pageno": 1,
+            "categories": CATEGORIES[request.source_type],
+            **({"language": language} if language else {}),
+            **({"time_range": back} if back else {}),
+        }
         answer = await self._api.get(SearxngAnswer, "/search", parameters)
         if not answer.results and answer.unresponsive_engines:
             raise Unavailable("SearXNG: engines that it asked gave no answer, the others found nothing")
         found = (_found(result) for result in answer.results[max(0, request.offset) :])
-        return SearchResponse(provider=self.name, hits=hits_of(request, self.name, found))
+        return answered(request, self.name, found, warnings=[INEXACT] if days.given else [])
+
+
+def time_range(days: Days, now: date) -> str | None:
+    """The shortest range that reaches back to the first day; null where none does."""
+    if days.first is None:
+        return None
+    back = (now - days.first).days
+    return next((name for name, length in TIME_RANGES.items() if back <= length), None)
 
 
 def _found(result: SearxngResult) -> Found:

@@ -11,14 +11,16 @@ from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-unt
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.activities import SearchRequest, SearchResponse
+from providers.search.narrowing import days_of, domains_of
 from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, hits_of, shortened, wanted
+from providers.search.web_hits import Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://api.semanticscholar.org"
 SERVICE: Final = Service("Semantic Scholar", "SEMANTIC_SCHOLAR_BASE_URL", "SEMANTIC_SCHOLAR_API_KEY")
 MOST_RESULTS: Final = 1_000
 """Results by relevance that the interface gives of one query."""
+LONGEST_PAGE: Final = 100
 LONGEST_QUERY: Final = 1_000
 FIELDS: Final = [
     "title",
@@ -95,7 +97,11 @@ class QuietLibrary(AsyncSemanticScholar):  # type: ignore[misc]
 
 
 class SemanticScholarSearch:
-    """Papers by relevance; a key is not needed and raises limits (S0-171)."""
+    """Papers by relevance; a key is not needed and raises limits (S0-171).
+
+    Days are given to it; a paper whose day it does not know counts by its year. Domains are those of the address at
+    which a paper can be read, and left to the filter on the hits.
+    """
 
     name = "semantic_scholar"
 
@@ -110,21 +116,31 @@ class SemanticScholarSearch:
         """Raises `NotConfigured`."""
         headers = {"x-api-key": api_key} if api_key else {}
         self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
+        self.address = self._api.base_url
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
         offset = max(0, request.offset)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
-        # The library puts the text into a query string as it is.
-        query = quote_plus(shortened(request.text, LONGEST_QUERY))
-        limit = max(1, min(wanted(request), MOST_RESULTS - offset))
+        # The library puts the text into a query string as it is; the service finds nothing for words with a hyphen.
+        query = quote_plus(shortened(request.text.replace("-", " "), LONGEST_QUERY))
+        most = LONGEST_PAGE if domains_of(request).given else wanted(request)
+        limit, days = max(1, min(most, MOST_RESULTS - offset)), _range(request)
         try:
-            page = await QuietLibrary(self._api, offset).search_paper(query, fields=FIELDS, limit=limit)
-            found = (_found(PaperFields.model_validate(paper)) for paper in page.items)
-            return SearchResponse(provider=self.name, hits=hits_of(request, self.name, found))
+            library = QuietLibrary(self._api, offset)
+            page = await library.search_paper(query, fields=FIELDS, limit=limit, publication_date_or_year=days)
+            found = [_found(PaperFields.model_validate(paper)) for paper in page.items]
         except (ValueError, TypeError, AttributeError, KeyError):
             raise self._api.unexpected() from None
+        return answered(request, self.name, found)
+
+
+def _range(request: SearchRequest) -> str | None:
+    """`FIRST:LAST`, an open end left out; null without a bound."""
+    days = days_of(request)
+    ends = [day.isoformat() if day else "" for day in (days.first, days.last)]
+    return ":".join(ends) if days.given else None
 
 
 def _found(paper: PaperFields) -> Found:

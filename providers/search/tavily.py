@@ -1,13 +1,16 @@
-"""Tavily: web search for programs, by POST with a bearer token."""
+"""Tavily: search of the web and of news for programs, by POST with a bearer token."""
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
+from contracts.request import SourceType
+from providers.search.narrowing import days_of, domains_of
 from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, hits_of, shortened, wanted
+from providers.search.web_hits import Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://api.tavily.com"
 SERVICE: Final = Service("Tavily", "TAVILY_BASE_URL", "TAVILY_API_KEY")
@@ -31,7 +34,10 @@ class TavilyAnswer(Wire):
 
 
 class TavilySearch:
-    """Its interface knows no pages: an offset is reached by asking for more, up to the 20 results that it gives."""
+    """Its interface knows no pages: an offset is reached by asking for more, up to the 20 results that it gives.
+
+    It is given domains (300 to keep to and 150 to avoid are its limits, above ours) and days; it knows no language.
+    """
 
     name = "tavily"
 
@@ -46,25 +52,54 @@ class TavilySearch:
         """Raises `NotConfigured`."""
         headers = {"authorization": f"Bearer {api_key}"}
         self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
+        self.address = self._api.base_url
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
         offset = max(0, request.offset)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
+        news = request.source_type is SourceType.NEWS
+        narrowed = _narrowed(request)
         body = {
             "query": shortened(request.text, LONGEST_QUERY),
-            "max_results": min(offset + wanted(request), MOST_RESULTS),
+            "max_results": MOST_RESULTS if narrowed.partly else min(offset + wanted(request), MOST_RESULTS),
             "search_depth": "basic",
-            "topic": "general",
+            "topic": "news" if news else "general",
             "include_answer": False,
             "include_raw_content": False,
             "include_images": False,
+            **narrowed.parameters,
         }
         answer = await self._api.post(TavilyAnswer, "/search", body)
-        found = (_found(result) for result in answer.results[offset:])
-        return SearchResponse(provider=self.name, hits=hits_of(request, self.name, found))
+        kind = "news" if news else "web"
+        found = (_found(result, kind) for result in answer.results[offset:])
+        return answered(request, self.name, found)
 
 
-def _found(result: TavilyResult) -> Found:
-    return Found(url=result.url, title=result.title, snippet=result.content, published=result.published_date)
+@dataclass(frozen=True)
+class Narrowed:
+    """Parameters for domains and days; `partly` if some domains are left to the filter on the hits."""
+
+    parameters: dict[str, Any]
+    partly: bool
+
+
+def _narrowed(request: SearchRequest) -> Narrowed:
+    """A domain of one label, such as `gov`, is none that the service takes."""
+    domains, days = domains_of(request), days_of(request)
+    lists = {"include_domains": domains.allow, "exclude_domains": domains.deny}
+    taken = {name: list(given) for name, given in lists.items() if given and all("." in host for host in given)}
+    ends = {"start_date": days.first, "end_date": days.last}
+    dates = {name: day.isoformat() for name, day in ends.items() if day is not None}
+    return Narrowed({**taken, **dates}, partly=len(taken) < sum(bool(given) for given in lists.values()))
+
+
+def _found(result: TavilyResult, kind: str) -> Found:
+    return Found(
+        url=result.url,
+        title=result.title,
+        snippet=result.content,
+        published=result.published_date,
+        source_type=kind,
+    )

@@ -54,19 +54,19 @@ Answer = TypeVar("Answer", bound=Wire)
 def web_client(user_agent: str) -> httpx2.AsyncClient:
     """The connections that all search services share: no proxies or certificates from the environment."""
     # Below this level the libraries log whole URLs, and with them what a person searches for.
-    for library in ("httpx2", "httpcore2", "googleapiclient", "semanticscholar"):
+    for library in ("httpx2", "httpcore2", "googleapiclient", "semanticscholar", "anthropic"):
         logging.getLogger(library).setLevel(logging.WARNING)
     return httpx2.AsyncClient(
         trust_env=False,
         follow_redirects=False,
         headers={"user-agent": user_agent, "accept": "application/json", "accept-encoding": "gzip"},
         limits=httpx2.Limits(max_connections=MOST_CONNECTIONS),
-        verify=_trusted(),
+        verify=trusted_certificates(),
     )
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def trusted_certificates() -> ssl.SSLContext:
     """The certificates that come with the HTTP library, read once."""
     return httpx2.create_ssl_context(trust_env=False)
 

@@ -16,6 +16,7 @@ QUOTA: Final = re.compile(
     r"quota|rate.?limit|daily.?limit|user.?rate|limit exceeded|resource_exhausted|too many requests"
 )
 KEY_REFUSED: Final = re.compile(r"api key (not valid|expired)|api_key_invalid|keyinvalid|subscription_token")
+NO_CREDIT: Final = re.compile(r"credit balance|billing|payment required")
 LOOKED_AT: Final = 4_000
 
 
@@ -43,8 +44,8 @@ def error_for_status(
         return Unavailable(f"{service.label} is not available ({status})", retry_after=retry_after_seconds(given))
     if status in {401, 403} or (status in {400, 422} and KEY_REFUSED.search(said)):
         return _refused_credentials(service, status)
-    if status == 402:
-        return NotConfigured(f"the account behind {service.key_variable or service.label} cannot pay for it (402)")
+    if status == 402 or (status == 400 and NO_CREDIT.search(said)):
+        return NotConfigured(f"the account behind {service.key_variable or service.label} cannot pay for it ({status})")
     if 300 <= status < 400:
         return NotConfigured(f"{service.label} has moved ({status}): set {service.address_variable} to its new address")
     hint = f": {service.refused_hint}" if service.refused_hint else ""

@@ -9,10 +9,12 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from contracts.activities import SearchRequest
+from contracts.activities import SearchRequest, SearchResponse
 from contracts.identity import canonical_url
 from contracts.sources import SearchHit
 from providers.reading.cleaning import CONTROL, INVISIBLE, clean, one_line
+from providers.search.narrowing import days_of, domains_of, unmet
+from providers.search.traits import TRAITS
 
 MOST_RESULTS: Final = 50
 LONGEST_URL: Final = 2_000
@@ -26,6 +28,8 @@ MARKUP_SHARE: Final = 8
 TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>")
 DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s<>\"]{1,200}")
 PARTIAL_DATE: Final = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2]))?")
+WRITTEN_DATE: Final = re.compile(r"([A-Z][a-z]{2})[a-z]* ([0-9]{1,2}), ([0-9]{4})")
+MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True)
@@ -47,19 +51,46 @@ def wanted(request: SearchRequest) -> int:
     return max(0, min(request.max_results, MOST_RESULTS))
 
 
-def hits_of(request: SearchRequest, provider: str, found: Iterable[Found]) -> list[SearchHit]:
+def answered(
+    request: SearchRequest,
+    provider: str,
+    found: Iterable[Found],
+    *,
+    warnings: Sequence[str] = (),
+    dates_tell: bool = True,
+) -> SearchResponse:
+    """The response: hits, what could not be done of what was asked, and a cost that is unknown where plans decide.
+
+    `warnings` are those that only the provider knows; `dates_tell` is false where a date is not that of publication.
+    """
+    traits = TRAITS[provider]
+    return SearchResponse(
+        provider=provider,
+        hits=hits_of(request, provider, found, dates_tell=dates_tell),
+        cost_usd=None if traits.paid else 0.0,
+        warnings=[*unmet(request, traits), *warnings],
+    )
+
+
+def hits_of(
+    request: SearchRequest, provider: str, found: Iterable[Found], *, dates_tell: bool = True
+) -> list[SearchHit]:
     """Hits in rank order, the first of `found` being the one at the request's offset.
 
     A rank is the place in the service's own list, so that it is the same whatever else was left out: results without
-    a usable address, and repetitions of one.
+    a usable address, repetitions of one, and what lies outside the domains and the days of publication asked for,
+    whatever the service made of these.
     """
+    domains, days = domains_of(request), days_of(request)
     hits: list[SearchHit] = []
     seen: set[str] = set()
     for rank, result in enumerate(found, start=max(0, request.offset) + 1):
         if len(hits) >= wanted(request):
             break
         url = usable_url(result.url)
-        if url is None or canonical_url(url) in seen:
+        if url is None or canonical_url(url) in seen or not domains.admit(url):
+            continue
+        if dates_tell and days.exclude(iso_date(result.published)):
             continue
         seen.add(canonical_url(url))
         hits.append(_hit(result, url, rank, provider))
@@ -111,11 +142,17 @@ def plain(text: str | None, longest: int) -> str:
 
 
 def iso_date(value: str | None) -> str | None:
-    """`2024`, `2024-05` or `2024-05-17`, as far as the value goes, from ISO 8601 or a mail's form; null otherwise."""
+    """`2024`, `2024-05` or `2024-05-17`, as far as the value goes; null otherwise.
+
+    Read are ISO 8601, a mail's form, and `May 17, 2024`.
+    """
     text = (value or "").strip()
     if PARTIAL_DATE.fullmatch(text):
         return text
+    written = WRITTEN_DATE.fullmatch(text)
     try:
+        if written is not None and written[1] in MONTHS:
+            return date(int(written[3]), MONTHS.index(written[1]) + 1, int(written[2])).isoformat()
         return date.fromisoformat(text[:10]).isoformat()
     except ValueError:
         pass

@@ -1,17 +1,22 @@
 """Wikipedia, or another MediaWiki: the search of its Action API, which needs no key."""
 
 from typing import Final
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
+from providers.search.languages import wikipedia_language
+from providers.search.narrowing import domains_of, language_of
 from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, hits_of, shortened, wanted
+from providers.search.web_hits import Found, answered, shortened, wanted
 
-DEFAULT_BASE_URL: Final = "https://en.wikipedia.org"
+DEFAULT_BASE_URL: Final = "https://{language}.wikipedia.org"
+PLACE: Final = "{language}"
+"""Stands in an address for the language; an address without it is that of one wiki."""
+DEFAULT_LANGUAGE: Final = "en"
 SERVICE: Final = Service("Wikipedia", "WIKIPEDIA_BASE_URL")
 LONGEST_QUERY: Final = 300
 LAST_OFFSET: Final = 9_999
@@ -62,7 +67,10 @@ class WikipediaAnswer(Wire):
 
 
 class WikipediaSearch:
-    """Articles of one wiki, by default of the English Wikipedia."""
+    """Articles of the Wikipedia in the language asked for, English by default, or of the one wiki at `base_url`.
+
+    The dates that it gives are those of the last edit, which say nothing of publication.
+    """
 
     name = "wikipedia"
 
@@ -74,13 +82,20 @@ class WikipediaSearch:
         timeout_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """Raises `NotConfigured`."""
-        self._api = WebApi(client, SERVICE, base_url, timeout_seconds=timeout_seconds)
+        self._base_url = base_url
+        self._client = client
+        self._timeout_seconds = timeout_seconds
+        self.address = self._at(DEFAULT_LANGUAGE).base_url
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
         offset = max(0, request.offset)
         if offset > LAST_OFFSET:
             return SearchResponse(provider=self.name)
+        api, warnings = self._wiki(request)
+        if self._base_url == DEFAULT_BASE_URL and not domains_of(request).admit(api.base_url):
+            outside = f"{urlsplit(api.base_url).hostname} lies outside the domains and was not asked"
+            return SearchResponse(provider=self.name, warnings=[outside])
         parameters: dict[str, str | int] = {
             "action": "query",
             "format": "json",
@@ -93,19 +108,36 @@ class WikipediaSearch:
             "meta": "siteinfo",
             "siprop": "general",
         }
-        answer = await self._api.get(WikipediaAnswer, "/w/api.php", parameters)
+        answer = await api.get(WikipediaAnswer, "/w/api.php", parameters)
         if answer.error is not None:
             raise _error(answer.error.code)
         if answer.query is None:
-            raise self._api.unexpected()
+            raise api.unexpected()
         site = answer.query.general
-        found = (self._found(result, site) for result in answer.query.search)
-        return SearchResponse(provider=self.name, hits=hits_of(request, self.name, found))
+        found = (_found(result, site, api.base_url) for result in answer.query.search)
+        return answered(request, self.name, found, warnings=warnings, dates_tell=False)
 
-    def _found(self, result: WikipediaResult, site: WikipediaSite) -> Found:
-        path = site.articlepath.replace("$1", quote(result.title.replace(" ", "_"), safe="/:(),'!*;@"))
-        url = urljoin(urljoin(self._api.base_url, site.server), path)
-        return Found(url=url, title=result.title, snippet=result.snippet, published=result.timestamp)
+    def _wiki(self, request: SearchRequest) -> tuple[WebApi, list[str]]:
+        """Where to ask, and what that leaves of the language asked for."""
+        language = language_of(request)
+        if PLACE not in self._base_url:
+            return self._at(""), ["is one wiki: it cannot keep to a language"] if language else []
+        known = wikipedia_language(language or DEFAULT_LANGUAGE)
+        if known is None:
+            return self._at(DEFAULT_LANGUAGE), [
+                f"has no articles in the language {language}: the English ones were asked"
+            ]
+        return self._at(known), []
+
+    def _at(self, language: str) -> WebApi:
+        address = self._base_url.replace(PLACE, language)
+        return WebApi(self._client, SERVICE, address, timeout_seconds=self._timeout_seconds)
+
+
+def _found(result: WikipediaResult, site: WikipediaSite, base_url: str) -> Found:
+    path = site.articlepath.replace("$1", quote(result.title.replace(" ", "_"), safe="/:(),'!*;@"))
+    url = urljoin(urljoin(base_url, site.server), path)
+    return Found(url=url, title=result.title, snippet=result.snippet, published=result.timestamp)
 
 
 def _error(code: str) -> ProviderError:

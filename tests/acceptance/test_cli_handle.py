@@ -17,7 +17,7 @@ from client.errors import EngineUnreachable, MessageRefused, NoWorker, RunClosed
 from client.handle import ResearchClient, ResearchHandle
 from contracts import failures, names
 from contracts.outcome import ResearchResult
-from contracts.resolved import Prepared, PrepareRequest
+from contracts.prepared import Prepared, PrepareRequest
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from workers.embedded import ensure_engine, stop_engine
 from workers.sandbox import workflow_runner

@@ -14,7 +14,12 @@ from tests.architecture.repository import ROOT
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 VARIABLE = re.compile(r"\$\{([A-Z_]+)(?:(:[-?])([^}]*))?\}")
 """`${NAME}`, `${NAME:-default}`, `${NAME:?message}`."""
-SECRET = re.compile(r"KEY|PASSWORD|PWD|SECRET|TOKEN")
+SECRET = re.compile(r"(?<!VAL)KEY|PASSWORD|PWD|SECRET|TOKEN")
+SEARCH_KEYS = frozenset(
+    {"TAVILY_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CSE_ID", "BRAVE_API_KEY", "SEMANTIC_SCHOLAR_API_KEY"}
+)
+KEY_HOLDERS = {frozenset({"ANTHROPIC_API_KEY"}): ("models", "search", "records"), SEARCH_KEYS: ("search", "records")}
+"""Variables with keys → the pools that need them: those that use them, and `records` tells a run what there is."""
 
 
 @cache
@@ -46,6 +51,22 @@ def with_defaults(text: str) -> str:
 def variables(text: str) -> set[str]:
     """Names of the variables that a text asks for."""
     return {found[1] for found in VARIABLE.finditer(text)}
+
+
+def ending() -> set[str]:
+    """The services that do one thing and end: others wait for their success, or a person runs them."""
+    waited = [
+        name
+        for service in services().values()
+        for name, how in service.get("depends_on", {}).items()
+        if how["condition"] == "service_completed_successfully"
+    ]
+    return {*waited, *(name for name, service in services().items() if service.get("profiles"))}
+
+
+def networks(service: str) -> set[str]:
+    """The networks of a service."""
+    return set(services()[service]["networks"])
 
 
 @cache
@@ -105,6 +126,25 @@ def worker_template() -> dict[str, Any]:
     """The Deployment that all pools are made of."""
     (found,) = documents(KUBERNETES / "worker" / "deployment.yaml")
     return found
+
+
+def policies() -> dict[str, dict[str, Any]]:
+    """The NetworkPolicies by name: what each says."""
+    found = [one for path in (KUBERNETES / "network").glob("*.yaml") for one in documents(path)]
+    return {one["metadata"]["name"]: one["spec"] for one in found if one["kind"] == "NetworkPolicy"}
+
+
+def selected(policy: dict[str, Any], labels: dict[str, str]) -> bool:
+    """Whether a policy is about pods with these labels."""
+    selector = policy["podSelector"]
+    equal = selector.get("matchLabels", {}).items() <= labels.items()
+    return equal and all(labels.get(one["key"]) in one["values"] for one in selector.get("matchExpressions", []))
+
+
+def stateful(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Service and pods of a folder with a server of its own: `valkey`, `searxng`."""
+    service, pods = documents(KUBERNETES / folder / f"{folder}.yaml")
+    return service, pods
 
 
 def deployment(pool: str) -> dict[str, Any]:

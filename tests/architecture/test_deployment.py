@@ -206,12 +206,19 @@ def test_a_container_has_time_to_drain() -> None:
 
 
 def test_all_pools_are_configured_alike() -> None:
-    """Workers differ in nothing but the key, which only those get that need it; every variable is one that is read."""
+    """Workers differ in nothing but keys, which only those get that need them; every variable is one that is read."""
     kept = {name: dict(service["environment"]) for name, service in files.ours().items()}
-    with_key = {name for name, environment in kept.items() if environment.pop("ANTHROPIC_API_KEY", None) is not None}
-    assert with_key == {"models", "records", "research"}
+    unknown = {name for environment in kept.values() for name in environment.keys() - VARIABLES.keys()}
+    assert unknown == {"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE"}
+    for variables, those in files.KEY_HOLDERS.items():
+        holders = {name for name, environment in kept.items() if environment.keys() & variables}
+        assert holders == {*those, "research"}
+        assert all(kept[name].keys() >= variables for name in holders)
+        kept = {
+            name: {key: environment[key] for key in environment.keys() - variables}
+            for name, environment in kept.items()
+        }
     assert all(environment == kept["models"] for environment in kept.values())
-    assert [name for name in kept["models"] if name not in VARIABLES and not name.startswith("TEMPORAL_")] == []
     assert kept["models"]["RESEARCH_HOME"] == "/data"
 
 
@@ -250,11 +257,17 @@ def test_compose_refers_to_what_exists() -> None:
 
 def test_runs_wait_for_a_server_that_is_set_up() -> None:
     """Workers start after the set-up, the set-up after the server, the server after its schema."""
-    order = [("models", "setup"), ("setup", "temporal"), ("temporal", "schema"), ("schema", "postgresql")]
+    order = [
+        ("models", "setup"),
+        ("models", "valkey"),
+        ("setup", "temporal"),
+        ("temporal", "schema"),
+        ("schema", "postgresql"),
+    ]
     for later, earlier in order:
         condition = files.services()[later]["depends_on"][earlier]["condition"]
-        ends = "healthcheck" not in files.services()[earlier] or earlier == "setup"
-        assert condition == ("service_completed_successfully" if ends else "service_healthy")
+        assert condition == ("service_completed_successfully" if earlier in files.ending() else "service_healthy")
+    assert files.ending() == {"schema", "setup", "research"}
 
 
 @pytest.mark.parametrize("path", ["deploy/compose/research.toml", "deploy/kubernetes/base/research.toml"])
@@ -288,7 +301,8 @@ def test_every_manifest_is_used_and_there() -> None:
         for name in [*made.get("resources", []), *made.get("components", []), *generated]:
             target = (path.parent / name).resolve()
             used.add(target / "kustomization.yaml" if target.is_dir() else target)
-    there = {path.resolve() for path in files.KUBERNETES.rglob("*") if path.is_file()}
+    beside = {(ROOT / "deploy" / name / "kustomization.yaml").resolve() for name in ("valkey", "searxng")}
+    there = {path.resolve() for path in files.KUBERNETES.rglob("*") if path.is_file()} | beside
     assert used - there == set()
     assert there - used == {(files.KUBERNETES / "example" / "kustomization.yaml").resolve()}
 
@@ -323,13 +337,14 @@ async def test_each_pool_has_a_deployment(pool: str) -> None:
 
 
 def test_only_pools_that_need_the_key_get_it() -> None:
-    """The secret of the model is given to the same pools as in docker-compose.yml, and is no part of any file."""
+    """Secrets are given to the same pools as in docker-compose.yml, and are no part of any file."""
     secrets = {
         pool: [source["secretRef"]["name"] for source in files.container_of(files.deployment(pool))["envFrom"][1:]]
         for pool in POOLS
     }
-    assert {pool for pool, names in secrets.items() if "research-model" in names} == {"models", "records"}
-    assert all("research-temporal" in names for names in secrets.values())
+    for secret, holders in zip(("research-model", "research-search"), files.KEY_HOLDERS.values(), strict=True):
+        assert {pool for pool, names in secrets.items() if secret in names} == set(holders)
+    assert all({"research-temporal", "research-redis"} <= set(names) for names in secrets.values())
     kinds = [one.get("kind") for path in files.KUBERNETES.rglob("*.yaml") for one in files.documents(path)]
     assert "Secret" not in kinds
 
@@ -365,6 +380,7 @@ def test_kustomize_makes_what_these_tests_look_at() -> None:
     command = ["kubectl", "kustomize", str(files.KUBERNETES / "example")]
     built = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     made = {one["metadata"]["name"]: one for one in yaml.safe_load_all(built) if one["kind"] == "Deployment"}
+    made.pop("research-searxng")
     for pool in POOLS:
         expected, found = files.deployment(pool), made[f"research-{pool}"]
         assert found["spec"]["selector"] == expected["spec"]["selector"]

@@ -21,7 +21,8 @@ from typing import Any, Self
 
 from tests.fakes.loopback import close_server
 from tests.fakes.model_request import ModelRequest, read_request
-from tests.fakes.model_scenarios import Reply, check, error, reply_to
+from tests.fakes.model_scenarios import JSON_TYPE, Reply, check, error, reply_to
+from tests.fakes.model_tokens import TokenBook
 
 TRICKLE_SECONDS = 0.05
 
@@ -51,15 +52,18 @@ class Plan:
     mix: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     by_role: Mapping[str, str] = field(default_factory=dict)
+    by_model: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in (self.otherwise, *self.sequence, *self.mix, *self.by_role.values()):
+        for name in (self.otherwise, *self.sequence, *self.mix, *self.by_role.values(), *self.by_model.values()):
             check(name)
 
-    def scenario(self, number: int, role: str) -> str:
+    def scenario(self, number: int, role: str, model: str) -> str:
         """The scenario of the call with this number, from 0."""
         if number < len(self.sequence):
             return self.sequence[number]
+        if model in self.by_model:
+            return self.by_model[model]
         if role in self.by_role:
             return self.by_role[role]
         chance = random.Random(f"{self.seed}/{number}").random()
@@ -80,12 +84,19 @@ class MessagesApi:
         plan: Sequence[str] = (),
         mix: Mapping[str, float] | None = None,
         by_role: Mapping[str, str] | None = None,
+        by_model: Mapping[str, str] | None = None,
+        book: TokenBook | None = None,
+        counting: str = "status:404",
         seed: int = 0,
         latency: float = 0.0,
         journal: Path | None = None,
         port: int = 0,
     ) -> None:
-        self.plan = Plan(scenario, plan, mix or {}, seed, by_role or {})
+        self.plan = Plan(scenario, plan, mix or {}, seed, by_role or {}, by_model or {})
+        self.book = book or TokenBook()
+        self.counting = check(counting)
+        """`good` counts tokens; anything else is what a request to count gets."""
+        self.counted: list[int] = []
         self.latency = latency
         self.calls: list[Call] = []
         self.requests: list[ModelRequest] = []
@@ -139,6 +150,8 @@ class MessagesApi:
         method, path, _ = head[0].split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
+        if (method, path) == ("POST", "/v1/messages/count_tokens"):
+            return await _send(writer, self._count(body))
         if (method, path) != ("POST", "/v1/messages"):
             return await _send(writer, error(404, "no such route"))
         try:
@@ -148,17 +161,27 @@ class MessagesApi:
         self.headers.append(headers)
         return await self._answer(request, reader, writer)
 
+    def _count(self, body: bytes) -> Reply:
+        request = read_request(json.dumps({**json.loads(body), "max_tokens": 1}).encode())
+        if self.counting != "good":
+            self.counted.append(0)
+            return reply_to(request, self.counting)
+        self.counted.append(self.book.of_request(request))
+        return Reply(200, JSON_TYPE, json.dumps({"input_tokens": self.counted[-1]}).encode())
+
     async def _answer(self, request: ModelRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         number = len(self.calls)
-        scenario = self.plan.scenario(number, request.role)
+        scenario = self.plan.scenario(number, request.role, request.model)
         call = Call(number, request.request_hash, request.role, request.model, request.mode, scenario, time.time())
         self.calls.append(call)
         self.requests.append(request)
         self._write("received", call)
-        reply = reply_to(request, scenario)
+        beginnings = self.book.beginnings(request)
+        reply = self.book.refusal(request) or reply_to(request, scenario)
         call.status = reply.status
         try:
             await asyncio.sleep(self.latency)
+            reply = self.book.charged(request, beginnings, reply)
             if reply.delivery == "never":
                 self.waiting.set()
                 await reader.read()  # until the client hangs up

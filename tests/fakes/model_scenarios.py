@@ -146,6 +146,27 @@ def lacks_tools(request: ModelRequest) -> Reply:
     return lacks_native(request)
 
 
+def lacks_caching(request: ModelRequest) -> Reply:
+    """An endpoint that knows no marks of what to keep."""
+    if "cache_control" in json.dumps(request.body):
+        return error(400, "system.0.cache_control: Extra inputs are not permitted")
+    return good(request)
+
+
+def lacks_forcing(request: ModelRequest) -> Reply:
+    """An endpoint that takes tools and forces none."""
+    if request.body.get("tool_choice", {}).get("type") == "tool":
+        return error(400, "tool_choice: only auto is supported by this model")
+    return lacks_native(request)
+
+
+def thinks(request: ModelRequest) -> Reply:
+    """An answer after reasoning that is counted and not seen."""
+    usage = {"input_tokens": 100, "output_tokens": 5_000}
+    thought = {"type": "thinking", "thinking": "Hm. {", "signature": "s"}
+    return message(request, [thought, {"type": "text", "text": request.good_answer()}], usage=usage)
+
+
 def unknown_tool(request: ModelRequest) -> Reply:
     """A call of a tool that was not offered."""
     block = {"type": "tool_use", "id": "toolu_1", "name": "send_mail", "input": {"to": "someone"}}
@@ -190,6 +211,9 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     ),
     "lacks_native": lacks_native,
     "lacks_tools": lacks_tools,
+    "lacks_forcing": lacks_forcing,
+    "lacks_caching": lacks_caching,
+    "thinks": thinks,
     "echo_400": lambda request: error(400, f"cannot do this: {request.prompt[:300]}"),
     "too_long": _always(error(400, "prompt is too long: 250000 tokens > 200000 maximum")),
     "unknown_model": lambda request: error(404, f"model: {request.model}"),

@@ -11,8 +11,8 @@ from contracts.activities import ReadRecord, ReadRequest, RenderedReport, Render
 from contracts.evidence import Evidence, Finding, QualityUpdate
 from contracts.identity import digest, evidence_id, finding_id
 from contracts.outcome import Citation, ReportFiles
+from contracts.prepared import SessionRef
 from contracts.report import ReportDraft
-from contracts.resolved import SessionRef
 from contracts.roles import (
     AnalysisOutput,
     AnalyzeInput,

@@ -1,4 +1,4 @@
-"""One loopback server in the place of six search services, each under a path of its own.
+"""One loopback server in the place of seven search services, each under a path of its own.
 
 `python -m tests.fakes.search_apis --scenario good` prints the address of each service as one line of JSON.
 """
@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import gzip
 import json
+import re
 import socket
 import struct
 import sys
@@ -95,7 +96,7 @@ class SearchApis:
             method, parameters, body = headers["x-http-method-override"], dict(parse_qsl(body.decode())), b""
         asked = Asked(provider, method, f"/{path}", parameters, headers, json.loads(body) if body else {})
         self.asked.append(asked)
-        if provider not in PROVIDERS or (method, asked.path) != PATHS[provider]:
+        if provider not in PROVIDERS or not re.fullmatch(PATHS[provider], f"{method} {asked.path}"):
             return await _send(writer, 404, "text/html", b"<html>no such route</html>", [])
         return await self._answer(asked, reader, writer)
 

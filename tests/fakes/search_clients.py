@@ -6,6 +6,8 @@ from typing import Any
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
+from providers.prices import load_prices
+from providers.search.anthropic_search import AnthropicSearch
 from providers.search.brave import BraveSearch
 from providers.search.google import GoogleSearch
 from providers.search.searxng import SearxngSearch
@@ -13,7 +15,7 @@ from providers.search.semantic_scholar import SemanticScholarSearch
 from providers.search.tavily import TavilySearch
 from providers.search.web_api import web_client
 from providers.search.wikipedia import WikipediaSearch
-from tests.fakes.search_answers import CSE_ID, KEYS
+from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis
 
 CLIENTS: dict[str, Any] = {
@@ -23,6 +25,7 @@ CLIENTS: dict[str, Any] = {
     "brave": BraveSearch,
     "searxng": SearxngSearch,
     "wikipedia": WikipediaSearch,
+    "anthropic": AnthropicSearch,
 }
 QUESTION = "how are backups made?"
 
@@ -33,12 +36,15 @@ async def open_provider(name: str, base_url: str, seconds: float = 10.0, **given
     arguments: dict[str, Any] = {"base_url": base_url, "timeout_seconds": seconds}
     arguments |= {"api_key": KEYS[name]} if name in KEYS else {}
     arguments |= {"cse_id": CSE_ID} if name == "google" else {}
+    arguments |= {"model": MODEL, "prices": load_prices()} if name == "anthropic" else {}
     async with web_client("durable-research/test") as client:
         yield CLIENTS[name](client, **(arguments | given))
 
 
-def asking(name: str, text: str = QUESTION, *, max_results: int = 10, offset: int = 0) -> SearchRequest:
-    """A request as the gatherer makes it."""
+def asking(
+    name: str, text: str = QUESTION, *, max_results: int = 10, offset: int = 0, **narrowed: Any
+) -> SearchRequest:
+    """A request as the gatherer makes it; `narrowed` are its fields for types, domains, language and days."""
     return SearchRequest(
         research_id="r-1",
         operation=f"search/sq-1/{name}",
@@ -46,11 +52,13 @@ def asking(name: str, text: str = QUESTION, *, max_results: int = 10, offset: in
         text=text,
         max_results=max_results,
         offset=offset,
+        **narrowed,
     )
 
 
 async def search(name: str, server: SearchApis, text: str = QUESTION, **given: Any) -> SearchResponse:
     """One search by the real client."""
-    settings = {key: given.pop(key) for key in ("seconds", "api_key", "cse_id") if key in given}
-    async with open_provider(name, server.url(name), **settings) as provider:
+    own = ("seconds", "api_key", "cse_id", "base_url", "prices")
+    settings = {key: given.pop(key) for key in own if key in given}
+    async with open_provider(name, settings.pop("base_url", server.url(name)), **settings) as provider:
         return await provider.search(asking(name, text, **given))

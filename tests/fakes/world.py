@@ -8,26 +8,43 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.configuration import ResearchConfiguration
 from activities.journal import CallJournal
+from activities.judging import Judgement, judge_of
 from activities.model_call import RoleActivities
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
+from contracts.activities import ReadRequest
+from contracts.names import CORPUS_SCHEME
 from contracts.roles import ROLES
 from contracts.vocabulary import EngineKind, Quality, Tier
-from providers.anthropic_chat import AnthropicChat
-from providers.call_store import SqliteCallStore
 from providers.content_store import ObstoreContentStore
 from providers.engines import answers
-from providers.engines.capabilities import capabilities_of
 from providers.engines.extractive.engine import ExtractiveEngine
-from providers.engines.language_model import LanguageModelEngine
-from providers.interfaces import Engine
-from providers.prices import load_prices
+from providers.errors import SourceUnreadable
+from providers.interfaces import Engine, ExtractedDocument, SearchProvider, TenantReader
+from providers.reading.routed_reader import RoutedReader
 from providers.session_store import FileSessionStore
+from providers.shared.calls import SharedCallStore
+from providers.shared.sqlite_store import SqliteSharedStore
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
+from tests.fakes.model_engine import engine_over
+
+
+class NoWeb:
+    """A reader for worlds without a web."""
+
+    async def read(self, url: str, *, tenant: str = "default") -> ExtractedDocument:
+        raise SourceUnreadable("not_found", "this world has no web")
+
+
+def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
+    """Every corpus is worth much; pages are assessed as workers do it."""
+    if document.url.startswith(CORPUS_SCHEME):
+        return Judgement(Quality.HIGH, "chosen by the operator")
+    return judge_of({})(request, document)
 
 
 class World:
@@ -39,11 +56,16 @@ class World:
         corpus: MemoryCorpus | None = None,
         engines: Mapping[EngineKind, Engine] | None = None,
         configuration: ResearchConfiguration | None = None,
+        providers: Mapping[str, SearchProvider] | None = None,
+        web: TenantReader | None = None,
     ) -> None:
         self.corpus = corpus or MemoryCorpus()
         self.content = ObstoreContentStore(folder / "content")
-        self.calls = SqliteCallStore(folder / "calls.db")
+        self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
+        self.calls = SharedCallStore(self.shared)
         self.sessions = FileSessionStore(folder / "sessions")
+        self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
+        self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 
@@ -51,14 +73,15 @@ class World:
         """Every implementation, as a worker registers them."""
         roles = RoleActivities(self.engines, self.content, CallJournal(self.calls, answers))
         records = RecordsActivities(self.configuration, self.corpus, self.content, self.sessions)
-        searching = SearchingActivities({"corpus": self.corpus})
-        reading = ReadingActivities(self.corpus, self.content, lambda _: (Quality.HIGH, "chosen by the operator"))
+        searching = SearchingActivities(self.providers)
+        reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge)
         reporting = ReportingActivities(self.content, self.corpus.skipped, "0.1.0")
         return [
             *roles.register(),
             records.prepare_research,
             records.save_session,
             records.read_document,
+            searching.check_providers,
             searching.search,
             reading.read_source,
             reporting.render_report,
@@ -68,7 +91,7 @@ class World:
         """Let go of connections."""
         for engine in self.engines.values():
             await engine.close()
-        await self.calls.close()
+        await self.shared.close()
 
     def host(self) -> InProcessHost:
         """A host that runs them without a server."""
@@ -87,9 +110,7 @@ def _in_environment(implementation: Callable[..., Awaitable[Any]]) -> Callable[.
 
 def model_world(folder: Path, base_url: str, corpus: MemoryCorpus | None = None) -> World:
     """A world whose model is spoken to with the real SDK at a loopback address."""
-    engine = LanguageModelEngine(
-        AnthropicChat(api_key="test", base_url=base_url), capabilities_of(base_url), load_prices()
-    )
+    engine = engine_over({"default": base_url})
     configuration = ResearchConfiguration(
         models={tier.value: "test-model" for tier in Tier}, model_host="127.0.0.1", product_version="0.1.0"
     )

@@ -51,7 +51,7 @@ def pools_of(world: World) -> PoolContents:
         workflows=WORKFLOWS,
         activities={
             "models": [by_name[role.activity] for role in ROLES],
-            "search": [by_name["search"]],
+            "search": [by_name["check_providers"], by_name["search"]],
             "reading": [by_name["read_source"]],
             "records": [
                 by_name[name] for name in ("prepare_research", "save_session", "read_document", "render_report")

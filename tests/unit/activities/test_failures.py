@@ -18,7 +18,7 @@ from providers import errors
         (errors.RateLimited("wait", retry_after=12), MODELS, failures.RATE_LIMITED, True),
         (errors.CallInFlight("busy", retry_after=4), MODELS, failures.CALL_IN_FLIGHT, True),
         (errors.Unavailable("503"), MODELS, failures.MODEL_UNAVAILABLE, True),
-        (errors.Unavailable("503"), SEARCHING, failures.CORPUS_UNAVAILABLE, True),
+        (errors.Unavailable("503"), SEARCHING, failures.SEARCH_UNAVAILABLE, True),
         (errors.Unavailable("reset"), READING, failures.SOURCE_UNREADABLE, True),
         (errors.Unavailable("down"), RECORDS, failures.STORE_UNAVAILABLE, True),
         (errors.NotConfigured("no key"), MODELS, failures.MODEL_REJECTED, False),

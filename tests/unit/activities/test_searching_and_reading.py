@@ -10,7 +10,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.heartbeats import heartbeating
-from activities.reading import ReadingActivities, declared_quality
+from activities.judging import judge_of
+from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
 from contracts import failures
@@ -34,7 +35,7 @@ class Shelf:
         found: SearchResponse = await self._answer()
         return found
 
-    async def read(self, url: str) -> ExtractedDocument:
+    async def read(self, url: str, *, tenant: str = "default") -> ExtractedDocument:
         read: ExtractedDocument = await self._answer()
         return read
 
@@ -59,7 +60,7 @@ def document(**changes: Any) -> ExtractedDocument:
 
 def reading(given: Any, content: MemoryContent | None = None) -> ReadingActivities:
     """The activity over one document."""
-    quality = declared_quality({"manual": "high", "notes": "splendid"})
+    quality = judge_of({"manual": "high", "notes": "splendid"})
     return ReadingActivities(
         Shelf(given), content or MemoryContent(), quality, lambda: datetime(2026, 11, 21, tzinfo=UTC)
     )
@@ -82,9 +83,9 @@ async def test_a_search_gives_what_the_provider_found() -> None:
     ("given", "provider", "name", "retried"),
     [
         (errors.RateLimited("wait", retry_after=2), "shelf", failures.RATE_LIMITED, True),
-        (errors.Unavailable("locked"), "shelf", failures.CORPUS_UNAVAILABLE, True),
+        (errors.Unavailable("locked"), "shelf", failures.SEARCH_UNAVAILABLE, True),
         (errors.CorpusUnknown("none"), "shelf", failures.CORPUS_UNAVAILABLE, False),
-        (None, "other", failures.CORPUS_UNAVAILABLE, False),
+        (None, "other", failures.SEARCH_REJECTED, False),
     ],
 )
 async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str, retried: bool) -> None:
@@ -112,13 +113,20 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
         (URL, Quality.HIGH, "chosen by the operator"),
         ("corpus:notes/a.md", Quality.UNKNOWN, ""),
         ("corpus:elsewhere/a.md", Quality.UNKNOWN, ""),
-        ("https://example.org/corpus:manual/", Quality.UNKNOWN, ""),
     ],
 )
 async def test_quality_is_what_the_operator_declared(url: str, quality: Quality, reason: str) -> None:
     """C0-24: documents of a corpus have its declared authority; an unknown word or place is unknown, never high."""
     record = await read(document(url=url))
     assert (record.quality, record.quality_reason) == (quality, reason)
+
+
+async def test_a_page_of_the_web_is_assessed_and_never_declared() -> None:
+    """An address that imitates a corpus gains nothing; parts, label and reason are told (X-20)."""
+    record = await read(document(url="https://example.org/corpus:manual/"))
+    assert record.assessment is not None
+    assert record.quality is record.assessment.label is Quality.LOW
+    assert "chosen by the operator" not in record.quality_reason
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import ResearchRequest
-from contracts.resolved import PrepareRequest
+from contracts.prepared import PrepareRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from providers.errors import Unavailable

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.announcing import egress, engine_of, models_of, thinks
+from client.cli.announcing import outlook, providers_line, thinks
 from client.cli.asking import ask, find_corpus, name_of_folder
+from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.run_options import RunOptions
 from contracts.request import Depth, EngineChoice, ResearchRequest
 from contracts.vocabulary import EngineKind
 from workers.settings import Settings
-from workers.settings_sections import ModelsSettings
+from workers.settings_models import ModelsSettings
 
 SETTINGS = Settings()
 
@@ -61,20 +62,51 @@ def test_where_text_goes_is_told() -> None:
     """Without a model nothing leaves; with one the host is named, and whether it is this machine."""
     away = Settings(models=ModelsSettings(default="m", base_url="https://models.example/v1"))
     here = Settings(models=ModelsSettings(default="m", base_url="http://127.0.0.1:8080"))
-    request = ResearchRequest(query="q")
-    assert engine_of(request, SETTINGS) is EngineKind.EXTRACTIVE
-    assert egress(EngineKind.EXTRACTIVE, away) == "nothing leaves this machine"
-    assert engine_of(request, away) is EngineKind.MODEL
-    assert egress(EngineKind.MODEL, away) == "passages go to models.example"
-    assert egress(EngineKind.MODEL, here) == "passages go to 127.0.0.1:8080 (this machine)"
+    request = ResearchRequest(query="q", corpus="manual")
+    without = outlook(request, SETTINGS)
+    assert (without.engine, without.egress) == (EngineKind.EXTRACTIVE, "nothing leaves this machine")
+    extractive = request.model_copy(update={"engine": EngineChoice.EXTRACTIVE})
+    assert outlook(extractive, away).egress == "nothing leaves this machine"
+    assert outlook(request, away).egress == "passages go to models.example"
+    assert outlook(request, here).egress == "passages go to 127.0.0.1:8080 (this machine)"
+
+
+def test_without_a_folder_the_web_is_searched() -> None:
+    """Without any key as well: who is asked is named, and what would make it better (S0-102)."""
+    made = outlook(ResearchRequest(query="q"), SETTINGS)
+    assert made.web
+    assert "searches go to " in made.egress
+    assert "pages are read from the web" in made.egress
+    assert "wikipedia" in providers_line(made)
+    assert any("TAVILY_API_KEY" in line for line in made.advice)
+    assert any("RESEARCH_MODEL" in line for line in made.advice)
+
+
+@pytest.mark.parametrize(
+    ("search", "code", "said"),
+    [
+        ({"providers": ["tavily"]}, ExitCode.NOTHING_TO_WORK_WITH, "TAVILY_API_KEY"),
+        ({"source_types": ["news"]}, ExitCode.NOTHING_TO_WORK_WITH, "set "),
+        ({"providers": ["altavista"]}, ExitCode.USAGE, "altavista"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_before_anything_starts(
+    search: dict[str, object], code: ExitCode, said: str
+) -> None:
+    """With what to set, and the exit code of a refusal (S0-102)."""
+    request = ResearchRequest.model_validate({"query": "q", "search": search})
+    with pytest.raises(CommandError, match=said) as refused:
+        outlook(request, SETTINGS)
+    assert refused.value.code == code
 
 
 def test_a_named_model_wins_over_the_configured_one() -> None:
     """The estimate is made for the models that will be asked."""
     settings = Settings(models=ModelsSettings(default="m", base_url="https://models.example/v1"))
     request = ResearchRequest.model_validate(
-        {"query": "q", "models": {"complex": "large"}, "gates": {"think": "rules"}}
+        {"query": "q", "corpus": "manual", "models": {"complex": "large"}, "gates": {"think": "rules"}}
     )
-    assert models_of(request, settings) == {"simple": "m", "analytical": "m", "complex": "large"}
-    assert not thinks(request)
-    assert thinks(ResearchRequest(query="q"))
+    made = outlook(request, settings)
+    assert made.models == {"simple": "m", "analytical": "m", "complex": "large"}
+    assert not thinks(made)
+    assert thinks(outlook(ResearchRequest(query="q", corpus="manual"), settings))

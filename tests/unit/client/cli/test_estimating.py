@@ -1,34 +1,63 @@
 """What a run may cost, told before it is paid."""
 
-from client.cli.estimating import estimate
+import pytest
+
+from client.cli.estimating import Estimate, Range, estimate, estimate_of
+from contracts.expected_calls import expected_call
 from contracts.presets import SUPERVISOR_PRESETS
-from contracts.request import Depth
+from contracts.request import Depth, SearchPolicy
+from contracts.resolved import EffectiveGates, ProviderChoice
+from contracts.roles import ANALYZER, PLANNER, ROLES
+from contracts.vocabulary import EngineKind, ThinkMode
 from providers.prices import ModelPrice, PriceTable
+from tests.fakes import states
 
 LIMITS = SUPERVISOR_PRESETS[Depth.MEDIUM]
+UNCAPPED = LIMITS.model_copy(update={"max_cost_usd": None})
 PRICES = PriceTable(
     as_of="2026-11-21",
     source="a test",
     models={"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)},
 )
+MODELS = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
 
 
 def test_calls_tokens_and_cost_are_ranges() -> None:
-    """From one short iteration to all that the limits allow: the cheapest model below, the dearest above."""
-    limits = LIMITS.model_copy(update={"max_cost_usd": None})
-    expected = estimate(limits, {"simple": "cheap", "complex": "dear"}, PRICES, thinks=True)
-    assert (expected.calls.low, expected.calls.high) == (8, 33)
-    assert (expected.tokens.low, expected.tokens.high) == (8 * 2_000, 33 * 12_000)
-    assert expected.cost_usd is not None
-    assert expected.cost_usd.low == round(8 * (1_500 * 1.0 + 500 * 5.0) / 1_000_000, 4)
-    assert expected.cost_usd.high == round(33 * (10_000 * 10.0 + 2_000 * 50.0) / 1_000_000, 4)
+    """From one short iteration to all that the limits allow, each role at the price of its own model."""
+    expected = estimate(UNCAPPED, MODELS, PRICES, thinks=True)
+    assert expected.calls == Range(low=8, high=33)
+    by_role = {role.role: role for role in expected.by_role}
+    assert set(by_role) == {role.name for role in ROLES}
+    size = expected_call(PLANNER)
+    planner = by_role["planner"]
+    assert planner.input_tokens == Range(low=size.input_tokens, high=size.input_tokens)
+    price = round((size.input_tokens * 1.0 + size.output_tokens * 5.0) / 1e6, 4)
+    assert planner.cost_usd == Range(low=price, high=price)
+    assert by_role["synthesizer"].model == "dear"
+    assert by_role["analyzer"].calls == Range(low=2, high=15)
+    most = 15 * expected_call(ANALYZER, sources=LIMITS.max_sources_per_query).input_tokens
+    assert by_role["analyzer"].input_tokens.high == most
     assert "no cap on cost" in expected.line()
+
+
+def test_the_roles_sum_up_to_the_run() -> None:
+    """Calls, tokens and money of the roles are those of the run, where no cap cuts them."""
+    expected = estimate(UNCAPPED, MODELS, PRICES, thinks=True)
+    for bound in ("low", "high"):
+        assert getattr(expected.calls, bound) == sum(getattr(role.calls, bound) for role in expected.by_role)
+        tokens = sum(
+            getattr(role.input_tokens, bound) + getattr(role.output_tokens, bound) for role in expected.by_role
+        )
+        assert getattr(expected.tokens, bound) == tokens
+        cost = sum(getattr(role.cost_usd, bound) for role in expected.by_role)
+        assert getattr(expected.cost_usd, bound) == pytest.approx(cost)
+    assert len(expected.lines()) == len(ROLES)
 
 
 def test_the_estimate_keeps_to_every_cap() -> None:
     """Never more calls, tokens or money than the run may use."""
     limits = LIMITS.model_copy(update={"max_model_calls": 7, "max_tokens": 20_000, "max_cost_usd": 0.1})
-    expected = estimate(limits, {"complex": "dear"}, PRICES, thinks=True)
+    expected = estimate(limits, dict.fromkeys(MODELS, "dear"), PRICES, thinks=True)
     assert (expected.calls.high, expected.tokens.high) == (7, 20_000)
     assert expected.cost_usd is not None
     assert expected.cost_usd.high == 0.1
@@ -37,14 +66,72 @@ def test_the_estimate_keeps_to_every_cap() -> None:
 
 def test_an_unknown_price_is_no_zero() -> None:
     """One model without a price makes the cost unknown: null for a program, words for a person."""
-    expected = estimate(LIMITS, {"simple": "cheap", "complex": "unheard-of"}, PRICES, thinks=False)
+    expected = estimate(LIMITS, MODELS | {"complex": "unheard-of"}, PRICES, thinks=False)
     assert expected.as_json()["cost_usd"] is None
+    assert [role.role for role in expected.by_role if role.cost_usd is None] == ["synthesizer"]
     assert "cost unknown (no price for unheard-of)" in expected.line()
     assert "where prices are known" in expected.line()
+    assert any("cost unknown" in line for line in expected.lines())
 
 
 def test_thinking_by_rules_costs_no_calls() -> None:
     """Think-pauses are counted only when a model thinks."""
-    with_model = estimate(LIMITS, {"simple": "cheap"}, PRICES, thinks=True)
-    by_rules = estimate(LIMITS, {"simple": "cheap"}, PRICES, thinks=False)
+    with_model = estimate(LIMITS, MODELS, PRICES, thinks=True)
+    by_rules = estimate(LIMITS, MODELS, PRICES, thinks=False)
     assert by_rules.calls.high < with_model.calls.high
+    assert "supervisor" not in {role.role for role in by_rules.by_role}
+
+
+def web(prices: dict[str, float | None], policy: SearchPolicy = SearchPolicy.FAN_OUT) -> Estimate:
+    return estimate(UNCAPPED, MODELS, PRICES, thinks=False, searching=prices, policy=policy)
+
+
+def test_searches_and_reads_are_told() -> None:
+    """Every question goes to every provider; what they charge is part of the cost."""
+    expected = web({"one": 0.0, "two": 0.01})
+    assert (expected.searches, expected.reads) == (Range(low=4, high=30), Range(low=2, high=60))
+    assert expected.search_cost_usd == Range(low=0.0, high=0.3)
+    assert expected.cost_usd.high == pytest.approx(expected.model_cost_usd.high + 0.3)
+    assert "about 4 to 30 searches at one, two, 2 to 60 reads" in expected.line()
+
+
+def test_one_provider_after_another_may_need_but_one_search_each() -> None:
+    """Under another policy than fan-out the fewest searches are one per question."""
+    other = next(policy for policy in SearchPolicy if policy is not SearchPolicy.FAN_OUT)
+    assert web({"one": 0.0, "two": 0.0}, other).searches == Range(low=2, high=30)
+
+
+def test_a_provider_that_charges_nobody_knows_what() -> None:
+    """The whole cost is null; what the model may cost is told all the same."""
+    expected = web({"one": 0.01, "two": None})
+    assert (expected.cost_usd, expected.search_cost_usd, expected.unpriced_providers) == (None, None, ["two"])
+    assert expected.model_cost_usd is not None
+    assert "USD and what two charges for searches" in expected.line()
+
+
+def test_without_a_model_there_are_searches_and_no_calls() -> None:
+    """The extractive engine costs nothing; the searches may."""
+    expected = estimate(LIMITS, {}, PRICES, thinks=False, searching={"one": 0.001})
+    assert (expected.calls.high, expected.tokens.high, expected.by_role) == (0, 0, [])
+    assert expected.cost_usd == Range(low=0.002, high=0.015)
+    assert "model calls" not in expected.line()
+
+
+def test_a_resolved_run_is_estimated_as_it_will_be_asked() -> None:
+    """Available providers alone, a folder for nothing, a service at its price or at an unknown one."""
+    resolved = states.resolved(
+        engine=EngineKind.MODEL,
+        models=MODELS,
+        gates=EffectiveGates(think=ThinkMode.MODEL),
+        providers=[
+            ProviderChoice(name="corpus", available=True),
+            ProviderChoice(name="paid", available=True, host="search.example"),
+            ProviderChoice(name="lacking", available=False, host="other.example"),
+        ],
+    )
+    known = estimate_of(resolved, PRICES, {"paid": 0.01})
+    assert (known.providers, known.search_cost_usd) == (["corpus", "paid"], Range(low=0.0, high=0.3))
+    assert {role.role for role in known.by_role} == {role.name for role in ROLES}
+    assert estimate_of(resolved, PRICES).unpriced_providers == ["paid"]
+    without_model = estimate_of(resolved.model_copy(update={"engine": EngineKind.EXTRACTIVE}), PRICES)
+    assert without_model.by_role == []

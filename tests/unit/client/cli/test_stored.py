@@ -16,6 +16,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from workers import composition
 from workers.settings import Settings
+from workers.shared_state import shared_state
 
 
 def state(**changes: object) -> ResearchState:
@@ -76,7 +77,9 @@ async def test_commands_look_where_the_workers_write(tmp_path: Path) -> None:
         assert stores.sessions.folder == tmp_path / composition.SESSIONS_FOLDER  # type: ignore[attr-defined]
         await stores.content.put_text("text")
         assert (tmp_path / composition.CONTENT_FOLDER).is_dir()
-        assert stores.calls.path == tmp_path / composition.CALLS_FILE  # type: ignore[attr-defined]
+        async with shared_state(Settings(home=tmp_path)) as worker:
+            await worker.calls.begin("k", "r-1", 60.0)
+        assert await (await stores.calls()).forget("r-1") == 1
         (tmp_path / "documents").mkdir()
         (await stores.corpora()).add("documents", tmp_path / "documents")
         assert (tmp_path / composition.CORPORA_FOLDER / "corpora.json").is_file()

@@ -27,10 +27,10 @@ from contracts.roles import (
     WriteInput,
 )
 from contracts.vocabulary import EngineKind, Phase
-from providers.anthropic_chat import AnthropicChat
 from providers.chat import ChatMode
-from providers.engines.capabilities import EndpointCapabilities
-from providers.engines.language_model import LanguageModelEngine, time_for_call
+from providers.engines.capabilities import CapabilityOverrides
+from providers.engines.failover import time_for_call
+from providers.engines.language_model import LanguageModelEngine
 from providers.errors import (
     AnswerCut,
     AnswerRefused,
@@ -44,8 +44,8 @@ from providers.errors import (
     usage_of,
 )
 from providers.interfaces import Engine, EngineTask
-from providers.prices import load_prices
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_engine import engine_over
 
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 SENTENCE = "Vacuuming marks old rows as frozen, so that transaction ID wraparound cannot hide them."
@@ -102,8 +102,8 @@ async def engine_for(
 ) -> AsyncIterator[tuple[LanguageModelEngine, MessagesApi]]:
     """An engine that speaks to a fake endpoint."""
     async with MessagesApi(scenario, **options) as api:
-        chat = AnthropicChat(api_key="k", base_url=api.base_url)
-        engine = LanguageModelEngine(chat, EndpointCapabilities(mode=mode, reasoning_tokens=100), load_prices())
+        own = {"default": CapabilityOverrides(mode=mode, reasoning_tokens=100)}
+        engine = engine_over({"default": api.base_url}, own=own)
         try:
             yield engine, api
         finally:
@@ -139,7 +139,7 @@ async def test_does_every_role_in_every_mode_with_one_request(mode: ChatMode, na
     assert answer.draft == again.draft
     assert len(api.calls) == 2
     assert api.counts() == {name: 2}
-    assert api.calls[0].mode == ("text" if name == "synthesizer" else mode)
+    assert api.calls[0].mode == ("text" if name == "synthesizer" else mode.removesuffix("_offered"))
 
 
 async def test_usage_and_cost_of_an_answer_are_known() -> None:
@@ -259,18 +259,16 @@ async def test_gives_up_before_its_caller_does() -> None:
     assert time_for_call(10) == 9
 
 
-async def test_an_endpoint_that_lacks_a_parameter_is_asked_otherwise_next_time() -> None:
-    """Each refusal is one request and may be retried; the next call takes the weaker way, per model."""
+async def test_an_endpoint_that_lacks_a_parameter_is_asked_otherwise() -> None:
+    """Refusals lead to weaker ways of asking at once, per model; the next call begins with what was learnt."""
     async with engine_for("lacks_tools") as (engine, api):
-        for _ in range(2):
-            with pytest.raises(Unavailable) as caught:
-                await engine.answer(task_of("planner"))
-            assert caught.value.retry_after == 0
-        answer = await engine.answer(task_of("planner"))
-        with pytest.raises(Unavailable):
-            await engine.answer(task_of("planner", model="another"))
-    assert isinstance(answer.draft, PlanDraft)
-    assert [call.mode for call in api.calls] == ["native", "tool", "text", "native"]
+        answers = [await engine.answer(task_of("planner", model=model)) for model in ("one", "one", "another")]
+    assert all(isinstance(answer.draft, PlanDraft) for answer in answers)
+    tried = ["native", "tool", "tool", "text"]
+    assert [call.mode for call in api.calls] == [*tried, "text", *tried]
+    assert [request.body.get("tool_choice", {}).get("type") for request in api.requests[:4]] == [
+        *(None, "tool", "auto", None)
+    ]
 
 
 async def test_in_text_mode_the_schema_stands_in_the_prompt() -> None:
@@ -331,7 +329,6 @@ async def test_the_fake_works_like_a_sensible_model() -> None:
 
 def test_is_an_engine() -> None:
     """The engine is what activities expect: paid, and of kind model."""
-    chat = AnthropicChat(api_key="k")
-    engine: Engine = LanguageModelEngine(chat, EndpointCapabilities(), load_prices())
+    engine: Engine = engine_over({"default": "http://127.0.0.1:9"})
     assert engine.paid
     assert engine.kind is EngineKind.MODEL

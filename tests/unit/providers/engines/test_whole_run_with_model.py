@@ -6,15 +6,13 @@ import pytest
 
 from activities.configuration import ResearchConfiguration
 from contracts.request import ResearchRequest
-from contracts.resolved import PrepareRequest
+from contracts.prepared import PrepareRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, Tier
-from providers.anthropic_chat import AnthropicChat
 from providers.chat import ChatMode
-from providers.engines.capabilities import EndpointCapabilities
-from providers.engines.language_model import LanguageModelEngine
-from providers.prices import load_prices
+from providers.engines.capabilities import CapabilityOverrides
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_engine import engine_over
 from tests.fakes.world import World
 from workflows.desk import Desk
 from workflows.engine import Engine
@@ -27,8 +25,7 @@ MODEL = "claude-haiku-4-5"
 
 async def conducted(api: MessagesApi, folder: Path, mode: ChatMode = ChatMode.NATIVE) -> tuple[Outcome, ResearchState]:
     """One run to its end."""
-    chat = AnthropicChat(api_key=None, base_url=api.base_url)
-    engine = LanguageModelEngine(chat, EndpointCapabilities(mode=mode), load_prices())
+    engine = engine_over({"default": api.base_url}, own={"default": CapabilityOverrides(mode=mode)})
     configuration = ResearchConfiguration(models={tier.value: MODEL for tier in Tier}, model_host="127.0.0.1")
     world = World(folder, engines={EngineKind.MODEL: engine}, configuration=configuration)
     host = world.host()

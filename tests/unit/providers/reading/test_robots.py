@@ -9,7 +9,9 @@ import pytest
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress import Egress
 from providers.reading.egress_addresses import host_and_port
-from providers.reading.robots import KEPT_SECONDS, ROBOTS_BYTES, Robots, parse
+from providers.reading.robots import FAILURE_KEPT_SECONDS, KEPT_SECONDS, ROBOTS_BYTES, Robots, parse
+from providers.reading.robots_store import KEY, FetchedRules, pack, unpack
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.web import Reply, WebServer, redirect, reply
 
 AGENT = "durable-research"
@@ -22,6 +24,11 @@ class Site:
     server: WebServer
     robots: Robots
     now: float = 0.0
+
+    @property
+    def egress(self) -> Egress:
+        """The way out of its reader."""
+        return self.robots._egress
 
     async def allows(self, path: str) -> bool:
         """Whether a page may be read."""
@@ -85,12 +92,46 @@ async def test_a_site_without_rules_may_be_read(site: Site, answer: Reply) -> No
 
 async def test_a_site_whose_rules_cannot_be_had_is_not_read(site: Site) -> None:
     """5xx and 429 mean: not now; once the rules can be had again they count (RFC 9309 2.3.1.4)."""
-    for answer, error in ((reply(status=503), Unavailable), (reply(status=429), RateLimited)):
+    for answer, error in ((reply(status=503), Unavailable), (reply(status=429, Retry_After="7"), RateLimited)):
         site.server.pages["/robots.txt"] = answer
         with pytest.raises(error):
             await site.allows("/x")
+        site.now += FAILURE_KEPT_SECONDS + 1
     site.server.pages["/robots.txt"] = rules("")
     assert await site.allows("/x")
+
+
+async def test_a_site_that_does_not_answer_costs_one_request_for_a_while(site: Site) -> None:
+    """Its other pages fail at once with the same error, and for as long as the site asks to wait, up to five minutes."""
+    site.server.pages["/robots.txt"] = reply(status=503, Retry_After="100")
+    for path in ("/a", "/b"):
+        with pytest.raises(Unavailable) as raised:
+            await site.allows(path)
+        assert raised.value.retry_after == 100
+    assert len(site.server.asked) == 1
+    site.server.pages["/robots.txt"] = reply(status=503, Retry_After="99999")
+    for site.now, asked in ((101.0, 2), (400.0, 2), (402.0, 3)):
+        with pytest.raises(Unavailable):
+            await site.allows("/a")
+        assert len(site.server.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "delay"),
+    [
+        ("User-agent: *\nCrawl-delay: 2.5\n", 2.5),
+        (f"User-agent: *\nCrawl-delay: 9\n\nUser-agent: {AGENT}\nCrawl-delay: 1\n", 1.0),
+        ("User-agent: *\nCrawl-delay: 86400\n", 10.0),
+        ("User-agent: *\nCrawl-delay: -5\n", 0.0),
+        ("User-agent: *\nCrawl-delay: nan\n", 0.0),
+        ("User-agent: *\nCrawl-delay: soon\n", 0.0),
+        ("", 0.0),
+    ],
+)
+async def test_a_site_may_ask_for_a_delay_up_to_a_limit(site: Site, text: str, delay: float) -> None:
+    """The delay of our own group, at most ten seconds; nonsense is none."""
+    site.server.pages["/robots.txt"] = rules(text)
+    assert await site.robots.check(httpx2.URL(site.server.url("/x"))) == delay
 
 
 @pytest.mark.parametrize("location", ["http://169.254.169.254/latest", "http://[::1]/", "//10.0.0.1/robots.txt"])
@@ -117,6 +158,64 @@ async def test_only_the_first_part_of_a_huge_file_counts(site: Site) -> None:
     text = "User-agent: *\nDisallow: /x\n" + filler * (ROBOTS_BYTES // len(filler) + 100) + "Disallow: /y\n"
     site.server.pages["/robots.txt"] = rules(text)
     assert [await site.allows(path) for path in ("/x", "/y")] == [False, True]
+
+
+async def test_rules_are_fetched_once_for_all_workers() -> None:
+    """Two workers with one store: the second asks no site, also where there are no rules, until a day has gone by."""
+    async with WebServer({"/robots.txt": rules("User-agent: *\nDisallow: /x")}) as server, WebServer({}) as other:
+        store = MemoryStore()
+        egress = Egress("test", allow_hosts={host_and_port(server.host), host_and_port(other.host)})
+        sites = [Site(server, Robots(egress, AGENT, lambda: 0.0, store)) for _ in range(2)]
+        assert [await site.allows(path) for site in sites for path in ("/x", "/y")] == [False, True] * 2
+        assert len(server.asked) == 1
+        free = [Site(other, site.robots) for site in sites]
+        assert [await site.allows("/x") for site in free] == [True, True]
+        assert len(other.asked) == 1
+        store.now += KEPT_SECONDS + 1
+        assert not await Site(server, Robots(egress, AGENT, lambda: 0.0, store)).allows("/x")
+        assert len(server.asked) == 2
+        await egress.close()
+
+
+async def test_a_worker_keeps_shared_rules_no_longer_than_their_day(site: Site) -> None:
+    """Rules that were 23 hours old when they were found are asked for anew an hour later."""
+    store = MemoryStore()
+    site.server.pages["/robots.txt"] = rules("User-agent: *\nDisallow: /x")
+    assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, store)).allows("/x")
+    store.now += KEPT_SECONDS - 3_600
+    late = Site(site.server, Robots(site.egress, AGENT, lambda: late.now, store))
+    assert not await late.allows("/x")
+    assert len(site.server.asked) == 1
+    store.now += 3_601
+    late.now += 3_601
+    assert not await late.allows("/x")
+    assert len(site.server.asked) == 2
+
+
+async def test_failures_and_broken_values_are_not_shared(site: Site) -> None:
+    """Only what a site said is stored; what is no value of ours is replaced; a store that is down costs nothing."""
+    store = MemoryStore()
+    robots = Robots(site.egress, AGENT, lambda: 0.0, store)
+    site.server.pages["/robots.txt"] = reply(status=503)
+    with pytest.raises(Unavailable):
+        await Site(site.server, robots).allows("/x")
+    assert store.values == {}
+    site.server.pages["/robots.txt"] = rules("User-agent: *\nDisallow: /x")
+    key = KEY + f"http://{site.server.host}"
+    for broken in (b"", b"?", bytes(9) + b"\1 no zlib"):
+        store.values[key] = broken
+        assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, store)).allows("/x")
+        assert unpack(store.values[key], store.now) == FetchedRules("User-agent: *\nDisallow: /x")
+    store.down = True
+    assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, store)).allows("/x")
+
+
+def test_stored_rules_are_small_and_bounded() -> None:
+    """The largest file that is read fits, compressed; a value that unpacks to more is none."""
+    text = "User-agent: *\nDisallow: /x\n" * (ROBOTS_BYTES // 28)
+    assert len(pack(text, 1.0)) < 10_000
+    assert unpack(pack(text, 1.0), 5.0) == FetchedRules(text, 4.0)
+    assert unpack(pack("x" * 20_000_000, 1.0), 5.0) is None
 
 
 def test_a_file_made_to_be_slow_is_refused() -> None:

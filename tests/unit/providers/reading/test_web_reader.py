@@ -58,7 +58,7 @@ async def test_texts_keep_their_kind(server: WebServer, reader: Reader) -> None:
         "/c": reply('{"text": "words"}', content_type="application/json"),
     }
     kinds = [(await reader.read(server.url(path))).media_type for path in ("/a", "/b", "/c")]
-    assert kinds == ["text/plain", "text/markdown", "text/plain"]
+    assert kinds == ["text/plain", "text/markdown", "application/json"]
 
 
 async def test_a_hostile_page_costs_its_child_only(server: WebServer, reader: Reader) -> None:

@@ -17,8 +17,10 @@ def test_a_content_type_is_read_in_all_its_forms() -> None:
 
 
 def test_kinds_that_are_read_as_others() -> None:
-    """JSON is read as text, XHTML as HTML; a page may tell of PDF."""
-    assert judge("application/json", b"{}") == "text/plain"
+    """XHTML is read as HTML, however it is labelled; feeds as XML; a page may tell of PDF."""
+    assert judge("application/ld+json", b"{}") == "application/json"
+    assert judge("application/rss+xml", b"<?xml version='1.0'?><rss>") == "application/xml"
+    assert judge("application/xml", b"<?xml version='1.0'?><html>") == "text/html"
     assert judge("application/xhtml+xml", b"<?xml version='1.0'?><html>") == "text/html"
     assert judge("text/html", b"<html>how files begin: %PDF-1.7") == "text/html"
     assert judge("application/pdf", b"\n\n%PDF-1.7") == "application/pdf"

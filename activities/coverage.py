@@ -1,0 +1,93 @@
+"""How much of a question's words a page speaks of, and whether it does so in one place: pure."""
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from providers.text import STEMMED_LANGUAGES, detect_language, question_stems, stem, words
+
+WINDOW: Final = 150
+"""Words of one place: a long page holds every word somewhere."""
+OPENING: Final = 250
+"""Words of a page's beginning."""
+IN_ONE_PLACE: Final = 0.6
+"""Weight of the best place; the rest is that of title, snippet and opening."""
+MOST_QUESTIONS: Final = 20
+UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]+")
+"""Runs of scripts that do not part words, taken in pairs of characters."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was found of a question."""
+
+    share: float
+    """0 to 1; 0.5 for a question without words."""
+    found: int
+    of: int
+    other_language: bool = False
+
+
+def coverage(queries: str, title: str, snippet: str, text: str, language: str | None = None) -> Coverage:
+    """How well a page covers a question's words, however long it is; `language` is the page's, if known.
+
+    `queries` holds one question a line: the one that the page covers best counts, the first of equals. Of a page in
+    another language, whose words do not fit, the share says nothing.
+    """
+    questions = [line for line in queries.splitlines() if line.strip()][:MOST_QUESTIONS]
+    spoken = detect_language(" ".join(questions))
+    parts = [_units(part, spoken) for part in (title, snippet, text)]
+    found = [_covered(question, spoken, *parts) for question in questions]
+    best = max((each for each in found if each.of), key=lambda each: each.share, default=Coverage(0.5, 0, 0))
+    elsewhere = bool(best.of) and _speaks_otherwise(spoken, language) and best.share < IN_ONE_PLACE
+    return replace(best, other_language=elsewhere)
+
+
+def _covered(
+    question: str, language: str, title: Sequence[str], snippet: Sequence[str], body: Sequence[str]
+) -> Coverage:
+    sought = frozenset(_units(question, language, question=True))
+    if not sought:
+        return Coverage(0.5, 0, 0)
+    heading = sought.intersection(title)
+    opening = heading | sought.intersection(snippet) | sought.intersection(body[:OPENING])
+    best = heading | _best_place(body, sought)
+    share = (IN_ONE_PLACE * len(best) + (1 - IN_ONE_PLACE) * len(opening)) / len(sought)
+    return Coverage(share, len(opening | sought.intersection(body)), len(sought))
+
+
+def _speaks_otherwise(spoken: str, language: str | None) -> bool:
+    base = (language or "").lower().replace("_", "-").partition("-")[0]
+    return base in STEMMED_LANGUAGES and spoken in STEMMED_LANGUAGES and base != spoken
+
+
+def _best_place(units: Sequence[str], sought: frozenset[str]) -> frozenset[str]:
+    """The distinct sought words of the window that holds most of them."""
+    places = deque[tuple[int, str]]()
+    counts: Counter[str] = Counter()
+    best: frozenset[str] = frozenset()
+    for position, unit in enumerate(units):
+        if unit not in sought:
+            continue
+        places.append((position, unit))
+        counts[unit] += 1
+        while places[0][0] <= position - WINDOW:
+            _, gone = places.popleft()
+            counts[gone] -= 1
+            if not counts[gone]:
+                del counts[gone]
+        if len(counts) > len(best):
+            best = frozenset(counts)
+    return best
+
+
+def _units(text: str, language: str, *, question: bool = False) -> list[str]:
+    spaced = UNSPACED.sub(" ", text)
+    stems = question_stems(spaced, language) if question else [stem(word, language) for word in words(spaced)]
+    return [*stems, *_pairs(UNSPACED.findall(text))]
+
+
+def _pairs(runs: Iterable[str]) -> list[str]:
+    return [run[place : place + 2] for run in runs for place in range(max(1, len(run) - 1))]

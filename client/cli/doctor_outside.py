@@ -1,0 +1,60 @@
+"""What `doctor` looks at outside this machine: search services, and the state that workers share."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from client.cli.doctor_checks import Check, Grade
+from contracts.resolved import ProviderChoice
+from providers.errors import NotConfigured, ProviderError
+from providers.search.reachability import probe
+from workers.configuration import search_choices
+from workers.search_providers import open_search_providers, search_model
+from workers.settings import Settings
+
+SHARED_KEY = "doctor"
+
+
+async def web_search(settings: Settings) -> Check:
+    """Which services of the web a run can ask, whether they answer, and what the others lack."""
+    choices = search_choices(settings)
+    usable = [choice for choice in choices if choice.available]
+    missing = [f"{choice.name}: {choice.reason}" for choice in choices if not choice.available]
+    unreachable = {name: why async for name, why in _unreachable(settings, usable)}
+    found = ", ".join(
+        f"{choice.name} ({unreachable[choice.name]})" if choice.name in unreachable else choice.name
+        for choice in usable
+    )
+    silent = len(unreachable) == len(usable)
+    remedy = "; ".join(missing)
+    if usable and silent:
+        remedy = "without the web: research run … --corpus ./folder" + (f"; {remedy}" if remedy else "")
+    return Check("web search", Grade.WARN if unreachable or not usable else Grade.OK, found or "none", remedy)
+
+
+async def shared_state(settings: Settings) -> Check:
+    """Where paid calls, caches and limits are kept, and whether it answers."""
+    if settings.redis_url is None:
+        return Check("shared", Grade.OK, "one SQLite file of this machine; for workers on several set REDIS_URL")
+    from providers.shared.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
+
+    try:
+        store = RedisSharedStore(settings.redis_url.get_secret_value())
+    except NotConfigured as error:
+        return Check("shared", Grade.FAIL, "Redis", str(error))
+    try:
+        await store.get(SHARED_KEY)
+    except ProviderError as error:
+        return Check("shared", Grade.FAIL, f"Redis: {error}", "check REDIS_URL and the server; runs go on meanwhile")
+    finally:
+        await store.close()
+    return Check("shared", Grade.OK, "Redis (reachable)")
+
+
+async def _unreachable(settings: Settings, usable: list[ProviderChoice]) -> AsyncIterator[tuple[str, str]]:
+    names = [choice.name for choice in usable]
+    model = search_model(settings)
+    async with open_search_providers(settings.web_search, names, contact=settings.web.contact, model=model) as opened:
+        reasons = await asyncio.gather(*(probe(opened[name]) for name in names))
+    for name, why in zip(names, reasons, strict=True):
+        if why is not None:
+            yield name, why

@@ -1,0 +1,135 @@
+"""How large model calls are expected to be: one set of figures for the estimate before a run and for its ledger. Pure.
+
+All figures err high. `expected_call` is what a role usually needs, for the estimate. `worst_call` is a bound for one
+call whose input is known, for the ledger: nothing that is billed for the call exceeds it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from contracts import roles
+from contracts.evidence import Finding
+from contracts.resolved import ModelPrice
+from contracts.roles import AnalyzeInput, RefineInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+
+MILLION: Final = 1_000_000
+
+FIXED_INPUT_TOKENS: Final = 4_000
+"""A role's prompt (at most about 3,200 characters), the schema of its answer (2,400), and what an endpoint adds."""
+BYTES_PER_TOKEN: Final = 3
+"""Of what is sent as text: English has about four bytes per token, Chinese three."""
+CONTENT_CHARACTERS: Final = 1_000
+"""Characters of each source that the analyzer is shown (S0-060); one token each, which no script exceeds by much."""
+MOST_SOURCES: Final = 20
+"""Sources that one analysis is shown (S0-060)."""
+SOURCE_HEAD_TOKENS: Final = 300
+"""Title, address and snippet of a source."""
+QUOTE_CHARACTERS: Final = 400
+"""Of each passage that the writer is shown; one token each."""
+DRAFT_CHARACTERS: Final = 6_000
+"""Of the draft that the refiner is shown; one token each."""
+FINDING_TOKENS: Final = 600
+"""A finding with its passages, as the writer is shown it."""
+REPORT_EXTRAS_TOKENS: Final = 8_000
+"""Plan, gaps, advice and sources beside the findings of a report."""
+LINE_TOKENS: Final = 60
+"""Ids, marks and labels of a source, a finding or a passage."""
+FINDINGS_PER_SUB_QUERY: Final = 5
+"""C0-26."""
+REASONING_TOKENS: Final = 8_000
+"""Room for reasoning that nobody sees, which is billed as output and added to a role's cap by the engine."""
+DEAREST_INPUT: Final = 1.25
+"""Input that is written into a prompt cache costs this many times its price."""
+
+COUNTED_APART: Final = {"sources", "findings", "evidence", "draft", "term_documents"}
+"""Fields of a role's input that its prompt shows otherwise than they are written, or not at all."""
+
+EXPECTED_OUTPUT_TOKENS: Final[dict[str, int]] = {
+    roles.PLANNER.name: 1_000,
+    roles.ANALYZER.name: 2_500,
+    roles.SYNTHESIZER.name: 5_000,
+    roles.REFINER.name: 1_500,
+    roles.SUPERVISOR.name: 600,
+}
+
+
+@dataclass(frozen=True)
+class CallSize:
+    """Tokens of one call."""
+
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        """Both together."""
+        return self.input_tokens + self.output_tokens
+
+    def most_usd(self, price: ModelPrice | None) -> float | None:
+        """The most that the call can cost; null without a known price."""
+        if price is None:
+            return None
+        return (self.input_tokens * price.input * DEAREST_INPUT + self.output_tokens * price.output) / MILLION
+
+
+def expected_input(role: str, *, sources: int = 0, findings: int = 0) -> int:
+    """Tokens that a role is usually sent.
+
+    `sources` are those of one sub-query, of which an analysis sees `MOST_SOURCES`; `findings` are those of a report.
+    """
+    if role == roles.ANALYZER.name:
+        return FIXED_INPUT_TOKENS + min(sources, MOST_SOURCES) * (CONTENT_CHARACTERS + SOURCE_HEAD_TOKENS)
+    if role == roles.SYNTHESIZER.name:
+        return FIXED_INPUT_TOKENS + findings * FINDING_TOKENS
+    if role == roles.REFINER.name:
+        return FIXED_INPUT_TOKENS + DRAFT_CHARACTERS
+    return FIXED_INPUT_TOKENS
+
+
+def expected_call(role: RoleSpec[Any, Any], *, sources: int = 0, findings: int = 0) -> CallSize:
+    """What one call of a role usually needs."""
+    return CallSize(expected_input(role.name, sources=sources, findings=findings), EXPECTED_OUTPUT_TOKENS[role.name])
+
+
+def worst_output(role: RoleSpec[Any, Any]) -> int:
+    """Most tokens that an endpoint may generate for a role: the role's cap and the room for reasoning."""
+    return role.output_tokens + REASONING_TOKENS
+
+
+def worst_call(role: RoleSpec[Any, Any], request: RoleInput) -> CallSize:
+    """The bound for one call with this input: its fields as text, and the stored text that its prompt will hold."""
+    fields = request.model_dump_json(exclude=COUNTED_APART)
+    return CallSize(FIXED_INPUT_TOKENS + _tokens(fields) + _material(request), worst_output(role))
+
+
+def worst_report(findings: int) -> CallSize:
+    """The bound for writing a report that is still to come, from how many findings it will be written."""
+    known = expected_input(roles.SYNTHESIZER.name, findings=findings)
+    return CallSize(known + REPORT_EXTRAS_TOKENS, worst_output(roles.SYNTHESIZER))
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
+
+
+def _material(request: RoleInput) -> int:
+    """Tokens of sources, findings, passages and drafts as prompts show them."""
+    if isinstance(request, AnalyzeInput):
+        return sum(_source(source) for source in request.sources[:MOST_SOURCES])
+    if isinstance(request, WriteInput):
+        titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
+        return titles + sum(_finding(finding) for finding in request.findings)
+    if isinstance(request, RefineInput) and request.draft is not None:
+        return DRAFT_CHARACTERS
+    return 0
+
+
+def _source(source: SourceExtract) -> int:
+    return _tokens(source.title + source.url + source.snippet) + LINE_TOKENS + CONTENT_CHARACTERS
+
+
+def _finding(finding: Finding) -> int:
+    """The statement is repeated for each of its passages."""
+    passages = len(finding.evidence_ids)
+    return LINE_TOKENS + passages * (_tokens(finding.statement) + QUOTE_CHARACTERS + LINE_TOKENS)

@@ -1,0 +1,1 @@
+"""Limits that all workers keep together: rates of services, politeness towards hosts, circuits of endpoints."""

@@ -1,0 +1,169 @@
+"""The limits of outside services as one object: permits that all workers share."""
+
+import asyncio
+import math
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from hashlib import blake2s
+from typing import Final, TypeVar
+
+from providers.errors import AnswerUnusable, ProviderError, RateLimited, SharedStateUnavailable, StorageFull
+from providers.interfaces import SharedStore
+from providers.limits.agreement import Agreement, Among, Change
+from providers.limits.rate_state import RateState, ServiceLimits, kept_seconds, state_from_bytes, state_to_bytes
+from providers.limits.rates import Asking, Granted, Told, answered, asked, given_back, settled
+from providers.limits.refusals import Refusal, refused
+from providers.limits.unfinished import Unfinished
+from providers.shared.keys import part
+
+T = TypeVar("T")
+
+ANYTHING: Final = ServiceLimits()
+ALONE: Final = ServiceLimits(requests=30, window_seconds=60.0)
+"""Of a service without configured limits, for a worker that cannot agree with the others."""
+
+
+@dataclass
+class CallPermit:
+    """One call that the limits allow."""
+
+    asking: Asking
+    granted_at: float
+    among: Among
+    probe: bool
+    tokens: int
+
+    def used(self, tokens: int) -> None:
+        """Tell how many tokens the call really took."""
+        self.tokens = max(0, tokens)
+
+
+def limits_alone(limits: ServiceLimits, share: float) -> ServiceLimits:
+    """A process's share of limits, for when nobody knows what the others do; never no limit at all."""
+    requests, window = limits.requests, limits.window_seconds
+    if requests is None:
+        requests, window = ALONE.requests, ALONE.window_seconds
+    elif requests * share < 1:
+        requests, window = 1, window / (requests * share)
+    else:
+        requests = math.floor(requests * share)
+    tokens = limits.tokens_per_minute
+    return ServiceLimits(requests, window, None if tokens is None else max(1, math.floor(tokens * share)))
+
+
+class SharedLimiter:
+    """Implements `Limiter` over a shared store.
+
+    Where the shared store cannot be used, each worker keeps to `share_when_degraded` of every limit, and to a small
+    rate where none is configured: never to no limit. Nothing here sleeps: who must wait is told how long.
+    """
+
+    def __init__(
+        self,
+        store: SharedStore,
+        limits_by_service: Mapping[str, ServiceLimits],
+        *,
+        share_when_degraded: float = 0.25,
+    ) -> None:
+        """`share_when_degraded` is above 0 and at most 1. Raises `ValueError`."""
+        if not 0 < share_when_degraded <= 1:
+            raise ValueError("a share is above 0 and at most 1")
+        self._agreement = Agreement(store)
+        self._limits = dict(limits_by_service)
+        self._share = share_when_degraded
+        self._unfinished = Unfinished()
+
+    @asynccontextmanager
+    async def permit(self, service: str, holder: str, tokens: int = 0) -> AsyncIterator[CallPermit]:
+        """Allow one call for the time of the block. Raises `RateLimited` before it when the call must wait."""
+        permit = await self._entered(service, _asking(holder, tokens))
+        try:
+            yield permit
+        except RateLimited as error:
+            seconds = await self._unfinished.completed(self._refused(service, permit, error.retry_after))
+            raise RateLimited(str(error), retry_after=seconds) from error
+        except AnswerUnusable:
+            await self._unfinished.completed(self._left(service, permit, was_answered=True))
+            raise
+        except BaseException:
+            # Whether the service answered is not known: it proves nothing about its limit.
+            await self._unfinished.completed(self._left(service, permit, was_answered=False))
+            raise
+        else:
+            await self._unfinished.completed(self._left(service, permit, was_answered=True))
+
+    async def close(self) -> None:
+        """Wait for what cancelled calls left to be settled."""
+        await self._unfinished.close()
+
+    def _limits_of(self, service: str, alone: bool) -> ServiceLimits:
+        limits = self._limits.get(service, ANYTHING)
+        return limits_alone(limits, self._share) if alone else limits
+
+    async def _entered(self, service: str, asking: Asking) -> CallPermit:
+        task = self._unfinished.begun(self._ask(service, asking))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._unfinished.begun(self._undone(service, task))
+            raise
+
+    async def _ask(self, service: str, asking: Asking) -> CallPermit:
+        def decide(value: bytes | None, now: float, alone: bool) -> Change[Granted | Told]:
+            limits = self._limits_of(service, alone)
+            state, decision = asked(state_from_bytes(value), now, asking, limits)
+            return _change(state, now, limits, decision)
+
+        agreed = await self._agreement.change(_key(service), decide)
+        if isinstance(agreed.result, Told):
+            raise RateLimited(f"{service} is asked as often as it allows", retry_after=agreed.result.seconds)
+        granted = agreed.result
+        return CallPermit(asking, granted.at, agreed.among, granted.probe, asking.tokens)
+
+    async def _undone(self, service: str, task: "asyncio.Task[CallPermit]") -> None:
+        """Give back what was granted to a call that was cancelled meanwhile."""
+        with suppress(ProviderError):
+            await self._left(service, replace(await task, tokens=0), was_answered=False)
+
+    async def _left(self, service: str, permit: CallPermit, *, was_answered: bool) -> None:
+        if not permit.probe and permit.tokens == permit.asking.tokens:
+            return
+
+        def decide(value: bytes | None, now: float) -> Change[None]:
+            limits = self._limits_of(service, permit.among.alone)
+            state = state_from_bytes(value)
+            state = settled(state, now, limits, estimated=permit.asking.tokens, used=permit.tokens)
+            name = permit.asking.permit
+            state = answered(state, now, name) if was_answered else given_back(state, name)
+            return _change(state, now, limits, None)
+
+        with suppress(SharedStateUnavailable, StorageFull, RateLimited):  # what is not settled runs out by itself
+            await self._agreement.change_among(permit.among, _key(service), decide)
+
+    async def _refused(self, service: str, permit: CallPermit, retry_after: float | None) -> float:
+        def decide(value: bytes | None, now: float, alone: bool) -> Change[Told]:
+            limits = self._limits_of(service, alone)
+            # Granted by one clock and refused by another: then it counts as begun before the last decrease.
+            granted_at = permit.granted_at if alone == permit.among.alone else 0.0
+            state = settled(state_from_bytes(value), now, limits, estimated=permit.asking.tokens, used=0)
+            state, told = refused(state, now, permit.asking, Refusal(retry_after, granted_at), limits)
+            return _change(state, now, limits, told)
+
+        agreed = await self._agreement.change(_key(service), decide)
+        return agreed.result.seconds
+
+
+def _key(service: str) -> str:
+    return f"limits/{part(service)}"
+
+
+def _asking(holder: str, tokens: int) -> Asking:
+    # A holder's name may be long and hold what a user chose: only its hash is shared.
+    name = blake2s(holder.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
+    return Asking(holder=name, permit=secrets.token_hex(6), tokens=max(0, tokens))
+
+
+def _change(state: RateState, now: float, limits: ServiceLimits, result: T) -> Change[T]:
+    return Change(state_to_bytes(state), result, kept_seconds(state, now, limits))

@@ -1,0 +1,111 @@
+"""What workers share about the limit of one service."""
+
+import math
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from providers.limits.slowdown import Slowdown
+from providers.limits.windows import Log
+
+RECENT_SECONDS: Final = 5.0
+"""In so many seconds the rate of calls is measured."""
+LEAST_KEPT_SECONDS: Final = 900.0
+
+
+@dataclass(frozen=True)
+class ServiceLimits:
+    """What a service allows; null where nothing is known: then it is found out by being refused."""
+
+    requests: int | None = None
+    window_seconds: float = 60.0
+    """Length of the window in which `requests` are allowed."""
+    tokens_per_minute: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError`."""
+        if self.requests is not None and self.requests < 1:
+            raise ValueError("a service must allow at least one request")
+        if self.tokens_per_minute is not None and self.tokens_per_minute < 1:
+            raise ValueError("a service must allow at least one token")
+        if not (math.isfinite(self.window_seconds) and self.window_seconds > 0):
+            raise ValueError("a window must have a length")
+
+
+class Place(NamedTuple):
+    """A time that is kept for a holder."""
+
+    holder: str
+    at: float
+    tokens: int
+
+
+class Probe(BaseModel):
+    """The one call that finds out whether a service answers again."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    id: str
+    since: float
+    until: float
+    """Then its worker counts as dead, and another call is the probe."""
+
+
+class RateState(BaseModel):
+    """The state of one service's limit. Times are seconds since the epoch by the store's clock."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    changed_at: float = 0.0
+    due: float = 0.0
+    """When the next call would be on time if calls came evenly."""
+    beyond: float = 0.0
+    """The same for those who were told to come back without a place."""
+    requests: Log = ()
+    tokens: Log = ()
+    recent: Log = ()
+    places: tuple[Place, ...] = ()
+    """In the order of their times, which is that of their asking."""
+    pause_until: float = 0.0
+    unexplained: int = 0
+    """Refusals one after the other that did not say how long to wait."""
+    probe: Probe | None = None
+    slowdown: Slowdown | None = None
+
+    @property
+    def must_probe(self) -> bool:
+        """Whether nothing but a probe may go."""
+        return self.slowdown is not None and self.slowdown.started_at is None
+
+    def place_of(self, holder: str) -> Place | None:
+        """What is kept for a holder."""
+        return next((place for place in self.places if place.holder == holder), None)
+
+    def without(self, holder: str) -> tuple[Place, ...]:
+        """The places of the others."""
+        return tuple(place for place in self.places if place.holder != holder)
+
+    def changed(self, **fields: object) -> "RateState":
+        """A copy with other values."""
+        return self.model_copy(update=fields)
+
+
+def state_to_bytes(state: RateState) -> bytes:
+    """As it is kept in the store."""
+    return state.model_dump_json(exclude_defaults=True).encode()
+
+
+def state_from_bytes(value: bytes | None) -> RateState:
+    """Inverse of `state_to_bytes`; what is no state counts as none, for anybody might have written it."""
+    if value is None:
+        return RateState()
+    try:
+        return RateState.model_validate_json(value)
+    except ValidationError:
+        return RateState()
+
+
+def kept_seconds(state: RateState, now: float, limits: ServiceLimits) -> float:
+    """How long the state must outlive its last change."""
+    return max(LEAST_KEPT_SECONDS, 2 * limits.window_seconds, state.pause_until - now + LEAST_KEPT_SECONDS)

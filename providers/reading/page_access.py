@@ -1,0 +1,160 @@
+"""Whether a page shows its content to somebody who only reads it: deterministic rules over facts and phrases.
+
+Every rule asks for little prose first, because long articles are about paywalls, robots and missing pages too.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from contracts.vocabulary import PageAccess
+from providers.reading.access_phrases import called, said
+from providers.reading.canonical import BlockKind, Extraction
+from providers.reading.page_signals import LOOKED_AT, POINTERS, PageSignals
+
+OTHER_PROSE: Final = 300
+"""Characters that a page which only turns readers away may say beside its notice."""
+NOTICE: Final = 1_500
+"""Characters of prose of the longest page that may be nothing but a notice."""
+TEASER: Final = 2_500
+"""Characters of prose up to which an article that stops at an offer may be its beginning only."""
+UNMARKED_TEASER: Final = 900
+"""The same where neither the structure nor the page's own statement speaks of an offer."""
+HARDLY_ANYTHING: Final = 200
+ENDING: Final = 700
+"""Characters at the end in which the offer stands."""
+LEAST_SCRIPTS: Final = 1
+
+QUOTED: Final = re.compile('“[^”]{0,400}”|"[^"]{0,400}"|«[^»]{0,400}»|„[^“”]{0,400}[“”]|`[^`]{0,400}`|‘[^’]{0,400}’')
+SITE_NAME: Final = re.compile(r"\s+[|–—·•»:-]\s+.*$")
+ENDS: Final = " .!?…:-–—|¡¿"
+
+
+def judge_access(found: Extraction, signals: PageSignals) -> PageAccess:
+    """What the page shows; `OPEN` unless a rule says otherwise."""
+    if signals.prose > LOOKED_AT:
+        return PageAccess.OPEN
+    page = _Page(found, signals)
+    return next((access for access, applies in RULES if applies(page)), PageAccess.OPEN)
+
+
+class _Page:
+    """A page with little prose, looked at for phrases."""
+
+    def __init__(self, found: Extraction, signals: PageSignals) -> None:
+        self.signals = signals
+        self.prose = signals.prose
+        self.names = {_name(found.title), _name(SITE_NAME.sub("", found.title))}
+        self._blocks: list[tuple[str, int]] = []
+        for block in found.blocks:
+            words = found.text[block.start : block.end]
+            is_prose = block.kind is not BlockKind.HEADING and block.link_share < POINTERS
+            if block.kind is BlockKind.HEADING and block.level == 1:
+                self.names.add(_name(words))
+            if block.kind is not BlockKind.CODE:
+                self._blocks.append((_folded(words), len(words) if is_prose else 0))
+        self.text = "\n".join(words for words, _ in self._blocks)
+        self.aside = f"{_folded(signals.labels)}\n{_folded(signals.noscript)}"
+
+    def is_called(self, access: PageAccess) -> bool:
+        """Whether its title or its main heading is nothing but a notice."""
+        return not self.names.isdisjoint(_called(access))
+
+    def says(self, access: PageAccess) -> bool:
+        """Whether its text holds a phrase outside of quotes."""
+        return _said(access).search(self.text) is not None
+
+    def says_aside(self, access: PageAccess) -> bool:
+        """The same for its forms, buttons and dialogs, and for what is shown without scripts."""
+        return _said(access).search(self.aside) is not None
+
+    def ends_with(self, access: PageAccess) -> bool:
+        """Whether its text, or what stands beside it, ends with a phrase."""
+        return _said(access).search(self.text[-ENDING:]) is not None or self.says_aside(access)
+
+    def other_prose(self, access: PageAccess) -> int:
+        """Characters of prose in blocks that hold no phrase."""
+        pattern = _said(access)
+        return sum(size for words, size in self._blocks if size and pattern.search(words) is None)
+
+    def is_notice(self, access: PageAccess) -> bool:
+        """Whether it says little beside what the phrases are part of."""
+        return self.prose < NOTICE and self.says(access) and self.other_prose(access) < OTHER_PROSE
+
+
+def _is_bot_check(page: _Page) -> bool:
+    access = PageAccess.BOT_CHECK
+    if page.is_notice(access) or (page.is_called(access) and page.prose < NOTICE):
+        return True
+    return access in page.signals.marks and page.prose < OTHER_PROSE and (page.says_aside(access) or page.prose < 60)
+
+
+def _is_soft_not_found(page: _Page) -> bool:
+    access = PageAccess.SOFT_NOT_FOUND
+    return page.is_notice(access) or (page.is_called(access) and page.prose < NOTICE / 2)
+
+
+def _is_paywall(page: _Page) -> bool:
+    access = PageAccess.PAYWALL
+    if page.signals.free is False and (page.prose < TEASER or page.ends_with(access)):
+        return True
+    if page.signals.free is True or page.prose >= TEASER:
+        return False
+    return page.ends_with(access) and (page.prose < UNMARKED_TEASER or access in page.signals.marks)
+
+
+def _is_login(page: _Page) -> bool:
+    access = PageAccess.LOGIN_REQUIRED
+    if page.is_notice(access):
+        return True
+    if page.signals.password and page.prose < OTHER_PROSE:
+        return page.is_called(access) or page.says(access) or page.says_aside(access) or not page.prose
+    return page.is_called(access) and page.prose < HARDLY_ANYTHING
+
+
+def _is_consent_wall(page: _Page) -> bool:
+    access = PageAccess.CONSENT_WALL
+    if page.is_notice(access) or (page.signals.consent_host and page.prose < NOTICE):
+        return True
+    hints = page.is_called(access) or page.says_aside(access)
+    return hints and page.prose < HARDLY_ANYTHING and PageAccess.SCRIPT_REQUIRED not in page.signals.marks
+
+
+def _is_script_required(page: _Page) -> bool:
+    access = PageAccess.SCRIPT_REQUIRED
+    if page.is_notice(access):
+        return True
+    if page.prose >= HARDLY_ANYTHING or page.signals.scripts < LEAST_SCRIPTS:
+        return False
+    return access in page.signals.marks or page.says_aside(access)
+
+
+RULES: Final[tuple[tuple[PageAccess, Callable[[_Page], bool]], ...]] = (
+    (PageAccess.BOT_CHECK, _is_bot_check),
+    (PageAccess.SOFT_NOT_FOUND, _is_soft_not_found),
+    (PageAccess.PAYWALL, _is_paywall),
+    (PageAccess.LOGIN_REQUIRED, _is_login),
+    (PageAccess.CONSENT_WALL, _is_consent_wall),
+    (PageAccess.SCRIPT_REQUIRED, _is_script_required),
+)
+"""The first that applies wins: a check of browsers asks for scripts too, and an offer asks readers to sign in."""
+
+
+@cache
+def _said(access: PageAccess) -> re.Pattern[str]:
+    phrases = sorted(said().get(access, ()), key=len, reverse=True)
+    return re.compile("|".join(".{1,40}?".join(map(re.escape, phrase.split(" * "))) for phrase in phrases))
+
+
+@cache
+def _called(access: PageAccess) -> frozenset[str]:
+    return frozenset(map(_name, called().get(access, ())))
+
+
+def _folded(words: str) -> str:
+    return QUOTED.sub(" ", words).replace("’", "'").casefold()
+
+
+def _name(words: str) -> str:
+    return words.replace("’", "'").casefold().strip(ENDS)

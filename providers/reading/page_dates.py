@@ -1,0 +1,40 @@
+"""Dates as documents write them, as far as they go: `2024`, `2024-05`, `2024-05-17`."""
+
+import re
+from datetime import date
+from email.utils import parsedate
+from typing import Final
+from urllib.parse import urlsplit
+
+ISO_LIKE: Final = re.compile(r"^(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?!\d)")
+COMPACT: Final = re.compile(r"^(\d{4})(\d{2})(\d{2})(?:T|$)")
+IN_PATH: Final = re.compile(r"/((?:19|20)\d{2})[/-](\d{1,2})(?:[/-](\d{1,2}))?(?=[/_.-]|$)")
+COMPACT_IN_PATH: Final = re.compile(r"[/_-]((?:19|20)\d{2})(\d{2})(\d{2})(?=[/_.-]|$)")
+YEARS: Final = range(1000, 2101)
+
+
+def iso_date(value: str) -> str | None:
+    """The date at the start of a value, or null if there is none, or none that the calendar has."""
+    written = value.strip()
+    found = COMPACT.match(written) or ISO_LIKE.match(written)
+    if found is not None:
+        return _checked(*found.groups())
+    read = parsedate(written) if written[:1].isalpha() else None
+    return None if read is None else _checked(str(read[0]), str(read[1]), str(read[2]))
+
+
+def date_in_url(url: str) -> str | None:
+    """The date in the path of a URL (`/2024/05/17/…`, `/2024-05-17-…`, `…_20240517`), at least to the month."""
+    path = urlsplit(url).path
+    found = IN_PATH.search(path) or COMPACT_IN_PATH.search(path)
+    return None if found is None else _checked(*found.groups())
+
+
+def _checked(year: str, month: str | None = None, day: str | None = None) -> str | None:
+    try:
+        date(int(year), int(month or 1), int(day or 1))
+    except ValueError:
+        return None
+    if int(year) not in YEARS:
+        return None
+    return "-".join([year, *(part.zfill(2) for part in (month, day) if part)])

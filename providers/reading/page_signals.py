@@ -1,0 +1,100 @@
+"""What the structure of a page tells about whether it shows its content: facts, not judgements."""
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from contracts.vocabulary import PageAccess
+from providers.reading.access_phrases import marks
+from providers.reading.canonical import BlockKind, Extraction
+from providers.reading.cleaning import one_line
+from providers.reading.html_rules import Element, is_dropped, names_of
+
+LOOKED_AT: Final = 6_000
+"""Characters of prose above which nothing is looked for: such a page shows its content."""
+POINTERS: Final = 0.5
+"""Link share from which a block points elsewhere rather than says something."""
+MOST_ELEMENTS: Final = 20_000
+MOST_LABELS: Final = 3_000
+
+
+@dataclass(frozen=True)
+class PageSignals:
+    """Facts about a page; the fields after `free` are only looked for where there is little prose."""
+
+    prose: int
+    """Characters of the blocks that are neither headings nor mostly links."""
+    free: bool | None = None
+    marks: frozenset[PageAccess] = frozenset()
+    """What the names of its elements and scripts hint at."""
+    password: bool = False
+    """Whether a password is asked for in what is no navigation."""
+    scripts: int = 0
+    labels: str = ""
+    """Words of forms, buttons and dialogs, which are no part of the text."""
+    noscript: str = ""
+    consent_host: bool = False
+
+
+def prose_of(found: Extraction) -> int:
+    """Characters that say something by themselves."""
+    return sum(
+        block.end - block.start
+        for block in found.blocks
+        if block.kind is not BlockKind.HEADING and block.link_share < POINTERS
+    )
+
+
+def signals_of(root: Element, found: Extraction, free: bool | None, url: str) -> PageSignals:
+    """Gather the facts of one page."""
+    prose = prose_of(found)
+    if prose > LOOKED_AT:
+        return PageSignals(prose, free)
+    fields = [field for field in root.iter("input") if (field.get("type") or "").lower() == "password"]
+    scripts = list(root.iter("script"))
+    host = (urlsplit(url).hostname or "").lower()
+    return PageSignals(
+        prose,
+        free,
+        marks=_marks(root, scripts),
+        password=any(map(_is_shown, fields)),
+        scripts=len(scripts),
+        labels=_words(root, "button", "label", "dialog", "legend")[:MOST_LABELS],
+        noscript=_words(root, "noscript")[:MOST_LABELS],
+        consent_host=host.startswith(("consent.", "guce.", "cmp.", "cookies.")),
+    )
+
+
+def _marks(root: Element, scripts: list[Element]) -> frozenset[PageAccess]:
+    names = []
+    for number, element in enumerate(root.iter("div", "section", "aside", "form", "iframe", "body", "p")):
+        if number > MOST_ELEMENTS:
+            break
+        names.append(names_of(element).lower())
+    sources = [(script.get("src") or script.get("id") or "").lower() for script in scripts]
+    everything = "\n".join([*names, *sources])
+    found: set[PageAccess] = {
+        access
+        for access, hints in marks().items()
+        if access is not PageAccess.SCRIPT_REQUIRED and any(hint in everything for hint in hints)
+    }
+    if any(_is_unfilled(element) for element in root.iter("div", "app-root")):
+        found.add(PageAccess.SCRIPT_REQUIRED)
+    return frozenset(found)
+
+
+def _is_unfilled(element: Element) -> bool:
+    """Whether an element waits for an application to fill it."""
+    name = element.get("id") or (element.tag if element.tag == "app-root" else "")
+    return name in marks()[PageAccess.SCRIPT_REQUIRED] and len("".join(element.itertext()).strip()) < 100
+
+
+def _is_shown(field: Element) -> bool:
+    return not any(
+        isinstance(outer.tag, str) and outer.tag != "dialog" and is_dropped(outer, outer.tag)
+        for outer in field.iterancestors()
+    )
+
+
+def _words(root: Element, *tags: str) -> str:
+    return one_line(" ".join("".join(element.itertext()) for element in root.iter(*tags)))

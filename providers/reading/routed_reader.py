@@ -1,0 +1,18 @@
+"""One reader for all sources: documents of a corpus from their folder, everything else from the web."""
+
+from contracts.names import CORPUS_SCHEME
+from providers.interfaces import ExtractedDocument, Reader, TenantReader
+
+
+class RoutedReader:
+    """Made with the corpora and the reader of the web."""
+
+    def __init__(self, corpora: Reader, web: TenantReader) -> None:
+        self._corpora = corpora
+        self._web = web
+
+    async def read(self, url: str, *, tenant: str = "default") -> ExtractedDocument:
+        """Read by the address. Raises what the reader raises that is responsible for it."""
+        if url.startswith(CORPUS_SCHEME):
+            return await self._corpora.read(url)
+        return await self._web.read(url, tenant=tenant)

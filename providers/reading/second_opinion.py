@@ -1,0 +1,165 @@
+"""What another library makes of a page, where our own reading finds little: trafilatura, within narrow limits.
+
+It sees the tree without what readers do not see, and what it returns is written by the same rules as every page, so
+that the stored text stays canonical. Its known ways to take minutes are all matters of size: it is not asked about
+pages beyond the limits here, and the child that runs it is killed at its own limit (reliability-and-security 5.6).
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from providers.errors import SourceUnreadable
+from providers.reading.canonical import BlockKind, Extraction
+from providers.reading.cleaning import clean, one_line
+from providers.reading.html_document import extract_html
+from providers.reading.html_rules import Element, is_hidden
+from providers.reading.page_dates import iso_date
+from providers.reading.page_signals import POINTERS, prose_of
+
+LITTLE_PROSE: Final = 200
+HINTS_WITHIN: Final = 100_000
+"""Characters at the beginning in which the marks of an article's author and date stand."""
+BOILERPLATE_LINK_SHARE: Final = 0.6
+FEW_LINKS: Final = 0.3
+WORTH_IT: Final = 1.5
+"""How many times more prose another reading must find to be believed."""
+SENTENCE: Final = re.compile(r"[^.!?…。！？]{30,2000}+[.!?…。！？](?=[\s\"'”’»)\]]|$|(?<=[。！？]))")
+WITHOUT_WORDS: Final = frozenset(("script", "style", "noscript", "template", "svg", "title"))
+MOST_CHARACTERS: Final = 500_000
+MOST_ELEMENTS: Final = 5_000
+"""At most 1.5 s for the worst of the pages that were tried; the time grows with the square of the cells of a table."""
+
+HINT: Final = re.compile(
+    r"(?:class|itemprop|rel|property|name)\s*=\s*[\"']?(?:[^\"'>]{0,60}[\s_.:-])??"
+    r"(?:(?:post|entry|article|pub|publish(?:ed)?|creat(?:ed|ion))[_-]?(?:date|on|time)|date|datepublished|published|posted"
+    r"|byline|author)(?=[\s\"'>_-])",
+    re.IGNORECASE,
+)
+"""Marks that say who wrote a page or when: without one, nobody is asked for what the page does not state."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the other library found out about a page."""
+
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    publisher: str | None = None
+    published_at: str | None = None
+
+
+def wants_text(found: Extraction) -> bool:
+    """Whether our own text is so little, or so much of it links, that another reading may find more."""
+    return prose_of(found) < LITTLE_PROSE or _link_share(found) >= BOILERPLATE_LINK_SHARE
+
+
+def can_have_text(root: Element) -> bool:
+    """Whether there are sentences anywhere on a page, even in what is no content: without them, nobody finds any."""
+    parts = []
+    for element in root.iter():
+        if isinstance(element.tag, str) and element.tag not in WITHOUT_WORDS and element.text:
+            parts.append(element.text)
+        if element.tail:
+            parts.append(element.tail)
+    return _in_sentences(" ".join(parts)) >= LITTLE_PROSE
+
+
+def wants_facts(found: Extraction, markup: str) -> bool:
+    """Whether something is missing that the page seems to say somewhere."""
+    return (found.published_at is None or not found.authors) and HINT.search(markup, 0, HINTS_WITHIN) is not None
+
+
+def is_better(ours: Extraction, theirs: Extraction) -> bool:
+    """Whether the other text replaces ours: clearly more in sentences; no list of links, however long it is."""
+    mine, other = sentences_of(ours), sentences_of(theirs)
+    if prose_of(ours) < LITTLE_PROSE:
+        return other >= LITTLE_PROSE and other >= WORTH_IT * mine
+    return other >= LITTLE_PROSE and other >= mine and _link_share(theirs) <= FEW_LINKS
+
+
+def sentences_of(found: Extraction) -> int:
+    """Characters of a text that are part of sentences, outside of blocks that point elsewhere."""
+    return sum(
+        _in_sentences(found.text[block.start : block.end])
+        for block in found.blocks
+        if block.kind is not BlockKind.HEADING and block.link_share < POINTERS
+    )
+
+
+def fits(root: Element, markup: str) -> bool:
+    """Whether a page is small enough for the other library."""
+    if len(markup) > MOST_CHARACTERS:
+        return False
+    return all(number < MOST_ELEMENTS for number, _ in enumerate(root.iter()))
+
+
+def other_text(root: Element, ours: Extraction) -> Extraction | None:
+    """The canonical text of what the other library takes for the content; null if it finds none."""
+    from trafilatura import extract  # noqa: PLC0415  a third of a second, for the few pages that need it
+
+    markup = extract(_shown(root), output_format="html", include_comments=False, include_links=True)
+    if not markup:
+        return None
+    try:
+        theirs = extract_html(markup)
+    except SourceUnreadable:
+        return None
+    return replace(ours, text=theirs.text, blocks=theirs.blocks, cut=theirs.cut)
+
+
+def facts_of(root: Element, url: str) -> Facts:
+    """What the other library knows of title, authors, publisher and date."""
+    from trafilatura import extract_metadata  # noqa: PLC0415  see above
+
+    known = extract_metadata(_shown(root), default_url=url, extensive=False)
+    names = (one_line(clean(name)) for name in (known.author or "").split(";"))
+    return Facts(
+        title=one_line(clean(known.title or ""))[:300],
+        authors=tuple(name for name in names if name and len(name) <= 100 and "://" not in name)[:20],
+        publisher=one_line(clean(known.sitename or ""))[:300] or None,
+        published_at=iso_date(known.date or ""),
+    )
+
+
+def completed(found: Extraction, facts: Facts) -> Extraction:
+    """The extraction with what it lacked; nothing that the page states itself is replaced."""
+    return replace(
+        found,
+        title=found.title or facts.title,
+        authors=found.authors or list(facts.authors),
+        publisher=found.publisher or facts.publisher,
+        published_at=found.published_at or facts.published_at,
+    )
+
+
+def _link_share(found: Extraction) -> float:
+    blocks = [block for block in found.blocks if block.kind is not BlockKind.HEADING]
+    total = sum(block.end - block.start for block in blocks)
+    return sum((block.end - block.start) * block.link_share for block in blocks) / total if total else 0.0
+
+
+def _in_sentences(text: str) -> int:
+    return sum(found.end() - found.start() for found in SENTENCE.finditer(text))
+
+
+def _shown(root: Element) -> str:
+    """The page without what readers do not see, which is taken out of the tree for good."""
+    for element in [element for element in root.iter() if is_hidden(element)]:
+        parent = element.getparent()
+        if parent is not None:
+            _remove(parent, element)
+    return str(etree.tostring(root, encoding="unicode", method="html"))
+
+
+def _remove(parent: Element, element: Element) -> None:
+    """Take an element out and leave the words after it."""
+    previous = element.getprevious()
+    tail = element.tail or ""
+    if previous is not None:
+        previous.tail = (previous.tail or "") + tail
+    else:
+        parent.text = (parent.text or "") + tail
+    parent.remove(element)

@@ -1,0 +1,139 @@
+"""A document of the web, from its bytes to what is kept of it: the entry that runs in a child process."""
+
+from dataclasses import replace
+from typing import Final
+
+from contracts.vocabulary import PageAccess
+from providers.errors import SourceUnreadable
+from providers.reading.canonical import Block, BlockKind, Extraction
+from providers.reading.charsets import decode
+from providers.reading.cleaning import clean, escape_markup
+from providers.reading.html_document import extraction_of, parse
+from providers.reading.html_metadata import language_code, metadata_of
+from providers.reading.html_rules import Element
+from providers.reading.page_access import judge_access
+from providers.reading.page_dates import date_in_url
+from providers.reading.page_language import page_language
+from providers.reading.page_signals import PageSignals, signals_of
+from providers.reading.pregate import check_html
+from providers.reading.second_opinion import (
+    can_have_text,
+    completed,
+    facts_of,
+    fits,
+    is_better,
+    other_text,
+    wants_facts,
+    wants_text,
+)
+from providers.reading.web_types import HTML, JSON, MARKDOWN, PDF, XML, as_utf8
+
+KEPT_BYTES: Final = 200_000
+"""Of the text of one page, as UTF-8 (reliability-and-security 2.2)."""
+OTHER_READING: Final = "the text is the reading of trafilatura: our own found little beside links"
+BEGINNING_ONLY: Final = "the text is long: only its first {kept} of {all} characters are kept"
+TOO_MUCH: Final = "the document is long: its end was not read"
+
+
+def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
+    """What is kept of a document, without its blocks; `kind` and `charset` are what the server's answer came to.
+
+    Raises `SourceUnreadable` with one of its kinds.
+    """
+    found = shortened(_extract(body, kind, charset, url))
+    return replace(
+        found,
+        language=page_language(found.text, language_code(found.language)),
+        published_at=found.published_at or date_in_url(url),
+        blocks=[],
+        pages=[],
+    )
+
+
+def shortened(found: Extraction, most_bytes: int = KEPT_BYTES) -> Extraction:
+    """The extraction with whole blocks up to a size, and a line that says what was left out."""
+    warnings = [*found.warnings, *([TOO_MUCH] if found.cut else [])]
+    if len(found.text) <= most_bytes // 4 or len(data := found.text.encode("utf-8")) <= most_bytes:
+        return replace(found, warnings=warnings)
+    most = len(data[:most_bytes].decode("utf-8", "ignore"))
+    ends = (_end(found.text, block) for block in found.blocks)
+    kept = max((end for end in ends if end <= most), default=0) or max(found.text.rfind(" ", 0, most), 1)
+    text = found.text[:kept].rstrip()
+    warnings.append(BEGINNING_ONLY.format(kept=f"{len(text):,}", all=f"{len(found.text):,}"))
+    return replace(found, text=text, warnings=warnings, cut=True)
+
+
+def _end(text: str, block: Block) -> int:
+    """Where a block ends, with the fence that closes it."""
+    if block.kind is not BlockKind.CODE:
+        return block.end
+    end = text.find("\n", block.end + 1)
+    return end if end >= 0 else len(text)
+
+
+def _extract(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
+    # Imported where they are needed: a child that only meets HTML need not load PDFium.
+    if kind == PDF:
+        from providers.reading.pdf_document import extract_pdf  # noqa: PLC0415
+
+        return extract_pdf(body)
+    readable = as_utf8(body, charset)
+    if kind in {HTML, XML}:
+        return _extract_markup(decode(readable, markup=True), kind, url)
+    text = decode(readable)
+    if kind == JSON:
+        from providers.reading.json_document import extract_json  # noqa: PLC0415
+
+        return extract_json(text)
+    if kind == MARKDOWN:
+        from providers.reading.markdown_document import extract_markdown  # noqa: PLC0415
+
+        return extract_markdown(text)
+    from providers.reading.plain_text import extract_plain_text  # noqa: PLC0415
+
+    return extract_plain_text(text)
+
+
+def _extract_markup(markup: str, kind: str, url: str) -> Extraction:
+    if kind == XML:
+        from providers.reading.feed_document import extract_feed  # noqa: PLC0415
+
+        return extract_feed(markup)
+    return extract_web_html(markup, url)
+
+
+def extract_web_html(markup: str, url: str) -> Extraction:
+    """A page with what it says of itself, a second opinion where there is need, and whether it shows its content.
+
+    Raises `SourceUnreadable` too_large, malformed, no_text.
+    """
+    check_html(markup)
+    root = parse(markup)
+    metadata = metadata_of(root)
+    found = extraction_of(root, metadata)
+    signals = signals_of(root, found, metadata.free, url)
+    found = replace(found, access=judge_access(found, signals))
+    text_wanted = found.access is PageAccess.OPEN and wants_text(found) and can_have_text(root)
+    facts_wanted = wants_facts(found, markup)
+    if (text_wanted or facts_wanted) and fits(root, markup):
+        found = _with_second_opinion(found, root, url, text_wanted=text_wanted, facts_wanted=facts_wanted)
+    return found if found.text.strip() else _notice(found, signals)
+
+
+def _with_second_opinion(
+    found: Extraction, root: Element, url: str, *, text_wanted: bool, facts_wanted: bool
+) -> Extraction:
+    if facts_wanted:
+        found = completed(found, facts_of(root, url))
+    theirs = other_text(root, found) if text_wanted else None
+    if theirs is None or not is_better(found, theirs):
+        return found
+    return replace(theirs, warnings=[*found.warnings, OTHER_READING])
+
+
+def _notice(found: Extraction, signals: PageSignals) -> Extraction:
+    """A page without any text: what it tells those who run no scripts. Raises `SourceUnreadable` no_text."""
+    words = escape_markup(clean(signals.noscript))
+    if found.access is PageAccess.OPEN or not words:
+        raise SourceUnreadable("no_text", "the page holds no text")
+    return replace(found, text=words, blocks=[Block(BlockKind.PARAGRAPH, 0, len(words))])

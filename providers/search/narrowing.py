@@ -1,0 +1,128 @@
+"""What a request narrows down: domains, days of publication, a language. Read strictly, decided purely."""
+
+import calendar
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Final
+
+from contracts.activities import SearchRequest
+from contracts.request import SourceType
+from contracts.web_addresses import belongs_to, host_of
+from providers.errors import InvalidCall
+from providers.search.traits import ProviderTraits
+
+LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
+DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
+EARLIEST: Final = date(1900, 1, 1)
+"""Stands for no first day where a service wants both ends."""
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Host names in their identity form (lower case, punycode): those to keep to, and those to avoid."""
+
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+
+    def admit(self, url: str) -> bool:
+        """Whether the host of an address is within; a domain stands for everything below it, label by label."""
+        host = host_of(url)
+        if any(belongs_to(host, domain) for domain in self.deny):
+            return False
+        return not self.allow or any(belongs_to(host, domain) for domain in self.allow)
+
+    @property
+    def given(self) -> bool:
+        """Whether there are any."""
+        return bool(self.allow or self.deny)
+
+
+@dataclass(frozen=True)
+class Days:
+    """The first and the last day of publication, null where there is no bound."""
+
+    first: date | None
+    last: date | None
+
+    @property
+    def given(self) -> bool:
+        """Whether there is a bound at all."""
+        return self.first is not None or self.last is not None
+
+    def between(self) -> tuple[date, date]:
+        """Both ends, for services that want both: an open one is long ago, or today."""
+        return self.first or EARLIEST, self.last or max(today(), self.first or EARLIEST)
+
+    def exclude(self, published: str | None) -> bool:
+        """Whether a stated date (a day, a month or a year) lies outside for certain; an unknown one does not."""
+        if published is None:
+            return False
+        earliest, latest = _span(published)
+        return (self.first is not None and latest < self.first) or (self.last is not None and earliest > self.last)
+
+
+def domains_of(request: SearchRequest) -> Domains:
+    """The request's domains. Raises `InvalidCall` for one that is no host name."""
+    return Domains(tuple(_domains(request.domains_allow)), tuple(_domains(request.domains_deny)))
+
+
+def days_of(request: SearchRequest) -> Days:
+    """The request's days; a month or a year means its first day, or its last. Raises `InvalidCall`."""
+    first = _span(request.published_from)[0] if request.published_from else None
+    last = _span(request.published_to)[1] if request.published_to else None
+    if first is not None and last is not None and first > last:
+        raise InvalidCall("the first day of publication lies after the last one")
+    return Days(first, last)
+
+
+def language_of(request: SearchRequest) -> str | None:
+    """The request's language. Raises `InvalidCall` for anything but two or three lower-case letters."""
+    if request.language is None or LANGUAGE.fullmatch(request.language):
+        return request.language
+    raise InvalidCall("a language is two or three lower-case letters, as ISO 639 has it")
+
+
+def unmet(request: SearchRequest, traits: ProviderTraits) -> list[str]:
+    """What the provider cannot do of what is asked: one line each. Web pages are the least that any of them has."""
+    asked_type = request.source_type
+    lines = {
+        f"has no {asked_type.value} search of its own": (
+            asked_type is not SourceType.WEB and asked_type not in traits.source_types
+        ),
+        "cannot search the allowed domains alone: hits elsewhere were left out": (
+            bool(request.domains_allow) and not traits.filters_domains_allow
+        ),
+        "cannot keep to a language": request.language is not None and not traits.filters_language,
+        "cannot keep to dates of publication: hits that state none were kept": (
+            bool(request.published_from or request.published_to) and not traits.filters_dates
+        ),
+    }
+    return [line for line, holds in lines.items() if holds]
+
+
+def today() -> date:
+    """The date in UTC."""
+    return datetime.now(UTC).date()
+
+
+def _domains(names: list[str]) -> list[str]:
+    hosts = [host_of(f"https://{name.strip().strip('.')}/") for name in names]
+    if not all(hosts):
+        raise InvalidCall("a domain is a host name, without scheme, path or wildcard")
+    return list(dict.fromkeys(hosts))
+
+
+def _span(text: str) -> tuple[date, date]:
+    """First and last day of a day, a month or a year."""
+    found = DAY.fullmatch(text)
+    if found is None:
+        raise InvalidCall("a date of publication is YYYY, YYYY-MM or YYYY-MM-DD")
+    year, month, day = (int(part) if part else None for part in found.groups())
+    try:
+        assert year is not None
+        last_month = month or 12
+        first = date(year, month or 1, day or 1)
+        return first, date(year, last_month, day or calendar.monthrange(year, last_month)[1])
+    except (ValueError, calendar.IllegalMonthError):
+        raise InvalidCall("a date of publication is no day of the calendar") from None

@@ -1,0 +1,197 @@
+"""The journal of paid calls over any shared store."""
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+from providers.errors import CallInFlight, ContentCorrupt
+from providers.interfaces import SharedStore
+from providers.shared.keys import part
+
+T = TypeVar("T")
+
+SHORTEST_RETRY_SECONDS: Final = 1.0
+SHORTEST_LEASE_SECONDS: Final = 0.001
+MOST_TRIES: Final = 5
+FORGOTTEN_SECONDS: Final = 86_400.0
+"""How long a late answer of a run that was deleted is kept out: longer than any call takes."""
+MOST_BEGUN: Final = 50_000
+
+
+class SharedCallStore:
+    """Who begins a call owns it until its lease runs out; an answer is written once and stays.
+
+    A lease is a value that the store forgets by its own clock, an answer a value that it keeps. The answer of whoever
+    takes a lease is looked for after taking it: it was written before the lease was given up. A process that is
+    killed leaves its lease behind: the next attempt gets the call when it has run out.
+    """
+
+    def __init__(self, store: SharedStore) -> None:
+        """The store is closed by whoever opened it."""
+        self._store = store
+        self._begun: OrderedDict[str, str] = OrderedDict()
+        self._owners: dict[str, str] = {}
+        self._working: set[asyncio.Task[Any]] = set()
+
+    async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
+        """Take the call: null if it is ours to make now, else the stored answer.
+
+        Raises `CallInFlight` while another attempt holds a live lease. Cancelled, it leaves no lease behind.
+        """
+        owner = secrets.token_hex(8)
+        work = self._started(self._begin(key, research_id, owner, lease_seconds))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._started(self._undo(work, key, research_id, owner)))
+            raise
+
+    async def renew(self, key: str, lease_seconds: float) -> None:
+        """Keep the lease while the call runs; nothing happens if it is no longer ours."""
+        await asyncio.shield(self._started(self._renew(key, lease_seconds)))
+
+    async def finish(self, key: str, answer: str) -> None:
+        """Write the answer; the first one stays. Nothing happens if the run was forgotten meanwhile."""
+        await asyncio.shield(self._started(self._finish(key, answer)))
+
+    async def release(self, key: str) -> None:
+        """Give the call up without an answer; nothing happens if it is no longer ours."""
+        await asyncio.shield(self._started(self._release(key)))
+
+    async def forget(self, research_id: str) -> int:
+        """Remove all rows of a run; the number removed. An answer that comes later is not kept."""
+        return await asyncio.shield(self._started(self._forget(research_id)))
+
+    def _started(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """A task that goes on if its caller is cancelled."""
+        task = asyncio.create_task(work)
+        self._working.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._working.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller that was cancelled does not ask for it
+
+    async def _begin(self, key: str, research_id: str, owner: str, lease_seconds: float) -> str | None:
+        for _ in range(MOST_TRIES):
+            stored = await self._store.get(_answer_key(key, research_id))
+            if stored.value is not None:
+                return _answer(stored.value)
+            lease = _lease(owner, stored.now + lease_seconds)
+            if await self._store.swap(_lease_key(key, research_id), None, lease, _ttl(lease_seconds)):
+                return await self._answered_meanwhile(key, research_id, owner)
+            held = await self._store.get(_lease_key(key, research_id))
+            if held.value is not None:
+                remaining = max(SHORTEST_RETRY_SECONDS, _leased_until(held.value) - held.now)
+                raise CallInFlight("another attempt is making this call", retry_after=remaining)
+        raise CallInFlight("other attempts keep taking this call", retry_after=SHORTEST_RETRY_SECONDS)
+
+    async def _answered_meanwhile(self, key: str, research_id: str, owner: str) -> str | None:
+        """The answer that was written between looking for it and taking the lease; without one the call is ours."""
+        stored = await self._store.get(_answer_key(key, research_id))
+        if stored.value is not None:
+            await self._give_back(key, research_id, owner)
+            return _answer(stored.value)
+        self._begun[key] = research_id
+        self._begun.move_to_end(key)
+        if len(self._begun) > MOST_BEGUN:
+            self._owners.pop(self._begun.popitem(last=False)[0], None)
+        self._owners[key] = owner
+        return None
+
+    async def _undo(self, work: "asyncio.Task[str | None]", key: str, research_id: str, owner: str) -> None:
+        """Give back what a cancelled attempt may have taken, whatever became of it."""
+        await asyncio.wait([work])
+        await self._give_back(key, research_id, owner)
+        if self._owners.get(key) == owner:
+            del self._owners[key]
+
+    async def _renew(self, key: str, lease_seconds: float) -> None:
+        owner, research_id = self._owners.get(key), self._begun.get(key)
+        if owner is None or research_id is None:
+            return
+        held = await self._store.get(_lease_key(key, research_id))
+        if _owner(held.value) == owner or (held.value is None and not await self._is_forgotten(research_id)):
+            lease = _lease(owner, held.now + lease_seconds)
+            await self._store.swap(_lease_key(key, research_id), held.value, lease, _ttl(lease_seconds))
+
+    async def _finish(self, key: str, answer: str) -> None:
+        research_id, owner = self._begun.get(key), self._owners.get(key)
+        if research_id is None:
+            return
+        if not await self._is_forgotten(research_id) or await self._is_leased(key, research_id, owner):
+            await self._store.swap(_answer_key(key, research_id), None, answer.encode("utf-8", "surrogatepass"))
+        self._begun.pop(key, None)
+        await self._release(key, research_id)
+
+    async def _release(self, key: str, research_id: str | None = None) -> None:
+        owner, research_id = self._owners.get(key), research_id or self._begun.get(key)
+        if owner is not None and research_id is not None:
+            await self._give_back(key, research_id, owner)
+            self._owners.pop(key, None)
+
+    async def _forget(self, research_id: str) -> int:
+        await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)
+        for key in [key for key, begun in self._begun.items() if begun == research_id]:
+            del self._begun[key]
+            self._owners.pop(key, None)
+        return await self._store.remove(_prefix(research_id))
+
+    async def _give_back(self, key: str, research_id: str, owner: str) -> None:
+        held = await self._store.get(_lease_key(key, research_id))
+        if _owner(held.value) == owner:
+            await self._store.swap(_lease_key(key, research_id), held.value, None)
+
+    async def _is_leased(self, key: str, research_id: str, owner: str | None) -> bool:
+        held = await self._store.get(_lease_key(key, research_id))
+        return owner is not None and _owner(held.value) == owner
+
+    async def _is_forgotten(self, research_id: str) -> bool:
+        return (await self._store.get(_forgotten_key(research_id))).value is not None
+
+
+def _prefix(research_id: str) -> str:
+    return f"calls/{part(research_id)}/"
+
+
+def _lease_key(key: str, research_id: str) -> str:
+    return f"{_prefix(research_id)}lease/{key}"
+
+
+def _answer_key(key: str, research_id: str) -> str:
+    return f"{_prefix(research_id)}answer/{key}"
+
+
+def _forgotten_key(research_id: str) -> str:
+    return f"forgotten/{part(research_id)}"
+
+
+def _ttl(lease_seconds: float) -> float:
+    return max(SHORTEST_LEASE_SECONDS, lease_seconds)
+
+
+def _lease(owner: str, until: float) -> bytes:
+    return f"{owner} {until!r}".encode()
+
+
+def _owner(lease: bytes | None) -> str:
+    return "" if lease is None else lease.partition(b" ")[0].decode("ascii", "replace")
+
+
+def _leased_until(lease: bytes) -> float:
+    """When a lease ends by the store's clock; of one that cannot be read: long ago."""
+    try:
+        return float(lease.partition(b" ")[2])
+    except ValueError:
+        return 0.0
+
+
+def _answer(stored: bytes) -> str:
+    try:
+        return stored.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise ContentCorrupt("the stored answer of a call is no text") from None

@@ -1,0 +1,138 @@
+"""A storm of calls from several worker processes against a service that can do less, and what its journal shows.
+
+`python -m tests.acceptance.storm STORE URL FIRST COUNT SLOTS` is one worker process. It does what the engine does: a
+call that is told to wait frees its slot, comes back after that time (at least a second), and is never given up.
+"""
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+
+from providers.errors import RateLimited
+from providers.interfaces import SharedStore
+from providers.limits.limiter import SharedLimiter
+from providers.retry_after import retry_after_seconds
+from providers.shared.redis_store import RedisSharedStore
+from providers.shared.sqlite_store import SqliteSharedStore
+from tests.fakes.throttled_api import Served, ThrottledApi
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVICE = "throttled"
+ENGINE_WAITS_AT_LEAST = 1.0
+ON_THE_WAY_SECONDS = 0.5
+"""A request that comes this soon after a refusal may have been sent before that was known."""
+
+
+@dataclass(frozen=True)
+class Storm:
+    """What the service saw."""
+
+    needed: int
+    requests: int
+    answered: int
+    refused: int
+    too_early: tuple[float, ...]
+    """Seconds after a refusal at which requests came although it had asked for more."""
+    probes: tuple[float, ...]
+    """Seconds from the last refusal of a pause to the first request after it."""
+    seconds: float
+    share: float
+    """Of what the service could have done in that time."""
+
+    def __str__(self) -> str:
+        latest = f"{max(self.probes):.2f} s" if self.probes else "none"
+        return (
+            f"{self.requests} requests for {self.needed} calls ({self.requests / self.needed:.3f}), "
+            f"{self.refused} refused in {len(self.probes)} pauses, first probe at the latest after {latest}, "
+            f"{len(self.too_early)} too early, {self.seconds:.1f} s, {self.share:.0%} of the capacity"
+        )
+
+
+async def storm(api: ThrottledApi, store: str, *, calls: int, processes: int = 4, slots: int = 10) -> Storm:
+    """Let worker processes make so many calls. `store` is a file or the URL of a Redis."""
+    workers = []
+    for index in range(processes):
+        count = calls // processes + (index < calls % processes)
+        arguments = (store, api.url, str(index), str(count), str(slots))
+        command = (sys.executable, "-m", "tests.acceptance.storm", *arguments)
+        workers.append(await asyncio.create_subprocess_exec(*command, cwd=ROOT))
+    try:
+        codes = await asyncio.gather(*(worker.wait() for worker in workers))
+    finally:
+        for worker in workers:
+            if worker.returncode is None:
+                worker.kill()
+                await worker.wait()
+    assert not any(codes), "a worker failed"
+    return judged(api, calls)
+
+
+def judged(api: ThrottledApi, calls: int) -> Storm:
+    """What the journal shows."""
+    journal = sorted(api.journal, key=lambda served: served.began)
+    refusals = [served.ended for served in journal if served.status == 429]
+    seconds = max(served.ended for served in journal) - journal[0].began
+    return Storm(
+        needed=calls,
+        requests=len(journal),
+        answered=len({served.call for served in journal if served.status == 200}),
+        refused=len(refusals),
+        too_early=_too_early(journal, refusals, api.retry_after_seconds),
+        probes=_probes(journal, refusals, api.retry_after_seconds),
+        seconds=seconds,
+        share=calls / (seconds * api.calls_per_second),
+    )
+
+
+def _too_early(journal: list[Served], refusals: list[float], retry_after: float) -> tuple[float, ...]:
+    gaps = (served.began - refused for refused in refusals for served in journal)
+    return tuple(sorted(gap for gap in gaps if ON_THE_WAY_SECONDS < gap < retry_after))
+
+
+def _probes(journal: list[Served], refusals: list[float], retry_after: float) -> tuple[float, ...]:
+    ends = [one for one, following in zip(refusals, [*refusals[1:], float("inf")], strict=True) if following - one > 1]
+    firsts = ((end, [served.began for served in journal if served.began > end + ON_THE_WAY_SECONDS]) for end in ends)
+    return tuple(begins[0] - end for end, begins in firsts if begins)
+
+
+def opened(store: str) -> SharedStore:
+    """A store by its file or URL."""
+    return RedisSharedStore(store) if store.startswith("redis://") else SqliteSharedStore(Path(store), durable=False)
+
+
+async def work(store: str, url: str, index: int, count: int, slots: int) -> None:
+    """One worker process: all its calls wait in line for its slots."""
+    shared = opened(store)
+    limiter = SharedLimiter(shared, {})
+    free = asyncio.Semaphore(slots)
+    limits = httpx2.Limits(max_connections=slots, max_keepalive_connections=slots)
+    async with httpx2.AsyncClient(base_url=url, limits=limits, timeout=60.0, trust_env=False) as client:
+
+        async def attempt(name: str) -> None:
+            async with limiter.permit(SERVICE, name):
+                response = await client.get(f"/{name}")
+                if response.status_code == 429:
+                    raise RateLimited("refused", retry_after=retry_after_seconds(response.headers.multi_items()))
+                response.raise_for_status()
+
+        async def call(name: str) -> None:
+            while True:
+                try:
+                    async with free:
+                        await attempt(name)
+                except RateLimited as told:
+                    await asyncio.sleep(max(ENGINE_WAITS_AT_LEAST, told.retry_after or 0.0))
+                else:
+                    return
+
+        await asyncio.gather(*(call(f"call-{index}-{number}") for number in range(count)))
+    await limiter.close()
+    await shared.close()
+
+
+if __name__ == "__main__":
+    place, address, *numbers = sys.argv[1:]
+    asyncio.run(work(place, address, *(int(number) for number in numbers)))

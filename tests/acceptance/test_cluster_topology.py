@@ -1,0 +1,101 @@
+"""Ten processes with the commands and variables of docker-compose.yml: one of each pool dies, and nothing is lost."""
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+from contracts.names import POOLS
+from contracts.outcome import ResearchResult
+from contracts.vocabulary import Outcome
+from tests.acceptance.cluster import Cluster, cluster, deciding, holders, shared_keys
+from tests.integration.runs import QUESTION, start
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+
+OTHER_QUESTION = "How many workers may the autovacuum daemon have?"
+PASSWORD = "a-password-of-valkey"
+DOTENV = {"RESEARCH_MODEL": "test-model", "ANTHROPIC_API_KEY": "planted-secret-key", "REDIS_PASSWORD": PASSWORD}
+LATENCY = 0.6
+LONGEST_START, LONGEST_RUN = 90.0, 120.0
+PROVIDERS = ["searxng"]
+
+
+async def set_up_and_started(made: Cluster) -> None:
+    """The set-up, twice, and two workers of each pool."""
+    code, said = await made.command("setup")
+    assert code == 0, said
+    starting = [made.start_worker(pool) for pool in POOLS for _ in range(2)]
+    (code, said), *_ = await asyncio.gather(made.command("setup"), *starting)
+    assert (code, "as it should be" in said, "as they should be" in said) == (0, True, True), said
+    async with asyncio.timeout(LONGEST_START):
+        await made.until_healthy()
+
+
+async def both_started(made: Cluster, client: Client) -> None:
+    """One run by the command, and when it reads its first page, another one by a plain client."""
+    words = ["start", QUESTION, "--corpus", "documents", "--web", "--id", "by-command"]
+    code, said = await made.command("research", *words, "--set", f"search.providers={json.dumps(PROVIDERS)}")
+    assert code == 0, said
+    await made.reading_begun.wait()
+    await start(client, {"query": OTHER_QUESTION, "web": True, "search": {"providers": PROVIDERS}}, id="by-client")
+
+
+async def strike(made: Cluster, client: Client) -> set[str]:
+    """SIGKILL for one worker of each pool, where there is one that works; requests that the model had not answered."""
+    while True:
+        working = await holders(client, "by-command") | {
+            "models": (await holders(client, "by-client")).get("models", 0)
+        }
+        open_calls = {call.request_hash for call in made.model.calls if call.ended is None}
+        if working.get("reading") and working["models"] and open_calls:
+            break
+        await asyncio.sleep(0.02)
+    working["workflows"] = await deciding(client, "by-command")
+    for pool in POOLS:
+        struck = next((one for one in made.workers if one.running.pid == working.get(pool)), None)
+        struck = struck or next(one for one in made.workers if one.pool == pool)
+        assert struck.pool == pool
+        struck.kill()
+    for worker in made.workers:
+        if worker.running.returncode is None and worker.running.pid in working.values():
+            await worker.running.wait()
+    made.gate.set()
+    return open_calls
+
+
+async def test_a_worker_of_each_pool_is_killed_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Two workers a pool, one killed in each: reports are complete, cite the web, and no answered call is paid again."""
+    async with cluster(tmp_path, DOTENV, latency=LATENCY, slow_pages=True) as made:
+        await set_up_and_started(made)
+        client = await made.client()
+        await both_started(made, client)
+        watching = await made.begin("research", "watch", "by-command", "--json")
+        in_flight = await strike(made, client)
+        async with asyncio.timeout(LONGEST_RUN):
+            other = await client.get_workflow_handle("by-client", result_type=ResearchResult).result()
+            output, _ = await watching.communicate()
+        results = {"by-command": ResearchResult.model_validate_json(output), "by-client": other}
+        for research_id, result in results.items():
+            assert result.outcome is Outcome.COMPLETED, result
+            code, said = await made.command("research", "report", research_id, "--format", "json")
+            assert code == 0, said
+            cited = [source["url"] for source in json.loads(said)["sources"] if source["cited"]]
+            assert [url for url in cited if url.startswith(made.pages.url())], cited
+            code, said = await made.command("research", "audit", research_id)
+            assert (code, "no difference" in said) == (0, True), said
+
+        asked = Counter(call.request_hash for call in made.model.calls)
+        assert {request for request, count in asked.items() if count > 1} <= in_flight
+        assert max(asked.values()) <= 2
+        keys = shared_keys(made.valkey_port, PASSWORD)
+        for research_id in results:
+            assert [key for key in keys if research_id in key], "the journal of paid calls is in Valkey"
+        survivors = [worker for worker in made.workers if worker.running.returncode is None]
+        assert Counter(worker.pool for worker in survivors) == dict.fromkeys(POOLS, 1)
+        for worker in survivors:
+            worker.running.terminate()
+        assert [await worker.running.wait() for worker in survivors] == [0] * len(POOLS)

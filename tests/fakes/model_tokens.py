@@ -1,0 +1,106 @@
+"""The fake's own books: how many tokens each request has, which beginnings are kept, and what is owed."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.fakes.model_request import ModelRequest
+from tests.fakes.model_scenarios import Reply, error
+
+READ_FACTOR, WRITE_FACTOR, MILLION = 0.1, 1.25, 1_000_000
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one answer is charged for; the four kinds of tokens do not overlap."""
+
+    model: str
+    role: str
+    input: int
+    output: int
+    read: int = 0
+    write: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All tokens of the prompt."""
+        return self.input + self.read + self.write
+
+
+@dataclass
+class TokenBook:
+    """Counts by characters; refuses what exceeds the window; keeps marked beginnings once they were answered."""
+
+    window: int | None = None
+    cacheable: int | None = None
+    """The shortest beginning, in tokens, that is kept; null: none is."""
+    characters_per_token: float = 4.0
+    charges: list[Charge] = field(default_factory=list)
+    marks: list[list[int]] = field(default_factory=list)
+    """Of each request, the tokens of its marked beginnings."""
+    kept: set[str] = field(default_factory=set)
+
+    def tokens(self, text: str) -> int:
+        """Tokens of a text."""
+        return int(len(text) / self.characters_per_token)
+
+    def of_request(self, request: ModelRequest) -> int:
+        """Tokens of a prompt, tools and schema included."""
+        extra = json.dumps([request.body.get("tools"), request.body.get("output_config")])
+        return self.tokens(request.system + request.prompt + extra)
+
+    def refusal(self, request: ModelRequest) -> Reply | None:
+        """What a real endpoint says when prompt and answer do not fit."""
+        needed = self.of_request(request) + int(request.body["max_tokens"])
+        if self.window is None or needed <= self.window:
+            return None
+        return error(400, f"prompt is too long: {needed} tokens > {self.window} maximum")
+
+    def beginnings(self, request: ModelRequest) -> list[tuple[str, int]]:
+        """The marked beginnings of a request, as text and in tokens of the prompt, those that are long enough."""
+        seen = json.dumps([request.model, request.body.get("tools"), request.body.get("output_config")])
+        tools = self.tokens(json.dumps(request.body.get("tools") or ""))
+        found, own = [], ""
+        for block in _blocks(request.body):
+            own += block["text"]
+            if "cache_control" in block:
+                found.append((seen + own, self.tokens(own)))
+        self.marks.append([tools + tokens for _, tokens in found])
+        return [(text, tokens) for text, tokens in found if tools + tokens >= (self.cacheable or 10**9)]
+
+    def charged(self, request: ModelRequest, beginnings: list[tuple[str, int]], reply: Reply) -> Reply:
+        """The reply with its usage, which goes into the books; a reply that is no message costs nothing."""
+        try:
+            body = json.loads(reply.body) if reply.status == 200 else {}
+        except ValueError:
+            return reply
+        usage = body.get("usage") if isinstance(body, dict) else None
+        if not usage or usage.get("input_tokens") != len(request.system + request.prompt) // 4:
+            return reply
+        read = max((tokens for text, tokens in beginnings if text in self.kept), default=0)
+        write = max([tokens for _, tokens in beginnings], default=0) - read
+        self.kept.update(text for text, _ in beginnings)
+        total = self.tokens(request.system + request.prompt)
+        charge = Charge(request.model, request.role, total - read - write, usage["output_tokens"], read, write)
+        self.charges.append(charge)
+        usage["input_tokens"] = charge.input
+        if read or write:
+            usage |= {"cache_read_input_tokens": read, "cache_creation_input_tokens": write}
+        return replace(reply, body=json.dumps(body).encode())
+
+    def owed_usd(self, prices: Mapping[str, tuple[float, float]]) -> float:
+        """What all answers cost, with US dollars per million tokens of input and output by model."""
+        total = 0.0
+        for charge in self.charges:
+            per_input, per_output = prices[charge.model]
+            weighted = charge.input + READ_FACTOR * charge.read + WRITE_FACTOR * charge.write
+            total += (weighted * per_input + charge.output * per_output) / MILLION
+        return total
+
+
+def _blocks(body: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for content in (body.get("system") or "", *(turn["content"] for turn in body["messages"])):
+        found += [{"text": content}] if isinstance(content, str) else content
+    return found

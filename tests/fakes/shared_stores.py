@@ -1,0 +1,88 @@
+"""Shared stores for tests: every kind by name, ones that fail, and a script that uses one from another process."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from providers.errors import SharedStateUnavailable
+from providers.interfaces import SharedStore, StoredValue
+from providers.shared.fallback_store import FallbackStore
+from providers.shared.memory_store import MemorySharedStore
+from providers.shared.redis_store import RedisSharedStore
+from providers.shared.sqlite_store import SqliteSharedStore
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Opener = Callable[[], SharedStore]
+"""Gives one more store on the same values, as another process has it; where they cannot be shared, the same one."""
+
+
+class BrokenStore:
+    """A store that fails while `error` is set, and counts how often it is asked."""
+
+    def __init__(self, inner: SharedStore | None = None) -> None:
+        self.inner = inner or MemorySharedStore()
+        self.error: Exception | None = None
+        self.asked = 0
+
+    async def get(self, key: str) -> StoredValue:
+        """As of a shared store."""
+        self._ask()
+        return await self.inner.get(key)
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+        """As of a shared store."""
+        self._ask()
+        return await self.inner.swap(key, old, new, ttl_seconds)
+
+    async def remove(self, prefix: str) -> int:
+        """As of a shared store."""
+        self._ask()
+        return await self.inner.remove(prefix)
+
+    async def close(self) -> None:
+        """Close what is inside."""
+        await self.inner.close()
+
+    def _ask(self) -> None:
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+
+
+def away() -> BrokenStore:
+    """A store that does not answer."""
+    store = BrokenStore()
+    store.error = SharedStateUnavailable("away")
+    return store
+
+
+def opener(address: str) -> Opener:
+    """How stores at an address are opened: `memory:`, `sqlite:PATH`, `fallback:`, `fallback-away:`, or a Redis URL."""
+    kind, _, rest = address.partition(":")
+    if kind in {"memory", "fallback", "fallback-away"}:
+        only = _in_memory(kind)
+        return lambda: only
+    if kind == "sqlite":
+        return lambda: SqliteSharedStore(Path(rest), durable=False)
+    return lambda: RedisSharedStore(address)
+
+
+def _in_memory(kind: str) -> SharedStore:
+    if kind == "memory":
+        return MemorySharedStore()
+    return FallbackStore(MemorySharedStore() if kind == "fallback" else away(), MemorySharedStore())
+
+
+async def processes(script: str, address: str, *arguments: str, count: int) -> list[bytes]:
+    """What each of several processes writes that run a script and are told to go at the same moment."""
+    pipe = asyncio.subprocess.PIPE
+    command = (sys.executable, "-c", script, address, *arguments)
+    running = [await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, cwd=ROOT) for _ in range(count)]
+    for process in running:
+        assert process.stdout
+        assert await process.stdout.readline() == b"ready\n"
+    outputs = await asyncio.gather(*(process.communicate(b"\n") for process in running))
+    assert [process.returncode for process in running] == [0] * count
+    return [written for written, _ in outputs]

@@ -1,0 +1,99 @@
+"""A loopback service with a true capacity: beyond it 429 with Retry-After, and a journal of every request."""
+
+import asyncio
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from tests.fakes.loopback import close_server
+
+Kind = Literal["concurrent", "window"]
+WINDOW_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Served:
+    """One request: which call it was for, when it came, what it was answered and when. Seconds of the wall clock."""
+
+    call: str
+    began: float
+    status: int
+    ended: float
+
+
+class ThrottledApi:
+    """The server as an asynchronous context manager: `url`, `journal`.
+
+    It takes `capacity` requests at once (`concurrent`), or in any second (`window`); each takes `service_seconds`.
+    """
+
+    def __init__(self, kind: Kind, capacity: int, service_seconds: float, retry_after_seconds: int) -> None:
+        self.kind = kind
+        self.capacity = capacity
+        self.service_seconds = service_seconds
+        self.retry_after_seconds = retry_after_seconds
+        self.journal: list[Served] = []
+        self._in_flight = 0
+        self._taken: deque[float] = deque()
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        assert self._server is not None
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    @property
+    def calls_per_second(self) -> float:
+        """What it can do at best."""
+        return self.capacity / (self.service_seconds if self.kind == "concurrent" else WINDOW_SECONDS)
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, backlog=256)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        await close_server(self._server, self._connections)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
+        try:
+            while True:
+                await self._serve_one(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(connection)
+            writer.transport.abort()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        call = head.split(" ", 2)[1].rpartition("/")[2]
+        began = time.time()
+        status = 200 if self._takes(began) else 429
+        if status == 200:
+            self._in_flight += 1
+            try:
+                await asyncio.sleep(self.service_seconds)
+            finally:
+                self._in_flight -= 1
+        self.journal.append(Served(call, began, status, time.time()))
+        reason = "OK" if status == 200 else "Too Many Requests"
+        wait = "" if status == 200 else f"retry-after: {self.retry_after_seconds}\r\n"
+        writer.write(f"HTTP/1.1 {status} {reason}\r\n{wait}content-length: 0\r\n\r\n".encode())
+        await writer.drain()
+
+    def _takes(self, now: float) -> bool:
+        if self.kind == "concurrent":
+            return self._in_flight < self.capacity
+        while self._taken and self._taken[0] <= now - WINDOW_SECONDS:
+            self._taken.popleft()
+        if len(self._taken) >= self.capacity:
+            return False
+        self._taken.append(now)
+        return True

@@ -1,0 +1,245 @@
+"""A small web on loopback: sites with pages, and a search engine over them that speaks SearXNG's form.
+
+Each site has a host of its own (127.0.0.2, 127.0.0.3, …), so that politeness and the guard see different hosts.
+Faults come by chance, decided by a seed, the place and how often it was asked: the same for every order of arrival.
+
+`python -m tests.fakes.web_world` serves the manual of the tests and prints the variables that point a run at it.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import html
+import json
+import random
+import signal
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import parse_qs, urlsplit
+
+from providers.text import question_stems, stems
+from tests.fakes.corpus import MANUAL
+from tests.fakes.loopback import close_server
+
+FIRST_HOST = 2
+MOST_HOSTS = 200
+NOT_FOUND = "<!doctype html><title>Not found</title><h1>Not found</h1><p>There is no such page.</p>"
+ROBOTS = "User-agent: *\nDisallow: /private/\n"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A page with its place: `host` counts from 0; `body` is HTML."""
+
+    host: int
+    path: str
+    title: str
+    body: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def words(self) -> set[str]:
+        """What it can be found by."""
+        return set(stems(f"{self.title} {self.body}"))
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Shares of requests that fail, and what is said to those that are to come later."""
+
+    too_many: float = 0.0
+    server_error: float = 0.0
+    retry_after: str = "1"
+    seed: int = 0
+
+    def status(self, place: str, time: int) -> int:
+        """The status of the n-th request for a place."""
+        chance = random.Random(f"{self.seed}/{place}/{time}").random()
+        if chance < self.too_many:
+            return 429
+        return 500 if chance < self.too_many + self.server_error else 200
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Seconds until an answer, log-normal around the median by place: the same place always takes as long."""
+
+    median: float = 0.0
+    spread: float = 0.5
+    seed: int = 0
+
+    def of(self, place: str) -> float:
+        """How long this place takes."""
+        if not self.median:
+            return 0.0
+        return self.median * random.Random(f"{self.seed}/{place}").lognormvariate(0.0, self.spread)
+
+
+def page(title: str, markdown: str) -> str:
+    """A page of HTML from a document of the tests' manual."""
+    parts = []
+    for block in markdown.strip().split("\n\n"):
+        level = len(block) - len(block.lstrip("#"))
+        text = html.escape(block.lstrip("# ").replace("\n", " "))
+        parts.append(f"<h{level}>{text}</h{level}>" if level else f"<p>{text}</p>")
+    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><meta name="author" content="The Authors">'
+    return f"<!doctype html><html lang=en><head>{head}</head><body><main>{''.join(parts)}</main></body></html>"
+
+
+def manual_sites() -> list[Site]:
+    """The documents of the tests' manual, each on a host of its own."""
+    return [
+        Site(host, f"/docs/{name.removesuffix('.md')}", name.removesuffix(".md").title(), page(name, text))
+        for host, (name, text) in enumerate(MANUAL.items())
+    ]
+
+
+class WebWorld:
+    """The servers as an asynchronous context manager: `searxng_url`, `allow_hosts`, `asked`, `failed`."""
+
+    def __init__(
+        self,
+        sites: list[Site] | None = None,
+        *,
+        faults: Faults = Faults(),
+        latencies: Latencies = Latencies(),
+        port: int = 0,
+    ) -> None:
+        self.sites = manual_sites() if sites is None else sites
+        self.faults = faults
+        self.latencies = latencies
+        self.asked: list[str] = []
+        """`search WORDS` or `HOST PATH` of each request, in order of arrival."""
+        self.failed: Counter[int] = Counter()
+        self.served: Counter[str] = Counter()
+        """How often each place was answered well."""
+        self.hosts_asked: set[str] = set()
+        self._by_place = {(self.host_of(site), site.path): site for site in self.sites}
+        self._times: Counter[str] = Counter()
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def port(self) -> int:
+        """The one port that all hosts have."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def searxng_url(self) -> str:
+        """The address of the search engine."""
+        return f"http://127.0.0.1:{self.port}/searxng"
+
+    @property
+    def allow_hosts(self) -> list[str]:
+        """What the guard must be told to let through."""
+        return sorted({f"{self.host_of(site)}:{self.port}" for site in self.sites})
+
+    def variables(self) -> dict[str, str]:
+        """What points a run at this world and at nothing else."""
+        return {"SEARXNG_URL": self.searxng_url, "RESEARCH_ALLOW_HOSTS": ",".join(self.allow_hosts)}
+
+    def url(self, site: Site) -> str:
+        """The address of a page."""
+        return f"http://{self.host_of(site)}:{self.port}{site.path}"
+
+    @staticmethod
+    def host_of(site: Site) -> str:
+        """The host of a site."""
+        return f"127.0.0.{FIRST_HOST + site.host % MOST_HOSTS}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "0.0.0.0", self._port)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        await close_server(self._server, self._connections)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                while True:
+                    await self._serve(reader, writer)
+        finally:
+            self._connections.discard(connection)
+            writer.close()
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+        target = urlsplit(first.split(" ")[1])
+        host = headers.get("host", "").partition(":")[0]
+        searching = target.path == "/searxng/search"
+        place = f"search {parse_qs(target.query).get('q', [''])[0]}" if searching else f"{host} {target.path}"
+        self.asked.append(place)
+        self.hosts_asked.add(host)
+        await asyncio.sleep(self.latencies.of(place))
+        self._times[place] += 1
+        status = 200 if target.path == "/robots.txt" else self.faults.status(place, self._times[place])
+        if status != 200:
+            self.failed[status] += 1
+            more = {"Retry-After": self.faults.retry_after} if status == 429 else {}
+            writer.write(_response(status, "text/plain", "later", more))
+        elif searching:
+            self.served[place] += 1
+            writer.write(_response(200, "application/json", self._found(place.removeprefix("search "))))
+        else:
+            writer.write(self._page(host, target.path, place))
+        await writer.drain()
+
+    def _page(self, host: str, path: str, place: str) -> bytes:
+        if path == "/robots.txt":
+            return _response(200, "text/plain", ROBOTS)
+        site = self._by_place.get((host, path))
+        if site is None:
+            return _response(404, "text/html", NOT_FOUND)
+        self.served[place] += 1
+        return _response(200, "text/html; charset=utf-8", site.body, site.headers)
+
+    def _found(self, query: str) -> str:
+        wanted = set(question_stems(query))
+        scores = [(len(wanted & site.words), -place, site) for place, site in enumerate(self.sites)]
+        best = sorted((score for score in scores if score[0]), key=lambda score: (-score[0], -score[1]))
+        results = [
+            {"url": self.url(site), "title": site.title, "content": f"About {site.title}", "engine": "fake"}
+            for _, _, site in best
+        ]
+        return json.dumps({"query": query, "number_of_results": len(results), "results": results[:20]})
+
+
+def _response(status: int, kind: str, body: str, headers: Mapping[str, str] | None = None) -> bytes:
+    data = body.encode()
+    lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(data)}", f"Content-Type: {kind}"]
+    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + data
+
+
+async def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--too-many", type=float, default=0.0, help="share of requests answered with 429")
+    parser.add_argument("--server-error", type=float, default=0.0, help="share of requests answered with 500")
+    parser.add_argument("--latency", type=float, default=0.0, help="median seconds until an answer")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    faults = Faults(given.too_many, given.server_error, seed=given.seed)
+    latencies = Latencies(given.latency, seed=given.seed)
+    ended = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, ended.set)
+    async with WebWorld(faults=faults, latencies=latencies, port=given.port) as world:
+        print(json.dumps(world.variables()), flush=True)  # noqa: T201  what it is started for
+        await ended.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

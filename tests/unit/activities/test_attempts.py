@@ -1,0 +1,86 @@
+"""What counts as a try, and what does not."""
+
+from dataclasses import replace
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.attempts import MOST_FAILURES, attempted, past_of
+from activities.failures import READING, RECORDS, translated
+from contracts import failures
+from providers import errors
+
+
+async def tried(error: Exception | None, attempt: int = 1, details: tuple[int, ...] = ()) -> tuple[object, list[object]]:
+    """What came of one attempt, and what it told with its last heartbeat."""
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, attempt=attempt, heartbeat_details=details)
+    beats: list[object] = []
+    environment.on_heartbeat = lambda *told: beats.append(told)
+
+    async def body() -> str:
+        async with attempted(READING):
+            if error is not None:
+                raise error
+        return "done"
+
+    try:
+        return await environment.run(body), beats
+    except ApplicationError as failure:
+        return failure, beats
+
+
+@pytest.mark.parametrize(
+    ("attempt", "details", "expected"),
+    [(1, (), (0, 0, 0)), (4, (2, 1), (2, 1, 0)), (4, (1, 0), (1, 0, 2)), (3, ("x",), (0, 0, 2)), (2, (5, 5), (5, 5, 0))],
+)
+def test_what_is_not_accounted_for_was_lost(
+    attempt: int, details: tuple[object, ...], expected: tuple[int, int, int]
+) -> None:
+    """An attempt that told nothing ended with its worker."""
+    past = past_of(attempt, details)
+    assert (past.failures, past.waits, past.losses) == expected
+
+
+@pytest.mark.parametrize("error", [errors.RateLimited("wait", retry_after=3), errors.CallInFlight("wait")])
+async def test_being_told_to_wait_never_uses_up_a_call(error: errors.Retryable) -> None:
+    """However often it happened before, another attempt may follow."""
+    failure, beats = await tried(error, attempt=90, details=(2, 87))
+    assert isinstance(failure, ApplicationError)
+    assert not failure.non_retryable
+    assert beats[-1] == (2, 88)
+
+
+async def test_passing_failures_are_given_up_in_the_end() -> None:
+    """The third one is final; the first two are counted."""
+    for before in range(MOST_FAILURES):
+        failure, beats = await tried(errors.Unavailable("down"), attempt=before + 1, details=(before, 0))
+        assert isinstance(failure, ApplicationError)
+        assert failure.non_retryable is (before == MOST_FAILURES - 1)
+        assert beats[-1] == (before + 1, 0)
+
+
+async def test_a_full_disk_is_given_up_too() -> None:
+    """A failure that was translated for another area is counted like any other."""
+    for before in range(MOST_FAILURES):
+
+        async def body() -> None:
+            async with attempted(READING):
+                with translated(RECORDS):
+                    raise errors.StorageFull("full")
+
+        environment = ActivityEnvironment()
+        environment.info = replace(environment.info, attempt=before + 1, heartbeat_details=(before, 0))
+        with pytest.raises(ApplicationError) as caught:
+            await environment.run(body)
+        assert caught.value.type == failures.STORAGE_FULL
+        assert caught.value.non_retryable is (before == MOST_FAILURES - 1)
+
+
+async def test_what_kills_its_workers_is_not_tried_for_ever() -> None:
+    """Three workers died of it: the fourth does not touch it."""
+    failure, _ = await tried(None, attempt=4, details=(0, 0))
+    assert isinstance(failure, ApplicationError)
+    assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
+    assert (await tried(None, attempt=3, details=(0, 0)))[0] == "done"

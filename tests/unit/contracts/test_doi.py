@@ -1,0 +1,64 @@
+"""Digital object identifiers in texts and addresses."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.doi import doi_of
+from contracts.identity import source_key
+
+
+@pytest.mark.parametrize(
+    ("text", "doi"),
+    [
+        ("10.1000/XYZ.1", "10.1000/xyz.1"),
+        ("doi: 10.1000/xyz", "10.1000/xyz"),
+        ("https://doi.org/10.1016/S0140-6736(20)30183-5", "10.1016/s0140-6736(20)30183-5"),
+        ("http://dx.doi.org/10.1000%2Fxyz?from=x", "10.1000/xyz"),
+        ("10.1000/xyz).", "10.1000/xyz"),
+        ("https://dl.acm.org/doi/abs/10.1145/3292500.3330919", "10.1145/3292500.3330919"),
+        ("https://onlinelibrary.wiley.com/doi/full/10.1002/anie.2020/pdf", "10.1002/anie.2020"),
+        ("https://link.springer.com/content/pdf/10.1007/s00-1.pdf", "10.1007/s00-1"),
+        ("https://www.biorxiv.org/content/10.1101/2020.01.02.123v2.full.pdf", "10.1101/2020.01.02.123"),
+        ("https://journals.plos.org/plosone/article?id=10.1371/journal.pone.0000001", "10.1371/journal.pone.0000001"),
+        ("https://www.nature.com/articles/s41586-020-2649-2.pdf", "10.1038/s41586-020-2649-2"),
+        ("https://arxiv.org/abs/2101.00001v3", "10.48550/arxiv.2101.00001"),
+        ("https://export.arxiv.org/pdf/math.GT/0309136.pdf", "10.48550/arxiv.math.gt/0309136"),
+        ("10.48550/arXiv.2101.00001", "10.48550/arxiv.2101.00001"),
+    ],
+)
+def test_one_work_has_one_identifier(text: str, doi: str) -> None:
+    """Every spelling, brackets and versions included, gives the same identifier."""
+    assert doi_of(text) == doi
+    assert doi_of(doi) == doi
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None, "", "version 10.1000/x of it", "10.1/x", "10.1000/",
+        "https://evil.example/doi/10.1038/nature1",
+        "https://notdoi.org/10.1000/x",
+        "https://pubpeer.com/publications/10.1000/x",
+        "https://dl.acm.org/search?q=10.1145/1.2",
+        "https://arxiv.org/list/cs.AI/2101",
+        "corpus:m/10.1000/x",
+    ],
+)  # fmt: skip
+def test_a_page_about_a_work_is_not_the_work(text: str | None) -> None:
+    """Only the resolver's and the publishers' own addresses stand for a work."""
+    assert doi_of(text) is None
+
+
+@given(st.one_of(st.text(max_size=40), st.text(max_size=20).map("https://doi.org/10.1000/".__add__)))
+def test_an_identifier_is_its_own_identifier(text: str) -> None:
+    """Any text is accepted, and what comes out stays the same."""
+    found = doi_of(text)
+    assert found is None or doi_of(found) == found
+
+
+def test_an_address_counts_before_an_identifier() -> None:
+    """Identity: canonical URL, else DOI, else nothing yet (ID rules of the domain)."""
+    assert source_key("https://E.org/a#b", "10.1000/x") == "https://e.org/a"
+    assert source_key(None, "doi:10.1000/X") == "doi:10.1000/x"
+    assert source_key("", None) == ""

@@ -1,0 +1,183 @@
+"""Expected sizes of calls bound what is really sent, and agree with the parts that they are about."""
+
+import json
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+from activities import prompt_blocks
+from activities.prompting import render_role
+from contracts import expected_calls, roles
+from contracts.decisions import Guidance
+from contracts.documents import DocumentRef
+from contracts.evidence import Evidence, Finding, Gap
+from contracts.expected_calls import (
+    EXPECTED_OUTPUT_TOKENS,
+    CallSize,
+    expected_call,
+    worst_call,
+    worst_output,
+    worst_report,
+)
+from contracts.identity import digest
+from contracts.plan import SubQuery
+from contracts.request import Turn
+from contracts.resolved import ModelPrice
+from contracts.roles import ROLES
+from contracts.vocabulary import Confidence, EngineKind, Phase
+from providers.prices import load_prices
+from workflows import projections
+
+SCRIPTS = {
+    "english": "The engine freezes old rows so that transaction numbers may wrap around safely. ",
+    "chinese": "数据库会冻结旧行，这样事务编号可以安全地回绕。",
+    "greek": "Η μηχανή παγώνει τις παλιές γραμμές. ",
+}
+CHARACTERS_PER_TOKEN = {"english": 4.0, "chinese": 1.2, "greek": 2.0}
+"""What tokenizers make of them, on the careful side."""
+
+
+def text_of(script: str, characters: int) -> str:
+    return (SCRIPTS[script] * (characters // len(SCRIPTS[script]) + 1))[:characters]
+
+
+def common(script: str, operation: str) -> dict[str, object]:
+    advice = [Guidance(origin="model", text=text_of(script, 300)) for _ in range(6)]
+    return {
+        "research_id": "r-1",
+        "operation": operation,
+        "engine": EngineKind.MODEL,
+        "date": "2026-11-22",
+        "query": text_of(script, 200),
+        "guidance": advice,
+        "repair": text_of(script, 300),
+    }
+
+
+def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput, dict[str, str]]]:
+    """A large input of each role, with the stored texts that its prompt is made from."""
+    text = text_of(script, 30_000)
+    stored = DocumentRef(hash=digest(text))
+    sources = [
+        roles.SourceExtract(
+            id=f"src-{number:010d}",
+            url=f"https://example.org/{number}",
+            title=text_of(script, 120),
+            snippet=text_of(script, 200),
+            text=stored,
+        )
+        for number in range(25)
+    ]
+    passages = [
+        Evidence(id=f"ev-{number:010d}", source_id=sources[0].id, start=0, end=400, quote_hash=stored.hash)
+        for number in range(30)
+    ]
+    findings = [
+        Finding(
+            id=f"f-{number}",
+            statement=text_of(script, 300),
+            confidence=Confidence.HIGH,
+            evidence_ids=[passage.id],
+            source_ids=[sources[0].id],
+        )
+        for number, passage in enumerate(passages)
+    ]
+    queries = [SubQuery(id=f"sq-{number}", text=text_of(script, 150)) for number in range(15)]
+    gaps = [Gap(id=f"gap-{number}", description=text_of(script, 250)) for number in range(10)]
+    brief = text_of(script, 600)
+    turns = [Turn(question=text_of(script, 200), answer=text_of(script, 4_000))] * 5
+    made = [
+        (roles.PLANNER, roles.PlanInput(**common(script, "plan/1"), context=turns)),
+        (
+            roles.ANALYZER,
+            roles.AnalyzeInput(**common(script, "a/1"), sub_query=queries[0], sources=sources, brief=brief),
+        ),
+        (
+            roles.SYNTHESIZER,
+            roles.WriteInput(
+                **common(script, "write/1"),
+                brief=brief,
+                sub_queries=queries,
+                findings=findings,
+                evidence=passages,
+                sources=sources,
+                gaps=gaps,
+            ),
+        ),
+        (
+            roles.REFINER,
+            roles.RefineInput(
+                **common(script, "refine/1"),
+                gaps=gaps,
+                remaining_iterations=2,
+                has_report_draft=True,
+                draft=stored,
+                asked=[query.text for query in queries],
+            ),
+        ),
+        (
+            roles.SUPERVISOR,
+            roles.ReflectInput(
+                **common(script, "reflect/1"),
+                phase=Phase.ANALYSIS,
+                prompt=text_of(script, 1_000),
+                gate_valid=True,
+                gate_score=7.0,
+                open_gaps=[gap.description for gap in gaps],
+            ),
+        ),
+    ]
+    return [(role, request, {stored.hash: text}) for role, request in made]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_no_prompt_is_larger_than_its_bound(script: str) -> None:
+    """The whole prompt of each role, with the schema and the repair, fits into what the ledger reserves for it."""
+    for role, request, documents in requests(script):
+        rendered = render_role(role, request, documents)
+        schema = json.dumps(role.draft.model_json_schema())
+        sent = len(rendered.system + rendered.prompt) / CHARACTERS_PER_TOKEN[script] + len(schema) / 3 + 400
+        assert sent <= worst_call(role, request).input_tokens, role.name
+
+
+def test_the_reserve_for_a_report_covers_the_report() -> None:
+    """What is kept before there are findings is enough for writing from thirty of them."""
+    role, request, _ = next(item for item in requests("english") if item[0] is roles.SYNTHESIZER)
+    assert worst_call(role, request).tokens <= worst_report(30).tokens
+
+
+def test_the_figures_are_those_of_the_parts_they_are_about() -> None:
+    """Caps, prompts, reasoning room and cache prices of other packages never exceed the figures here."""
+    assert prompt_blocks.DEFAULT_CONTENT_CHARACTERS <= expected_calls.CONTENT_CHARACTERS
+    assert prompt_blocks.MOST_SOURCES <= expected_calls.MOST_SOURCES
+    assert prompt_blocks.QUOTE_CHARACTERS <= expected_calls.QUOTE_CHARACTERS
+    assert prompt_blocks.DRAFT_CHARACTERS <= expected_calls.DRAFT_CHARACTERS
+    assert projections.MAX_FINDINGS_PER_SUB_QUERY == expected_calls.FINDINGS_PER_SUB_QUERY
+    entries = tomllib.loads(files("providers.engines").joinpath("endpoints.toml").read_text(encoding="utf-8"))
+    rooms = [entry["reasoning_tokens"] for entry in entries.values() if "reasoning_tokens" in entry]
+    assert rooms
+    assert max(rooms) <= expected_calls.REASONING_TOKENS
+    prices = load_prices()
+    assert max(prices.cache_write_factor, prices.cache_read_factor) <= expected_calls.DEAREST_INPUT
+
+
+def test_every_role_has_figures_and_the_bound_is_above_what_is_expected() -> None:
+    """No role is left out of the estimate, and none is expected to need more than the ledger reserves."""
+    assert set(EXPECTED_OUTPUT_TOKENS) == {role.name for role in ROLES}
+    for role in ROLES:
+        assert expected_call(role).output_tokens <= role.output_tokens < worst_output(role)
+
+
+def test_an_analysis_grows_with_its_sources_up_to_twenty() -> None:
+    """Sources times characters, and no more sources than one prompt holds (S0-060)."""
+    few, many, most = (expected_call(roles.ANALYZER, sources=number).input_tokens for number in (5, 20, 90))
+    assert many - few >= 15 * 1_000
+    assert most == many
+
+
+def test_money_is_null_without_a_price_and_counts_cached_writes() -> None:
+    """Input at the dearest it may be billed, output at its price."""
+    size = CallSize(input_tokens=1_000_000, output_tokens=100_000)
+    assert size.most_usd(None) is None
+    assert size.most_usd(ModelPrice(input=2.0, output=10.0)) == pytest.approx(2.5 + 1.0)

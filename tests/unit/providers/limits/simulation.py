@@ -1,0 +1,88 @@
+"""Callers and a service on a clock of their own: what the pure decisions lead to, without a store."""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from providers.limits.rate_state import RateState, ServiceLimits, state_from_bytes, state_to_bytes
+from providers.limits.rates import Asking, Granted, answered, asked
+from providers.limits.refusals import Refusal, refused
+
+START = 1_700_000_000.0
+MOST_EVENTS = 20_000
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A call that was allowed. Times are seconds since the start."""
+
+    at: float
+    holder: str
+    probe: bool
+    came_for_place: bool
+
+
+@dataclass
+class Simulation:
+    """Every caller comes back when told, late by what `late` says of its number of tries, until it is answered.
+
+    `refuses` is asked for each request, with its time and the number of those before it, and gives the seconds of
+    Retry-After or null. A call takes `call_seconds`.
+    """
+
+    limits: ServiceLimits
+    refuses: Callable[[float, int], float | None] = lambda at, number: None
+    late: Callable[[int], float] = lambda tries: 0.0
+    call_seconds: float = 0.2
+    tokens: int = 0
+    state: RateState = field(default_factory=RateState)
+    grants: list[Grant] = field(default_factory=list)
+    pauses: list[tuple[float, float]] = field(default_factory=list)
+    denied_places: int = 0
+    """How often somebody who came for a place was told to wait again."""
+
+    def run(self, arrivals: Sequence[float]) -> "Simulation":
+        """All callers, from their first asking to their answer."""
+        self._events: list[tuple[float, int, str, Callable[[float], None]]] = []
+        for number, at in enumerate(arrivals):
+            self._later(at, f"holder-{number}", lambda now, name=f"holder-{number}": self._ask(now, name, 1))
+        for _ in range(MOST_EVENTS):
+            if not self._events:
+                return self
+            at, _, _, event = heapq.heappop(self._events)
+            self.state = state_from_bytes(state_to_bytes(self.state))  # as it goes through a store
+            event(at)
+        raise AssertionError("the callers never come to an end")
+
+    def most_in(self, window: float) -> int:
+        """The most grants that any window of this length holds."""
+        times = [grant.at for grant in self.grants]
+        return max((sum(first <= at < first + window for at in times) for first in times), default=0)
+
+    def _later(self, at: float, name: str, event: Callable[[float], None]) -> None:
+        heapq.heappush(self._events, (at, len(self._events) + MOST_EVENTS * len(self.grants), name, event))
+
+    def _ask(self, now: float, holder: str, tries: int) -> None:
+        asking = Asking(holder, f"{holder}-{tries}", self.tokens)
+        place = self.state.place_of(holder)
+        due = place is not None and START + now >= place.at
+        self.state, decision = asked(self.state, START + now, asking, self.limits)
+        if not isinstance(decision, Granted):
+            self.denied_places += due
+            back = now + decision.seconds + self.late(tries)
+            self._later(back, holder, lambda at: self._ask(at, holder, tries + 1))
+            return
+        retry_after = self.refuses(now, len(self.grants))
+        self.grants.append(Grant(now, holder, decision.probe, place is not None))
+        ends = now + (self.call_seconds if retry_after is None else 0.01)
+        self._later(ends, holder, lambda at: self._end(at, asking, decision, tries, retry_after))
+
+    def _end(self, now: float, asking: Asking, granted: Granted, tries: int, retry_after: float | None) -> None:
+        if retry_after is None:
+            self.state = answered(self.state, START + now, asking.permit)
+            return
+        refusal = Refusal(retry_after, granted.at)
+        self.state, told = refused(self.state, START + now, asking, refusal, self.limits)
+        self.pauses.append((now, self.state.pause_until - START))
+        back = now + told.seconds + self.late(tries)
+        self._later(back, asking.holder, lambda at: self._ask(at, asking.holder, tries + 1))

@@ -1,0 +1,84 @@
+"""Searches through the cache."""
+
+from typing import Any
+
+import pytest
+
+from contracts.activities import SearchRequest, SearchResponse
+from contracts.request import SourceType
+from contracts.sources import SearchHit
+from providers.search.cached_search import CachedSearch
+from providers.shared.cache import Cache
+from providers.shared.memory_store import MemorySharedStore
+
+
+class Provider:
+    """Answers every search, and charges for it."""
+
+    def __init__(self, name: str = "tavily") -> None:
+        self.name = name
+        self.asked: list[SearchRequest] = []
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        self.asked.append(request)
+        hit = SearchHit(url="https://a.example/ü", title="Ü", rank=1, provider=self.name)
+        return SearchResponse(provider=self.name, hits=[hit], cost_usd=0.008, warnings=["no dates"])
+
+
+def request(**changes: Any) -> SearchRequest:
+    """A search with something different."""
+    asked = SearchRequest(research_id="r-1", operation="search/1", provider="tavily", text="words")
+    return asked.model_copy(update=changes)
+
+
+async def test_a_hit_says_so_and_costs_nothing() -> None:
+    """Another run's same search gets the same hits and warnings; nobody was asked and nobody is charged (C0-25)."""
+    provider = Provider()
+    search = CachedSearch(provider, Cache(MemorySharedStore()))
+    first = await search.search(request())
+    again = await search.search(request(research_id="r-2", operation="search/9"))
+    assert len(provider.asked) == 1
+    assert (first.cached, first.cost_usd) == (False, 0.008)
+    assert (again.cached, again.cost_usd) == (True, 0.0)
+    assert (again.hits, again.warnings) == (first.hits, first.warnings)
+    assert search.name == "tavily"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tenant": "other"},
+        {"text": "Words"},
+        {"max_results": 5},
+        {"offset": 10},
+        {"source_type": SourceType.NEWS},
+        {"domains_allow": ["a.example"]},
+        {"domains_deny": ["a.example"]},
+        {"language": "de"},
+        {"published_from": "2024-01-01"},
+        {"published_to": "2024-01-01"},
+        {"corpus": "notes"},
+    ],
+)
+async def test_everything_that_shapes_the_answer_is_in_the_key(changes: dict[str, Any]) -> None:
+    """A search that differs in anything but who asks is asked anew."""
+    provider = Provider()
+    search = CachedSearch(provider, Cache(MemorySharedStore()))
+    await search.search(request())
+    assert not (await search.search(request(**changes))).cached
+    assert len(provider.asked) == 2
+
+
+async def test_every_field_of_a_request_is_judged() -> None:
+    """A new field of searches must be decided on: here are all that do not shape the answer, and all that do."""
+    shaping = "provider corpus text max_results offset source_type domains_allow domains_deny language".split()
+    shaping += ["published_from", "published_to"]
+    assert set(SearchRequest.model_fields) == {*shaping, "research_id", "tenant", "operation"}
+
+
+async def test_providers_are_apart_and_the_order_of_domains_is_not() -> None:
+    """Two providers share a cache and not an answer; the same domains in another order are the same search."""
+    cache, tavily, brave = Cache(MemorySharedStore()), Provider(), Provider("brave")
+    await CachedSearch(tavily, cache).search(request(domains_allow=["a.example", "b.example"]))
+    assert (await CachedSearch(tavily, cache).search(request(domains_allow=["b.example", "a.example"]))).cached
+    assert not (await CachedSearch(brave, cache).search(request(domains_allow=["b.example", "a.example"]))).cached

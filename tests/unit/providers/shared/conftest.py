@@ -1,0 +1,64 @@
+"""Stores of every kind for the tests of this folder; the kinds that processes can share are real ones."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from providers.interfaces import SharedStore
+from tests.fakes.shared_stores import Opener, opener
+from tests.fakes.valkey import ValkeyServer, running_valkey
+
+SHARED_BY_PROCESSES = ["sqlite", "valkey"]
+EVERYWHERE = [*SHARED_BY_PROCESSES, "memory", "fallback", "fallback-away"]
+
+
+@pytest.fixture(scope="session")
+def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    """One server for all tests of a session."""
+    with running_valkey(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@pytest.fixture
+def valkey(valkey_server: ValkeyServer) -> ValkeyServer:
+    """The server, empty."""
+    valkey_server.flush()
+    return valkey_server
+
+
+@pytest.fixture
+def address(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Where the stores of a kind keep their values in this test."""
+    if kind == "valkey":
+        server: ValkeyServer = request.getfixturevalue("valkey")
+        return server.url
+    return f"{kind}:{tmp_path / 'data' / 'shared.sqlite3' if kind == 'sqlite' else ''}"
+
+
+class Stores:
+    """Opens stores on the same values."""
+
+    def __init__(self, open_store: Opener, stack: contextlib.AsyncExitStack) -> None:
+        self._open = open_store
+        self._stack = stack
+
+    def open(self) -> SharedStore:
+        """One more store, closed with the test."""
+        store = self._open()
+        self._stack.push_async_callback(store.close)
+        return store
+
+
+@pytest.fixture
+async def stores(address: str) -> AsyncIterator[Stores]:
+    """Stores of the test's kind."""
+    async with contextlib.AsyncExitStack() as stack:
+        yield Stores(opener(address), stack)
+
+
+@pytest.fixture
+def store(stores: Stores) -> SharedStore:
+    """One store of the test's kind."""
+    return stores.open()

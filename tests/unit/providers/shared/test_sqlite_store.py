@@ -1,0 +1,106 @@
+"""What only the SQLite file does."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
+from providers.shared import sqlite_store
+from providers.shared.sqlite_store import SqliteSharedStore
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteSharedStore]:
+    """A durable store in a folder that does not exist yet."""
+    opened = SqliteSharedStore(tmp_path / "data" / "shared.sqlite3", durable=True)
+    yield opened
+    await opened.close()
+
+
+async def rows(path: Path) -> int:
+    """How many rows the file holds, expired ones too."""
+
+    def blocking() -> int:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            return int(connection.execute("SELECT count(*) FROM shared").fetchone()[0])
+
+    return await asyncio.to_thread(blocking)
+
+
+async def pragma(store: SqliteSharedStore, name: str) -> object:
+    """A setting of the store's own connection."""
+    return await store._run(lambda: store._open().execute(f"PRAGMA {name}").fetchone()[0])
+
+
+async def test_only_the_journal_waits_for_the_disk(store: SqliteSharedStore) -> None:
+    """Durable means written through to the disk at each change (C0-25); limits and caches need not be."""
+    quick = SqliteSharedStore(store.path, durable=False)
+    assert [await pragma(each, "synchronous") for each in (store, quick)] == [2, 1]
+    assert await pragma(store, "journal_mode") == "wal"
+    await store.swap("k", None, b"1")
+    assert (await quick.get("k")).value == b"1"
+    await quick.close()
+
+
+async def test_a_full_disk_is_told_as_such(store: SqliteSharedStore) -> None:
+    """No space left raises `StorageFull`, loses nothing that was written, and heals when there is space again."""
+    await store.swap("k", None, b"value")
+    await pragma(store, "max_page_count = 1")
+    with pytest.raises(StorageFull):
+        await store.swap("more", None, b"x" * 50_000)
+    assert (await store.get("k")).value == b"value"
+    assert (await store.get("more")).value is None
+    await pragma(store, "max_page_count = 1000000")
+    assert await store.swap("more", None, b"x" * 50_000)
+
+
+async def test_a_file_that_others_keep_busy_is_unavailable(
+    store: SqliteSharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that never ends makes changes fail as `SharedStateUnavailable`; reading goes on."""
+    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
+    await store.swap("k", None, b"1")
+    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as hog:
+        hog.execute("BEGIN IMMEDIATE")
+        with pytest.raises(SharedStateUnavailable) as told:
+            await store.swap("k", b"1", b"2")
+        assert told.value.retry_after == 1.0
+        assert (await store.get("k")).value == b"1"
+        hog.execute("ROLLBACK")
+    assert await store.swap("k", b"1", b"2")
+
+
+async def test_a_file_that_is_no_store_is_told_as_such(tmp_path: Path) -> None:
+    """A damaged file, or a folder that cannot be made, raises `NotConfigured` with the name of the file."""
+    (tmp_path / "shared.sqlite3").write_bytes(b"no database" * 100)
+    damaged = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=True)
+    with pytest.raises(NotConfigured, match=r"shared\.sqlite3 cannot be used"):
+        await damaged.get("k")
+    await damaged.close()
+    impossible = SqliteSharedStore(tmp_path / "shared.sqlite3" / "below" / "shared.sqlite3", durable=True)
+    with pytest.raises(NotConfigured):
+        await impossible.get("k")
+    await impossible.close()
+
+
+async def test_the_file_is_the_owners_alone(store: SqliteSharedStore) -> None:
+    """Answers are not readable for other accounts of the machine."""
+    await store.swap("k", None, b"1")
+    files = list(store.path.parent.iterdir())
+    assert {path.name for path in files} >= {"shared.sqlite3", "shared.sqlite3-wal"}
+    assert not any(path.stat().st_mode & 0o077 for path in files)
+
+
+async def test_what_has_expired_leaves_the_file(store: SqliteSharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgotten values do not pile up: now and then a change removes them, many at a time."""
+    monkeypatch.setattr(sqlite_store, "PRUNED_EVERY_SECONDS", 0.0)
+    await asyncio.gather(*(store.swap(f"short/{number}", None, b"1", 0.001) for number in range(300)))
+    await store.swap("kept", None, b"1")
+    async with asyncio.timeout(20):
+        while await rows(store.path) > 1:
+            await store.swap("other", None, None)
+    assert (await store.get("kept")).value == b"1"

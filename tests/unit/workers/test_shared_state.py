@@ -1,0 +1,82 @@
+"""What all workers share, opened from the configuration."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from providers.errors import NotConfigured
+from providers.shared.fallback_store import FallbackStore
+from providers.shared.sqlite_store import SqliteSharedStore
+from tests.fakes.valkey import free_port, running_valkey
+from workers.settings import Settings
+from workers.shared_state import SHARED_FILE, SharedState, shared_state
+
+
+def settings(home: Path, redis_url: str | None = None) -> Settings:
+    """A configuration with a home."""
+    return Settings(home=home, redis_url=None if redis_url is None else SecretStr(redis_url))
+
+
+async def journalled(state: SharedState, key: str) -> str | None:
+    """Make a call through the journal; its answer if it was made before."""
+    known = await state.calls.begin(key, "r-1", 60.0)
+    if known is None:
+        await state.calls.finish(key, f"answer of {key}")
+    return known
+
+
+async def test_one_file_without_redis(tmp_path: Path) -> None:
+    """Two workers of a machine share calls and limits through a file in RESEARCH_HOME, the journal durably (C0-25)."""
+    async with shared_state(settings(tmp_path / "home")) as one, shared_state(settings(tmp_path / "home")) as other:
+        assert (one.kind, one.degraded) == ("sqlite", False)
+        assert await journalled(one, "k") is None
+        assert await journalled(other, "k") == "answer of k"
+        await one.store.swap("limit", None, b"1")
+        assert (await other.store.get("limit")).value == b"1"
+        assert isinstance(one.store, SqliteSharedStore)
+        assert one.store.path == tmp_path / "home" / SHARED_FILE
+    async with shared_state(settings(tmp_path / "home")) as again:
+        assert await journalled(again, "k") == "answer of k"
+
+
+async def test_redis_where_it_is_configured(tmp_path: Path) -> None:
+    """Workers of several machines, each with its own home, share through Redis; without it each goes on alone (F16)."""
+    with running_valkey(tmp_path) as valkey:
+        one_home, other_home = settings(tmp_path / "one", valkey.url), settings(tmp_path / "other", valkey.url)
+        async with shared_state(one_home) as one, shared_state(other_home) as other:
+            assert (one.kind, one.degraded) == ("redis", False)
+            assert isinstance(one.store, FallbackStore)
+            assert await journalled(one, "k") is None
+            assert await journalled(other, "k") == "answer of k"
+            await asyncio.to_thread(valkey.kill)
+            assert await journalled(one, "k") == "answer of k"
+            assert await journalled(one, "l") is None
+            assert one.degraded
+
+
+async def test_a_redis_that_is_away_at_the_start_is_no_error(tmp_path: Path) -> None:
+    """A worker starts without it, and knows that it is on its own."""
+    async with shared_state(settings(tmp_path, f"redis://127.0.0.1:{free_port()}/0")) as state:
+        assert await journalled(state, "k") is None
+        assert await journalled(state, "k") == "answer of k"
+        assert state.degraded
+
+
+async def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
+    """The message names REDIS_URL and not its value."""
+    with pytest.raises(NotConfigured) as told:
+        async with shared_state(settings(tmp_path, "rediss//:hunter2@host")):
+            pass
+    assert "REDIS_URL" in str(told.value)
+    assert "hunter2" not in str(told.value)
+
+
+@pytest.mark.parametrize("redis_url", [None, "redis://127.0.0.1:1/0"])
+async def test_a_file_that_cannot_be_used_is_told_at_the_start(tmp_path: Path, redis_url: str | None) -> None:
+    """A damaged file is told before a run begins, with or without Redis."""
+    (tmp_path / SHARED_FILE).write_bytes(b"no database" * 100)
+    with pytest.raises(NotConfigured, match="shared"):
+        async with shared_state(settings(tmp_path, redis_url)):
+            pass

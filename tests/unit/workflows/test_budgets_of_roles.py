@@ -1,0 +1,235 @@
+"""Roles under limits: whole runs over a model that bills, fails and is asked side by side."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from temporalio.exceptions import ApplicationError
+
+from contracts import failures
+from contracts.expected_calls import CallSize, worst_call
+from contracts.resolved import EffectiveGates, EffectiveLimits, ModelPrice
+from contracts.roles import ROLES, AnalysisOutput, AnalyzeInput, RoleSpec
+from contracts.state import ResearchState
+from contracts.usage import CallAccount, Usage
+from contracts.vocabulary import EngineKind, Outcome, StopReason, ThinkMode, Tier
+from tests.fakes import states
+from tests.fakes.random_world import RandomWorld
+from workflows.desk import Desk
+from workflows.engine import Engine
+from workflows.run import ResearchRun
+from workflows.strategies import SupervisorStrategy
+
+PRICE = ModelPrice(input=3.0, output=15.0)
+ROLE_OF: dict[type, RoleSpec[Any, Any]] = {role.input: role for role in ROLES}
+BUDGET_REASONS = {StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST}
+
+
+class BillingWorld(RandomWorld):
+    """Bills each call of the model a share of the most it may need, also those whose answer is of no use."""
+
+    def __init__(self, seed: int, *, trouble: float = 0.2, share: float = 1.0) -> None:
+        super().__init__(seed, trouble=trouble)
+        self.share = share
+        self.bill = Usage()
+        self.asked: list[str] = []
+        self.under_way = self.most_under_way = 0
+
+    def charged(self, request: Any) -> Usage:
+        """What one call costs."""
+        most = worst_call(ROLE_OF[type(request)], request)
+        size = CallSize(int(most.input_tokens * self.share), int(most.output_tokens * self.share))
+        usage = Usage(
+            model_calls=1,
+            input_tokens=size.input_tokens,
+            output_tokens=size.output_tokens,
+            cost_usd=round((size.input_tokens * PRICE.input + size.output_tokens * PRICE.output) / 1e6, 9),
+        )
+        self.bill = self.bill.plus(usage)
+        return usage
+
+    def account(self, request: Any) -> CallAccount:
+        if request.engine is EngineKind.EXTRACTIVE:
+            return CallAccount()
+        self.asked.append(request.operation)
+        usage = self.charged(request)
+        if self.chance("unusable", request.operation).random() < self.trouble:
+            details = {"usage": usage.model_dump(mode="json"), "problem": "no JSON"}
+            raise ApplicationError("no use", details, type=failures.INVALID_MODEL_OUTPUT, non_retryable=True)
+        return CallAccount(engine=EngineKind.MODEL, model="m", usage=usage)
+
+    async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            for _ in range(self.chance("slow", request.operation).randint(0, 5)):
+                await asyncio.sleep(0)
+            return await super().analyze_sources(request)
+        finally:
+            self.under_way -= 1
+
+
+def beginning(*, think: ThinkMode = ThinkMode.RULES, iterations: int = 2, **limits: object) -> ResearchState:
+    allowed = states.resolved().limits.model_copy(
+        update={"max_iterations": iterations, "max_sources": 8, "max_new_sources": 6, "max_cost_usd": None, **limits}
+    )
+    resolved = states.resolved(
+        limits=allowed,
+        gates=EffectiveGates(think=think),
+        engine=EngineKind.MODEL,
+        model_prices={tier.value: PRICE for tier in Tier},
+    )
+    made = states.state(resolved=resolved)
+    made.clock_started_at = 1_795_262_400.0
+    made.deadline_at = made.clock_started_at + 1e9
+    return made
+
+
+def conduct(world: RandomWorld, state: ResearchState) -> Outcome:
+    return asyncio.run(Engine(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct())
+
+
+def within(limits: EffectiveLimits, bill: Usage) -> bool:
+    calls = limits.max_model_calls is None or bill.model_calls <= limits.max_model_calls
+    tokens = limits.max_tokens is None or bill.tokens <= limits.max_tokens
+    return calls and tokens and (limits.max_cost_usd is None or bill.known_cost_usd <= limits.max_cost_usd + 1e-8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    world=st.builds(BillingWorld, st.integers(0, 10**9), trouble=st.sampled_from([0.0, 0.3]), share=st.floats(0.01, 1)),
+    think=st.sampled_from([ThinkMode.MODEL, ThinkMode.RULES]),
+    iterations=st.integers(1, 3),
+    limits=st.fixed_dictionaries(
+        {
+            "max_model_calls": st.none() | st.integers(0, 20),
+            "max_tokens": st.none() | st.integers(0, 400_000),
+            "max_cost_usd": st.none() | st.floats(0, 3),
+        }
+    ),
+)
+def test_no_run_costs_more_than_it_may(world, think, iterations, limits) -> None:
+    """What the endpoint billed stays within each limit, and the run accounts for all of it (invariant 6)."""
+    state = beginning(think=think, iterations=iterations, **limits)
+    conduct(world, state)
+    assert within(state.resolved.limits, world.bill)
+    for counter in ("model_calls", "input_tokens", "output_tokens", "cost_usd"):
+        whole = getattr(world.bill, counter)
+        assert getattr(state.usage, counter) == pytest.approx(whole)
+        for table in (state.usage_by_role, state.usage_by_phase):
+            assert sum(getattr(item, counter) for item in table.values()) == pytest.approx(whole)
+
+
+def quiet(**changes: Any) -> BillingWorld:
+    return BillingWorld(4, trouble=0.0, **changes)
+
+
+def test_without_limits_analyses_run_side_by_side() -> None:
+    """The world of the tests below does several analyses at once when nothing holds them up."""
+    world = quiet()
+    assert conduct(world, beginning(iterations=1)) in (Outcome.COMPLETED, Outcome.PARTIAL)
+    assert world.most_under_way > 1
+    assert len({operation for operation in world.asked if operation.startswith("analyze")}) > 1
+
+
+def test_calls_wait_for_room_that_others_give_back() -> None:
+    """Too little for all reservations at once, enough for what the calls really need: one after another, all done."""
+    free, tight = quiet(share=0.05), quiet(share=0.05)
+    conduct(free, beginning(iterations=1))
+    state = beginning(iterations=1, max_tokens=60_000)
+    conduct(tight, state)
+    assert sorted(tight.asked) == sorted(free.asked)
+    assert tight.most_under_way < free.most_under_way
+    assert state.result.stop_reason not in BUDGET_REASONS
+
+
+def test_the_report_is_written_from_what_is_kept_for_it() -> None:
+    """Analyses use up all but the reserve: the model still writes, and the limit is named."""
+    world = quiet(share=0.9)
+    state = beginning(iterations=1, max_tokens=100_000)
+    assert conduct(world, state) is Outcome.PARTIAL
+    assert state.result.stop_reason is StopReason.BUDGET_TOKENS
+    assert any(operation.startswith("write") for operation in world.asked)
+    assert state.engine_by_role["synthesizer"] == "model"
+    assert any("token limit" in line for line in state.limitations)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"max_tokens": 30_000}, StopReason.BUDGET_TOKENS),
+        ({"max_cost_usd": 0.2}, StopReason.BUDGET_COST),
+        ({"max_model_calls": 0}, StopReason.BUDGET_CALLS),
+        ({"max_cost_usd": 0.0}, StopReason.BUDGET_COST),
+    ],
+)
+@pytest.mark.parametrize("think", [ThinkMode.MODEL, ThinkMode.RULES])
+def test_when_not_even_a_report_fits_it_is_written_without_the_model(limits, reason, think) -> None:
+    """Research and report without a paid call that does not fit: partial, the limit named (X-4)."""
+    world = quiet()
+    state = beginning(think=think, **limits)
+    assert conduct(world, state) is Outcome.PARTIAL
+    assert state.result.stop_reason is reason
+    assert state.findings
+    assert state.engine_by_role["synthesizer"] == "extractive"
+    assert within(state.resolved.limits, world.bill)
+    assert not any(operation.startswith("write") for operation in world.asked)
+
+
+def test_a_report_that_used_the_last_calls_is_complete() -> None:
+    """As many calls as the run needs: nothing is kept back for a second report, so no limit is hit."""
+    free = quiet()
+    outcome = conduct(free, beginning(think=ThinkMode.MODEL, iterations=1))
+    exact = quiet()
+    state = beginning(think=ThinkMode.MODEL, iterations=1, max_model_calls=len(free.asked))
+    assert conduct(exact, state) is outcome
+    assert len(exact.asked) == len(free.asked)
+    assert state.result.stop_reason not in BUDGET_REASONS
+
+
+def test_a_call_that_was_cut_off_keeps_its_room() -> None:
+    """Stopped while an analysis was under way, which may be billed: the report must fit beside it."""
+
+    class Stopped(BillingWorld):
+        desk: Desk
+
+        async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+            if request.engine is EngineKind.MODEL:
+                self.charged(request)
+                self.desk.interrupt(StopReason.USER_STOPPED)
+                await asyncio.Event().wait()
+            return await super().analyze_sources(request)
+
+    world = Stopped(4, trouble=0.0)
+    world.desk = Desk()
+    state = beginning(iterations=1, max_tokens=62_000)
+    asyncio.run(Engine(ResearchRun(state, world.desk, world.host()), SupervisorStrategy()).conduct())
+    assert state.result.stop_reason is StopReason.USER_STOPPED
+    assert within(state.resolved.limits, world.bill)
+    assert state.engine_by_role["synthesizer"] == "extractive"
+
+
+def test_an_answer_without_counts_keeps_its_room() -> None:
+    """An endpoint that does not say what it used cannot make a run exceed its tokens."""
+
+    class Silent(BillingWorld):
+        def account(self, request: Any) -> CallAccount:
+            account = super().account(request)
+            return account.model_copy(update={"usage": Usage(model_calls=account.usage.model_calls, cost_usd=None)})
+
+    world = Silent(4, trouble=0.0)
+    state = beginning(max_tokens=120_000)
+    conduct(world, state)
+    assert world.asked
+    assert within(state.resolved.limits, world.bill)
+    assert state.usage.cost_usd is None
+
+
+def test_reserving_changes_nothing_where_there_is_room() -> None:
+    """With and without limits that are never reached a run makes the same calls in the same order."""
+    roomy, free = quiet(), quiet()
+    conduct(roomy, beginning(max_model_calls=500, max_tokens=10**8, max_cost_usd=1e4))
+    conduct(free, beginning())
+    assert roomy.asked == free.asked

@@ -1,0 +1,149 @@
+"""Which hits and sources are one."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.documents import DocumentRef, SectionHint
+from contracts.identity import digest, source_id
+from contracts.sources import SearchHit, Source
+from contracts.vocabulary import PageAccess, SourceStatus
+from tests.fakes import states
+from workflows.duplicates import Identities, merge_aliases, registered, same_titles
+
+DOI = "10.1000/x"
+
+
+def hit(url: str, doi: str | None = None) -> SearchHit:
+    """A hit, perhaps of a work with an identifier."""
+    return states.hit(url, 1).model_copy(update={"doi": doi})
+
+
+def read(url: str, text: str = "", **changes: object) -> Source:
+    """A source as read; `text` stands for its content."""
+    content = DocumentRef(hash=digest(text or url), size=1_000)
+    return states.source(url, text=content, content_hash=digest("raw" + (text or url)), **changes)
+
+
+def test_a_known_address_is_a_known_source() -> None:
+    """A URL, its spellings and the addresses that led to it are one source (S0-050)."""
+    known = states.source("https://e.org/final", aliases=["https://e.org/short"])
+    identities = Identities(states.sources(known), {"https://e.org/older": known.id})
+    for url in ("https://E.org/final#x", "https://e.org/short?utm_source=x", "https://e.org/older"):
+        assert identities.identity_of(hit(url)) == known.id
+    assert identities.identity_of(hit("https://e.org/new")) == source_id("https://e.org/new")
+
+
+def test_one_work_is_one_source() -> None:
+    """The same DOI is the same source, whichever site shows it; the first hit names it (ID rules of the domain)."""
+    hits = [hit("https://a.org/1"), hit("https://b.org/2", DOI), hit("https://doi.org/10.1000/X")]
+    identities = Identities({}, {}, hits)
+    assert identities.identity_of(hits[1]) == identities.identity_of(hits[2]) == source_id("https://b.org/2")
+    joined = Identities({}, {}, [*hits, hit("https://a.org/1", DOI)])
+    assert {joined.identity_of(found) for found in hits} == {source_id("https://a.org/1")}
+
+
+@given(st.permutations(["https://a.org/1", "https://b.org/2", "https://c.org/3"]), st.data())
+def test_the_first_hit_of_a_work_leads(urls: list[str], data: st.DataObject) -> None:
+    """However hits are tied together, the first gives id and address, so that what is read follows from the order."""
+    dois = data.draw(st.lists(st.sampled_from([None, DOI]), min_size=6, max_size=6))
+    hits = [hit(url, doi) for url, doi in zip([*urls, *urls], dois, strict=True)]
+    identities = Identities({}, {}, hits)
+    for each in hits:
+        leader = identities.leader_of(each)
+        identity = identities.identity_of(each)
+        assert identity == source_id(leader.url)
+        assert leader == next(other for other in hits if identities.identity_of(other) == identity)
+
+
+def test_a_work_that_could_not_be_read_is_tried_elsewhere() -> None:
+    """A failed or walled source is known by its address alone."""
+    for change in ({"status": SourceStatus.FAILED}, {"access": PageAccess.PAYWALL}):
+        known = states.source("https://a.org/1", doi=DOI, **change)
+        identities = Identities(states.sources(known), {})
+        assert identities.identity_of(hit("https://a.org/1")) == known.id
+        assert identities.identity_of(hit("https://b.org/2", DOI)) == source_id("https://b.org/2")
+
+
+HITS = st.lists(
+    st.builds(
+        hit,
+        st.sampled_from([f"https://e.org/{n}" for n in range(5)]),
+        st.sampled_from([None, "10.1000/a", "10.1000/b"]),
+    )
+)
+
+
+@given(HITS, st.lists(st.sampled_from([f"https://e.org/{n}" for n in range(5)]), max_size=2, unique=True))
+def test_equal_keys_give_equal_identities(hits: list[SearchHit], known_urls: list[str]) -> None:
+    """Hits of one URL or of one DOI have one identity, which is a known source's or one of the hits'."""
+    known = states.sources(*(states.source(url) for url in known_urls))
+    identities = Identities(known, {}, hits)
+    found = [identities.identity_of(each) for each in hits]
+    for one, first in zip(hits, found, strict=True):
+        assert first in known or first in {source_id(each.url) for each in hits}
+        for other, second in zip(hits, found, strict=True):
+            if one.url == other.url or (one.doi == other.doi is not None and not {first, second} <= set(known)):
+                assert first == second
+
+
+def test_a_redirect_to_a_known_source_is_a_duplicate() -> None:
+    """Its sub-query becomes a co-owner and its address an alias (S0-050, S0-052)."""
+    known = read("https://e.org/final", sub_query_ids=["sq-a"])
+    found = read("https://e.org/final", id=source_id("https://e.org/go"), sub_query_ids=["sq-b"], authors=["A"])
+    result = registered(states.sources(known), {}, [(hit("https://e.org/go"), found)])
+    assert list(result.sources) == [known.id]
+    assert result.dropped == {found.id: known.id}
+    assert result.sources[known.id].sub_query_ids == ["sq-a", "sq-b"]
+    assert result.sources[known.id].aliases == ["https://e.org/go"]
+    assert result.sources[known.id].authors == ["A"]
+    assert result.aliases["https://e.org/go"] == known.id
+    assert Identities(result.sources, result.aliases).identity_of(hit("https://e.org/go")) == known.id
+
+
+def test_equal_content_is_a_duplicate() -> None:
+    """The first in order stays, the second is dropped and counted (S0-050, S0-058)."""
+    one, two, three = read("https://a.org/1", "same"), read("https://b.org/2", "same"), read("https://c.org/3")
+    result = registered({}, {}, [(hit(source.url), source) for source in (one, two, three)])
+    assert list(result.sources) == [one.id, three.id]
+    assert result.dropped == {two.id: one.id}
+    assert result.sources[one.id].aliases == ["https://b.org/2"]
+
+
+def test_walls_and_empty_pages_are_no_duplicates_of_each_other() -> None:
+    """Pages that show the same wall, or next to nothing, are not one source."""
+    walls = [read(f"https://e.org/{n}", "wall", access=PageAccess.PAYWALL) for n in range(2)]
+    short = [
+        read(f"https://e.org/s{n}", "short").model_copy(update={"text": DocumentRef(hash=digest("short"), size=20)})
+        for n in range(2)
+    ]
+    failed = [read(f"https://e.org/f{n}", "x", status=SourceStatus.FAILED) for n in range(2)]
+    result = registered({}, {}, [(hit(source.url), source) for source in (*walls, *short, *failed)])
+    assert len(result.sources) == 6
+    assert result.dropped == {}
+
+
+def test_a_source_keeps_the_address_that_led_to_it() -> None:
+    """What a redirect led to is known under both addresses."""
+    found = read("https://e.org/final", id=source_id("https://e.org/go"))
+    result = registered({}, {}, [(hit("https://e.org/go"), found)])
+    assert result.sources[found.id].aliases == ["https://e.org/go"]
+    assert result.aliases == {"https://e.org/go": found.id, "https://e.org/final": found.id}
+
+
+def test_joining_adds_what_is_missing() -> None:
+    """Details of the one that stays are kept; sections of the same text are taken over."""
+    part = SectionHint(start=0, end=5)
+    kept = read("https://a.org/1", "t", doi="10.1000/1", sections=[part])
+    more = read("https://b.org/2", "t", doi="10.1000/2", venue="V", sections=[part, SectionHint(start=6, end=9)])
+    joined = merge_aliases(kept, more)
+    assert (joined.id, joined.doi, joined.venue, len(joined.sections)) == (kept.id, "10.1000/1", "V", 2)
+    assert merge_aliases(joined, more) == joined
+
+
+def test_a_common_title_makes_a_candidate_only() -> None:
+    """Two sources of one title stay two and are reported (ID rules of the domain)."""
+    title = "A study of vacuum in large databases"
+    two = [read("https://a.org/1", title=title), read("https://b.org/2", title=title.upper() + " !")]
+    short = [read("https://c.org/3", title="Home page"), read("https://d.org/4", title="Home page")]
+    assert same_titles([*two, *short]) == [(two[0].id, two[1].id)]
+    assert len(registered({}, {}, [(hit(source.url), source) for source in two]).sources) == 2

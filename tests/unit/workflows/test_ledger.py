@@ -1,0 +1,147 @@
+"""The ledger: what is reserved, what is kept for the report, which limit says no."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.expected_calls import CallSize, worst_report
+from contracts.presets import SUPERVISOR_PRESETS
+from contracts.request import Depth
+from contracts.resolved import EffectiveLimits, ModelPrice
+from contracts.usage import Usage
+from contracts.vocabulary import StopReason
+from workflows.ledger import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation, total
+
+PRICE = ModelPrice(input=2.0, output=10.0)
+UNLIMITED = SUPERVISOR_PRESETS[Depth.MEDIUM].model_copy(update={"max_cost_usd": None})
+
+
+def limits(**changes: object) -> EffectiveLimits:
+    return UNLIMITED.model_copy(update=changes)
+
+
+LIMITS = st.builds(
+    limits,
+    max_model_calls=st.none() | st.integers(0, 12),
+    max_tokens=st.none() | st.integers(0, 60_000),
+    max_cost_usd=st.none() | st.floats(0, 0.5),
+)
+SIZES = st.builds(CallSize, st.integers(1, 8_000), st.integers(1, 8_000))
+SHARES = st.floats(0, 1)
+EVENTS = st.lists(
+    st.tuples(st.just("start"), SIZES, st.booleans(), SHARES)
+    | st.tuples(st.sampled_from(["settled", "failed", "lost", "uncounted"]), st.integers(0, 5), st.none(), SHARES),
+    max_size=60,
+)
+
+
+def billed(size: CallSize, priced: bool, share: float) -> Usage:
+    """What a call really needed: never more than what was reserved for it."""
+    tokens_in, tokens_out = int(size.input_tokens * share), int(size.output_tokens * share)
+    cost = (tokens_in * PRICE.input + tokens_out * PRICE.output) / 1e6
+    return Usage(model_calls=1, input_tokens=tokens_in, output_tokens=tokens_out, cost_usd=cost if priced else None)
+
+
+def within(allowed: EffectiveLimits, spent: Usage) -> bool:
+    calls = allowed.max_model_calls is None or spent.model_calls <= allowed.max_model_calls
+    tokens = allowed.max_tokens is None or spent.tokens <= allowed.max_tokens
+    cost = allowed.max_cost_usd is None or spent.known_cost_usd <= allowed.max_cost_usd + 1e-8
+    return calls and tokens and cost
+
+
+@given(LIMITS, EVENTS, st.booleans())
+def test_whatever_ends_in_whatever_order_no_limit_is_exceeded(allowed, events, keep) -> None:
+    """Calls side by side, failed, given up or without counts: what is billed stays within each limit (invariant 6)."""
+    holdings, used, bill = Holdings(), Usage(), Usage()
+    open_calls: list[tuple[int, Reservation, Usage]] = []
+    kept = report_reserve(allowed, 3, PRICE) if keep else NOTHING
+    for kind, what, priced, share in events:
+        if kind == "start":
+            wanted = reservation(what, PRICE if priced else None)
+            if refusal(allowed, used, holdings.held, wanted, kept) is None:
+                open_calls.append((holdings.open(wanted), wanted, billed(what, priced, share)))
+        elif open_calls:
+            number, wanted, real = open_calls.pop(what % len(open_calls))
+            if kind == "settled":
+                used, bill, left = used.plus(real), bill.plus(real), wanted.unexplained_by(real)
+            elif kind == "failed":
+                left = wanted.unexplained_by(Usage())
+            elif kind == "uncounted":
+                told = Usage(model_calls=1, cost_usd=None)
+                used, bill, left = used.plus(told), bill.plus(real), wanted.unexplained_by(told)
+            else:
+                bill, left = bill.plus(real), wanted
+            holdings.close(number, left)
+        everything = bill
+        for _, _, real in open_calls:
+            everything = everything.plus(real)
+        assert within(allowed, everything)
+
+
+@given(LIMITS, st.integers(0, 20), st.lists(SIZES, max_size=10))
+def test_what_is_kept_is_still_there_for_the_report(allowed, sub_queries, sizes) -> None:
+    """However many calls were let through before: what was kept for the synthesis can be reserved for it."""
+    used, kept = Usage(), report_reserve(allowed, sub_queries, PRICE)
+    for size in sizes:
+        if refusal(allowed, used, NOTHING, reservation(size, PRICE), kept) is None:
+            used = used.plus(billed(size, True, 1.0))
+    if allowed.max_model_calls != 0:
+        assert refusal(allowed, used, NOTHING, kept) is None
+
+
+def test_the_reserve_is_one_report_with_its_repair() -> None:
+    """Two calls of the size that a report on the plan may need; a larger plan keeps more."""
+    kept = report_reserve(UNLIMITED, 3, PRICE)
+    assert (kept.calls, kept.tokens) == (2, 2 * worst_report(15).tokens)
+    assert kept.cost_usd == pytest.approx(2 * worst_report(15).most_usd(PRICE))
+    assert report_reserve(UNLIMITED, 5, PRICE).tokens > kept.tokens
+    assert report_reserve(UNLIMITED, 3, None).cost_usd == 0
+
+
+def test_a_small_limit_leaves_something_to_research() -> None:
+    """Of each limit at most 35 % is kept for the synthesis, and never less than one call (S0-165)."""
+    kept = report_reserve(limits(max_model_calls=3, max_tokens=10_000, max_cost_usd=0.1), 5, PRICE)
+    assert (kept.calls, kept.tokens) == (1, 3_500)
+    assert kept.cost_usd == pytest.approx(0.035)
+    assert report_reserve(limits(max_model_calls=1), 5, PRICE).calls == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "used", "reason"),
+    [
+        ({"max_model_calls": 5}, Usage(model_calls=4), StopReason.BUDGET_CALLS),
+        ({"max_model_calls": 6}, Usage(model_calls=4), None),
+        ({"max_tokens": 2_000}, Usage(input_tokens=400, output_tokens=601), StopReason.BUDGET_TOKENS),
+        ({"max_tokens": 2_000}, Usage(input_tokens=400, output_tokens=600), None),
+        ({"max_cost_usd": 0.02}, Usage(cost_usd=0.0101), StopReason.BUDGET_COST),
+        ({"max_cost_usd": 0.02}, Usage(cost_usd=0.01), None),
+        ({"max_cost_usd": 0.02}, Usage(cost_usd=None, partial_cost_usd=0.0101), StopReason.BUDGET_COST),
+        ({"max_cost_usd": 0.02}, Usage(searches=4, cost_usd=0.0101), StopReason.BUDGET_COST),
+        ({"max_cost_usd": 0.0}, Usage(), StopReason.BUDGET_COST),
+    ],
+)
+def test_the_limit_that_says_no_is_named(changes, used, reason) -> None:
+    """Half the room is held by a call under way; what searches cost counts, too, and so does the known part."""
+    held, wanted = Reservation(1, 500, 0.005), Reservation(1, 500, 0.005)
+    assert refusal(limits(**changes), used, held, wanted) is reason
+
+
+def test_without_a_price_calls_and_tokens_are_limited_still() -> None:
+    """Nothing can be kept of a cost that nobody knows; the other limits hold."""
+    wanted = reservation(CallSize(1_000, 500), None)
+    assert wanted == Reservation(1, 1_500, 0.0)
+    assert refusal(limits(max_cost_usd=0.0), Usage(cost_usd=None), NOTHING, wanted) is None
+    assert refusal(limits(max_tokens=1_499), Usage(), NOTHING, wanted) is StopReason.BUDGET_TOKENS
+    assert refusal(limits(max_model_calls=0), Usage(), NOTHING, wanted) is StopReason.BUDGET_CALLS
+
+
+def test_what_a_lost_call_may_have_cost_stays_reserved() -> None:
+    """A call that was given up may be billed: nobody else gets its room; a settled one gives it back."""
+    holdings, reserved = Holdings(), Reservation(1, 100, 0.5)
+    first, second = holdings.open(reserved), holdings.open(reserved)
+    assert holdings.held == total([reserved, reserved])
+    holdings.close(first, NOTHING)
+    assert (holdings.held, holdings.unexplained) == (reserved, NOTHING)
+    holdings.close(second, reserved)
+    assert (holdings.held, holdings.unexplained) == (reserved, reserved)
+    assert holdings.changes == 2

@@ -1,0 +1,79 @@
+"""What the analyzer may say of a source."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.evidence import QualityUpdate
+from contracts.sources import CHOSEN_BY_OPERATOR, Source, SourceAssessment
+from contracts.vocabulary import PageAccess, Quality
+from tests.fakes import states
+from workflows.quality_updates import LITTLE_AUTHORITY, STEPS, updated
+
+URL = "https://e.org/a"
+
+
+def assessed(label: Quality, authority: float = 0.8, **changes: object) -> Source:
+    """A source that the rules judged."""
+    parts = SourceAssessment(
+        authority=authority, relevance=0.5, recency=0.5, content_quality=0.5, label=label, reason="university site"
+    )
+    return states.source(URL, quality=label, quality_reason="university site", assessment=parts, **changes)
+
+
+def opinion(source: Source, quality: str) -> QualityUpdate:
+    """The analyzer's word."""
+    return QualityUpdate(source_id=source.id, quality=quality)
+
+
+@pytest.mark.parametrize(
+    ("label", "word", "expected"),
+    [
+        (Quality.MEDIUM, "high", Quality.HIGH),
+        (Quality.MEDIUM, "low", Quality.LOW),
+        (Quality.LOW, "high", Quality.MEDIUM),
+        (Quality.HIGH, "low", Quality.MEDIUM),
+        (Quality.HIGH, "unknown", Quality.HIGH),
+        (Quality.HIGH, "excellent", Quality.HIGH),
+    ],
+)
+def test_an_opinion_moves_a_label_by_one_step(label: Quality, word: str, expected: Quality) -> None:
+    """The label follows the analyzer by one step, with what it was before as the reason (S0-063, X-20)."""
+    source = updated(assessed(label), opinion(assessed(label), word))
+    assert source.quality is expected
+    reason = "university site" if expected is label else f"analyzer: {expected.value} (was {label.value})"
+    assert source.quality_reason == reason
+
+
+@given(
+    st.sampled_from(STEPS), st.floats(0, 1), st.sampled_from(PageAccess), st.lists(st.sampled_from(Quality), max_size=5)
+)
+def test_steps_do_not_add_up(label: Quality, authority: float, access: PageAccess, words: list[Quality]) -> None:
+    """However often it is asked, a label stays one step from what the rules found, under its ceiling (X-20)."""
+    start = source = assessed(label, authority, access=access)
+    for word in words:
+        source = updated(source, opinion(source, word.value))
+    assert abs(STEPS.index(source.quality) - STEPS.index(label)) <= 1
+    if authority < LITTLE_AUTHORITY and label is not Quality.HIGH:
+        assert source.quality is not Quality.HIGH
+    if access is not PageAccess.OPEN and label is Quality.LOW:
+        assert source.quality is Quality.LOW
+    assert source.assessment == start.assessment
+
+
+def test_what_the_operator_chose_stays() -> None:
+    """Neither a corpus nor a declared domain is the model's to judge (C0-24)."""
+    corpus = states.source("corpus:m/a", quality_reason=CHOSEN_BY_OPERATOR)
+    domain = states.source(URL, quality_reason=CHOSEN_BY_OPERATOR + "; covers 2 of 3 words; 2024")
+    for source in (corpus, domain):
+        assert updated(source, opinion(source, "low")) == source
+    other = assessed(Quality.LOW)
+    assert updated(other, QualityUpdate(source_id="src-other", quality="high")) == other
+
+
+def test_a_source_without_a_label_gets_one() -> None:
+    """What the rules did not judge takes the analyzer's word (S0-063)."""
+    source = states.source(URL, quality=Quality.UNKNOWN, quality_reason="")
+    assert updated(source, opinion(source, "high")).quality is Quality.HIGH
+    judged = updated(source, opinion(source, "medium"))
+    assert (judged.quality, judged.quality_reason) == (Quality.MEDIUM, "analyzer: medium (was unknown)")

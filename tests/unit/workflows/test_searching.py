@@ -1,0 +1,177 @@
+"""Several providers for one sub-query: policies, losses, one list of hits."""
+
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from contracts import failures
+from contracts.activities import SearchRequest, SearchResponse
+from contracts.request import SearchPolicy, SourceType
+from contracts.resolved import EffectiveSearch, ProviderChoice
+from contracts.sources import SearchHit
+from contracts.state import ResearchState
+from contracts.vocabulary import Phase, SubQueryStatus
+from tests.fakes import states
+from tests.fakes.host import InProcessHost
+from workflows.desk import Desk
+from workflows.gathering import Gathering
+from workflows.providers import with_providers, without
+from workflows.run import ResearchRun
+from workflows.searching import Searching, places
+
+QUESTION = states.sub_query("how do widgets decay over time", status=SubQueryStatus.PENDING)
+OTHER = states.sub_query("who measured the decay of widgets first", status=SubQueryStatus.PENDING)
+WEB = [SourceType.WEB]
+
+
+def choice(name: str, types: list[SourceType] = WEB, **changes: Any) -> ProviderChoice:
+    return ProviderChoice(name=name, available=True, host=f"{name}.example", source_types=types, **changes)
+
+
+def page(name: str, rank: int, url: str | None = None, **details: Any) -> SearchHit:
+    return SearchHit(
+        url=url or f"https://{name}.example/{rank}", title=f"{name} {rank}", rank=rank, provider=name, **details
+    )
+
+
+class Services:
+    """Answers or failures by provider, and a record of what was asked."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+        self.asked: list[SearchRequest] = []
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        self.asked.append(request)
+        answer = self.answers[request.provider]
+        if isinstance(answer, ApplicationError):
+            raise answer
+        return SearchResponse(provider=request.provider, hits=answer, cost_usd=0.01)
+
+    async def read_source(self, request: Any) -> Any:
+        kind = {"kind": "not_found"}
+        raise ApplicationError(request.url, kind, type=failures.SOURCE_UNREADABLE, non_retryable=True)
+
+
+def run_with(services: Services, *choices: ProviderChoice, **search: Any) -> ResearchRun:
+    resolved = states.resolved(providers=list(choices), web=True, search=EffectiveSearch(**search), corpus=None)
+    state = states.state(resolved=resolved, plan=states.plan(QUESTION, OTHER), phase=Phase.GATHERING)
+    state.deadline_at = 4e9
+    return ResearchRun(state, Desk(), InProcessHost({"search": services.search, "read_source": services.read_source}))
+
+
+def rejected(reason: str = "the key is refused") -> ApplicationError:
+    return ApplicationError(reason, type=failures.SEARCH_REJECTED, non_retryable=True)
+
+
+async def test_fan_out_asks_everybody_and_takes_turns() -> None:
+    """Hits come rank by rank in the order of the providers, whoever answered first; duplicates are one (X-16)."""
+    same = page("two", 1, "https://one.example/1?utm_source=x")
+    services = Services(one=[page("one", 1), page("one", 2)], two=[same, page("two", 2)])
+    run = run_with(services, choice("one"), choice("two"))
+    searching = Searching(run, 5)
+    found = searching.response(await searching.search(QUESTION))
+    assert [hit.url for hit in found.hits] == [
+        "https://one.example/1", "https://one.example/2", "https://two.example/2"
+    ]  # fmt: skip
+    assert [hit.rank for hit in found.hits] == [1, 2, 3]
+    assert found.provider == "one+two"
+
+
+async def test_first_success_stops_at_the_first_who_finds_something() -> None:
+    """An empty answer and a failure lead to the next; nobody is asked after a success (X-16)."""
+    services = Services(one=[], two=rejected(), three=[page("three", 1)], four=[page("four", 1)])
+    choices = [choice(name) for name in ("one", "two", "three", "four")]
+    run = run_with(services, *choices, policy=SearchPolicy.FIRST_SUCCESS)
+    answers = await Searching(run, 5).search(QUESTION)
+    assert [request.provider for request in services.asked] == ["one", "two", "three"]
+    assert answers.failed is None
+    assert answers.errors == {"two": failures.SEARCH_REJECTED}
+
+
+async def test_a_lost_provider_is_told_of_and_not_asked_again() -> None:
+    """The run goes on degraded with those that are left, and says so (S0-097)."""
+    services = Services(one=rejected(), two=[page("two", 1)])
+    run = run_with(services, choice("one"), choice("two"))
+    searching = Searching(run, 5)
+    await searching.search(QUESTION)
+    await searching.search(OTHER)
+    assert [request.provider for request in services.asked] == ["one", "two", "two"]
+    assert run.state.degraded == ["search provider one was lost during the run: the key is refused"]
+    assert run.state.failed_branches == []
+
+
+async def test_when_everybody_is_lost_everybody_is_asked_once_more() -> None:
+    """An outage can end; a sub-query that nobody answers is failed, not empty (S0-053)."""
+    services = Services(one=rejected(), two=rejected())
+    run = run_with(services, choice("one"), choice("two"))
+    await Gathering(run, [QUESTION, OTHER]).carry_out()
+    assert [query.status for query in run.state.plan.sub_queries] == [SubQueryStatus.FAILED] * 2
+    assert len(services.asked) == 4
+    assert all(record.outcome.value == "failed" for record in run.state.query_ledger)
+
+
+async def test_searches_are_counted_paid_and_entered_in_the_ledger() -> None:
+    """Each provider's answer is a search with its cost; the ledger holds every one, failed ones as failed."""
+    services = Services(one=[page("one", 1)], two=[page("two", 1)], three=rejected())
+    run = run_with(services, choice("one"), choice("two"), choice("three"))
+    state: ResearchState = run.state
+    await Gathering(run, [QUESTION]).carry_out()
+    assert state.usage.searches == 2
+    assert state.usage.cost_usd == pytest.approx(0.02)
+    assert [(record.provider, record.found, record.outcome.value) for record in state.query_ledger] == [
+        ("one", 1, "answered"), ("two", 1, "answered"), ("three", 0, "failed")
+    ]  # fmt: skip
+    assert state.plan.sub_queries[0].error == f"three: {failures.SEARCH_REJECTED}"
+
+
+async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
+    """Types of sources are matched with providers; domains, language and dates go along (S0-056)."""
+    services = Services(papers=[], news=[])
+    run = run_with(
+        services,
+        choice("papers", [SourceType.ACADEMIC]),
+        choice("news", [SourceType.WEB, SourceType.NEWS]),
+        source_types=[SourceType.ACADEMIC, SourceType.NEWS],
+        domains_deny=["spam.example"],
+        language="de",
+        timeframe="2024..2025",
+    )
+    await Searching(run, 5).search(QUESTION)
+    assert [(request.provider, request.source_type) for request in services.asked] == [
+        ("papers", SourceType.ACADEMIC), ("news", SourceType.NEWS)
+    ]  # fmt: skip
+    asked = services.asked[0]
+    assert (asked.domains_deny, asked.language, asked.published_from, asked.published_to) == (
+        ["spam.example"], "de", "2024-01-01", "2025-12-31"
+    )  # fmt: skip
+
+
+async def test_works_of_one_doi_are_read_once() -> None:
+    """Two addresses of one paper are one source that both sub-queries found (S0-050)."""
+    services = Services(one=[page("one", 1, doi="10.1000/182")], two=[page("two", 1, doi="10.1000/182")])
+    run = run_with(services, choice("one"), choice("two"))
+    await Gathering(run, [QUESTION, OTHER]).carry_out()
+    (source,) = run.state.sources.values()
+    assert source.sub_query_ids == [QUESTION.id, OTHER.id]
+    assert run.state.duplicates == 1
+
+
+def test_the_corpus_is_asked_whatever_types_are_wanted() -> None:
+    """Unavailable providers are not; a corpus has no types."""
+    resolved = states.resolved(
+        providers=[choice("corpus"), choice("one"), choice("two").model_copy(update={"available": False})],
+        search=EffectiveSearch(source_types=[SourceType.NEWS]),
+    )
+    assert [place.name for place in places(resolved)] == ["corpus"]
+
+
+def test_what_cannot_be_reached_is_left_out_with_the_reason() -> None:
+    """And the line that says where text goes follows (S0-102)."""
+    resolved = states.resolved(providers=[choice("one"), choice("two")], web=True)
+    left = with_providers(resolved, without(resolved.providers, {"one": "no answer: check the network"}))
+    assert [(item.name, item.available, item.reason) for item in left.providers] == [
+        ("one", False, "no answer: check the network"), ("two", True, "")
+    ]  # fmt: skip
+    assert left.egress == "searches go to two.example; pages are read from the web"

@@ -1,0 +1,56 @@
+"""What all workers share, opened from the configuration: in Redis, or in one SQLite file."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from providers.interfaces import CallStore, SharedStore
+from providers.shared.cache import Cache
+from providers.shared.calls import SharedCallStore
+from providers.shared.fallback_store import FallbackStore
+from providers.shared.redis_store import RedisSharedStore
+from providers.shared.sqlite_store import SqliteSharedStore
+from workers.settings import Settings
+
+SHARED_FILE: Final = "shared.sqlite3"
+"""In RESEARCH_HOME: everything without Redis; with Redis, what this machine needs while Redis is away."""
+
+
+@dataclass(frozen=True)
+class SharedState:
+    """Closed by `shared_state`, at the end of its block."""
+
+    calls: CallStore
+    cache: Cache
+    store: SharedStore
+    """For limits, politeness and circuits."""
+    kind: Literal["redis", "sqlite"]
+    fallback: FallbackStore | None = None
+    """With Redis: knows whether it is away."""
+
+    @property
+    def degraded(self) -> bool:
+        """Whether this machine is on its own at the moment, so that limits must be careful."""
+        return self.fallback is not None and self.fallback.degraded
+
+
+@asynccontextmanager
+async def shared_state(settings: Settings) -> AsyncIterator[SharedState]:
+    """The shared state as long as the block runs. A Redis that does not answer is no error: see `degraded`.
+
+    Raises `NotConfigured` if REDIS_URL is malformed or the file cannot be used, and `StorageFull`.
+    """
+    journal = SqliteSharedStore(settings.home / SHARED_FILE, durable=True)
+    async with AsyncExitStack() as stack:
+        if settings.redis_url is not None:
+            store = FallbackStore(RedisSharedStore(settings.redis_url.get_secret_value()), journal)
+            stack.push_async_callback(store.close)
+            state = SharedState(SharedCallStore(store), Cache(store), store, "redis", store)
+        else:
+            quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
+            stack.push_async_callback(journal.close)
+            stack.push_async_callback(quick.close)
+            state = SharedState(SharedCallStore(journal), Cache(quick), quick, "sqlite")
+        await journal.get("opened")  # a file that cannot be used is told now, not in the middle of a run
+        yield state
