@@ -1,8 +1,8 @@
 """What a source is worth: pure rules over its host, its date and its text, with a reason of one line (S0-067, X-20).
 
-Label: the parts are weighted (in the manner of S0-160, by kind of search). `high` needs 0.70, an authority of 0.70, a
-relevance of 0.30 and a content of 0.40; below 0.40, or with an authority up to 0.15 or a relevance below 0.15, it is
-`low`; what does not show its text is `low` whoever publishes it. Everything else is `medium`.
+Label: the parts are weighted (in the manner of S0-160, by kind of search). `high` needs a sum of 0.70, an authority of
+0.70, a relevance of 0.30, a content of 0.40 and a site where not anybody can write. `low` is a sum below 0.40, an
+authority up to 0.15, a relevance below 0.15, and whatever does not show its text. Everything else is `medium`.
 """
 
 from collections.abc import Mapping
@@ -87,6 +87,7 @@ def assess(
         content_quality=round(content, 2),
         label=label,
         reason=_reason(standing, age, seen, content, hidden[1] if hidden else ""),
+        user_generated=standing.user_generated,
     )
 
 
@@ -127,7 +128,8 @@ def _label(mode: SourceType, standing: Standing, age: Age, relevance: float, con
     if score < LOW_SCORE or authority <= LOW_AUTHORITY or relevance < LOW_RELEVANCE:
         return Quality.LOW
     fit = authority >= HIGH_AUTHORITY and relevance >= HIGH_RELEVANCE and content >= HIGH_CONTENT
-    return Quality.HIGH if fit and score >= HIGH_SCORE and not age.outside else Quality.MEDIUM
+    able = fit and not age.outside and not standing.user_generated
+    return Quality.HIGH if able and score >= HIGH_SCORE else Quality.MEDIUM
 
 
 def _reason(standing: Standing, age: Age, seen: Coverage, content: float, hidden: str) -> str:

@@ -29,6 +29,8 @@ class Tier(StrictContract):
     web: float = Field(ge=0, le=1)
     academic: float = Field(ge=0, le=1)
     news: float = Field(ge=0, le=1)
+    user_generated: bool = False
+    """Whether anybody can write there."""
     domains: str = ""
     """Domains with everything below them, between blanks."""
 
@@ -44,6 +46,7 @@ class Standing:
     tier: str
     authority: float
     phrase: str
+    user_generated: bool = False
     declared: Quality | None = None
     """Set where the operator's word decides."""
 
@@ -65,13 +68,13 @@ class Authorities(StrictContract):
         for domain in _upwards(host):
             label = (declared or {}).get(domain, Quality.UNKNOWN)
             if label in DECLARED:
-                return Standing("declared", DECLARED[label], CHOSEN_BY_OPERATOR, label)
+                return Standing("declared", DECLARED[label], CHOSEN_BY_OPERATOR, declared=label)
         domain = next((domain for domain in _upwards(host) if domain in self._tier_by_domain), "")
         name = self._tier_by_domain.get(domain, GENERAL)
         if domain != host and host.partition(".")[0] in self._forum_labels:
             name = COMMUNITY
         tier = self.tiers.get(name, self.general)
-        return Standing(name, tier.authority(mode), tier.phrase)
+        return Standing(name, tier.authority(mode), tier.phrase, tier.user_generated)
 
     @cached_property
     def _tier_by_domain(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from activities.authorities import load_authorities
 from activities.wording import named
 from contracts.activities import ReadRequest
 from contracts.names import CORPUS_SCHEME
-from contracts.sources import SourceAssessment
+from contracts.sources import CHOSEN_BY_OPERATOR, SourceAssessment
 from contracts.vocabulary import Quality
 from providers.interfaces import ExtractedDocument
 
@@ -41,4 +41,4 @@ def judge_of(authority_by_corpus: Mapping[str, str], authorities: Mapping[str, s
 def _declared(url: str, authority_by_corpus: Mapping[str, str]) -> Judgement:
     authority = authority_by_corpus.get(url.removeprefix(CORPUS_SCHEME).partition("/")[0], "")
     quality = named(Quality, authority)
-    return Judgement() if quality is None else Judgement(quality, "chosen by the operator")
+    return Judgement() if quality is None else Judgement(quality, CHOSEN_BY_OPERATOR)

@@ -152,9 +152,8 @@ def choose_providers(
 
 def nothing_to_search(choices: Sequence[ProviderChoice]) -> str:
     """What to say when there is nobody to ask: what each one lacks."""
-    reasons = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices)
-    lacking = f" ({reasons})" if reasons else ""
-    return f"there is nothing to search{lacking}: name a folder with --corpus DIR, or set up a search provider"
+    reasons = "".join(f"\n{choice.name}: {choice.reason}" for choice in choices)
+    return f"there is nothing to search: name a folder with --corpus DIR, or set up a search provider{reasons}"
 
 
 def hosts_of(choices: Sequence[ProviderChoice]) -> list[str]:

@@ -1,8 +1,10 @@
 """What a decision says to a person; shared by the live view and the plain lines."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from contracts.events import Event
+from contracts.resolved import ProviderChoice
 
 TOLD_DECISIONS: Final = {
     "retry",
@@ -34,3 +36,10 @@ def decision_words(event: Event) -> str:
     if not reason:
         return name
     return reason if action in SPEAKS_FOR_ITSELF else f"{name}: {reason}"
+
+
+def providers_line(providers: Sequence[ProviderChoice]) -> str:
+    """Who is asked, and who is not for want of something: one line."""
+    asked = ", ".join(choice.name for choice in providers if choice.available)
+    others = [f"{choice.name} ({choice.reason})" for choice in providers if not choice.available]
+    return f"with {asked}" + (f"; not with {', '.join(others)}" if others else "")

@@ -39,8 +39,6 @@ FINDINGS_PER_SUB_QUERY: Final = 5
 """C0-26."""
 REASONING_TOKENS: Final = 8_000
 """Room for reasoning that nobody sees, which is billed as output and added to a role's cap by the engine."""
-DEAREST_INPUT: Final = 1.25
-"""Input that is written into a prompt cache costs this many times its price."""
 
 COUNTED_APART: Final = {"sources", "findings", "evidence", "draft", "term_documents"}
 """Fields of a role's input that its prompt shows otherwise than they are written, or not at all."""
@@ -67,10 +65,10 @@ class CallSize:
         return self.input_tokens + self.output_tokens
 
     def most_usd(self, price: ModelPrice | None) -> float | None:
-        """The most that the call can cost; null without a known price."""
+        """The most that the call can cost, by the highest price of its tier's tokens; null without a known price."""
         if price is None:
             return None
-        return (self.input_tokens * price.input * DEAREST_INPUT + self.output_tokens * price.output) / MILLION
+        return (self.input_tokens * price.input + self.output_tokens * price.output) / MILLION
 
 
 def expected_input(role: str, *, sources: int = 0, findings: int = 0) -> int:

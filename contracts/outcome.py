@@ -77,6 +77,7 @@ class ResearchStatus(Contract):
     corpus: str | None = None
     egress: str = ""
     """Where text goes: `nothing leaves this machine`, or the hosts."""
+    web: bool = False
     providers: list[ProviderChoice] = []
     """Who is asked, and why the others are not."""
     advice: list[str] = []

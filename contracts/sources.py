@@ -43,6 +43,8 @@ class SourceAssessment(Contract):
     label: Quality
     reason: str
     """One line: what decided."""
+    user_generated: bool = False
+    """Whether anybody can write there: then nothing makes it `high` but the operator's word."""
 
 
 class Candidate(Contract):

@@ -64,7 +64,7 @@ class InvalidCall(Rejected):
     """The provider refuses this call.
 
     `kind` is one of: refused, context_too_long, unknown_model, unsupported_parameter, unsupported_caching,
-    unknown_address.
+    output_too_long, unknown_address.
     """
 
     def __init__(self, message: str, *, kind: str = "refused") -> None:

@@ -31,6 +31,7 @@ CONTEXT_TOO_LONG: Final = re.compile(
 UNSUPPORTED_PARAMETER: Final = re.compile(
     r"output_config|output_format|response_format|json_schema|structured output|tool_choice|\btools?\b|input_schema"
 )
+OUTPUT_TOO_LONG: Final = re.compile(r"max_(completion_|output_)?tokens")
 UNSUPPORTED_CACHING: Final = re.compile(
     r"cache_control|prompt.caching|(system|content)\W.{0,20}should be a valid string"
 )
@@ -72,6 +73,8 @@ def _invalid_call(status: int, said: str, model: str, places: EndpointPlaces) ->
             "or lower limits.max_sources_per_query",
             kind="context_too_long",
         )
+    if status in {400, 422} and OUTPUT_TOO_LONG.search(said):
+        return InvalidCall(f"the model endpoint allows no answer as long as that ({status})", kind="output_too_long")
     if status in {400, 422} and UNSUPPORTED_CACHING.search(said):
         return InvalidCall(f"the model endpoint keeps no beginnings of prompts ({status})", kind="unsupported_caching")
     if status in {400, 422} and UNSUPPORTED_PARAMETER.search(said):

@@ -11,11 +11,12 @@ from contracts.identity import gap_id
 from contracts.plan import SubQuery
 from contracts.roles import ANALYZER, AnalysisOutput
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality, SubQueryStatus
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, SubQueryStatus
 from workflows import gaps
 from workflows.call_errors import must_stop, reason_of
 from workflows.desk import Interrupted
 from workflows.projections import analyze_fields, sources_of
+from workflows.quality_updates import updated
 
 if TYPE_CHECKING:
     from workflows.run import ResearchRun
@@ -117,12 +118,8 @@ def _assess_sources(run: "ResearchRun", output: AnalysisOutput) -> None:
             state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
     for update in output.quality_updates:
         source = state.sources.get(update.source_id)
-        if source is None or update.quality not in set(Quality):
-            continue
-        if source.quality_reason.startswith("chosen by the operator"):
-            continue  # what the operator declared is not the model's to change
-        change = {"quality": Quality(update.quality), "quality_reason": "assessed by the analyzer"}
-        state.sources[source.id] = source.model_copy(update=change)
+        if source is not None:
+            state.sources[source.id] = updated(source, update)
 
 
 def _merge_gaps(run: "ResearchRun", query: SubQuery, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:

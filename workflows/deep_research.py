@@ -266,6 +266,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         engine=resolved.engine.value if resolved else "",
         corpus=resolved.corpus.name if resolved and resolved.corpus else None,
         egress=resolved.egress if resolved else "",
+        web=resolved.web if resolved else False,
         providers=resolved.providers if resolved else [],
         advice=resolved.advice if resolved else [],
         counts=counts_of(state),
@@ -315,8 +316,8 @@ def _refused(research_id: str, error: ActivityError) -> ApplicationError:
 
 
 def _nothing_to_search(research_id: str, providers: list[ProviderChoice]) -> ApplicationError:
-    reasons = "; ".join(f"{choice.name}: {choice.reason}" for choice in providers)
-    message = f"no search provider can be asked ({reasons}): see `research doctor`, or name a folder with --corpus DIR"
+    reasons = "\n".join(f"{choice.name}: {choice.reason}" for choice in providers)
+    message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
     now = workflow.now().isoformat(timespec="milliseconds")
     result = ResearchResult(
         research_id=research_id,

@@ -8,7 +8,7 @@ from contracts.vocabulary import PageAccess, Quality
 
 STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)
 LITTLE_AUTHORITY: Final = 0.35
-"""Below it, where anybody can write, a page is never called authoritative, whatever it says."""
+"""A page below it, or where anybody can write, is never called authoritative, whatever it says."""
 
 
 def updated(source: Source, update: QualityUpdate) -> Source:
@@ -38,6 +38,6 @@ def _declared(source: Source) -> bool:
 def _ceiling(source: Source) -> Quality:
     if source.access is not PageAccess.OPEN:
         return Quality.LOW
-    if source.assessment is not None and source.assessment.authority < LITTLE_AUTHORITY:
-        return Quality.MEDIUM
-    return Quality.HIGH
+    parts = source.assessment
+    weak = parts is not None and (parts.user_generated or parts.authority < LITTLE_AUTHORITY)
+    return Quality.MEDIUM if weak else Quality.HIGH

@@ -27,10 +27,3 @@ def outlook(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
 def thinks(resolved: ResolvedResearch) -> bool:
     """Whether the supervisor's think-pauses ask a model."""
     return resolved.gates.think is ThinkMode.MODEL
-
-
-def providers_line(resolved: ResolvedResearch) -> str:
-    """Who is searched, and who is not for want of something: one line."""
-    asked = ", ".join(choice.name for choice in resolved.providers if choice.available)
-    others = [f"{choice.name} ({choice.reason})" for choice in resolved.providers if not choice.available]
-    return f"searching with {asked}" + (f"; not with {', '.join(others)}" if others else "")

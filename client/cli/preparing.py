@@ -13,6 +13,7 @@ from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.run_options import RunOptions
 from client.handle import ResearchClient
 from client.rendering import duration, printable
+from client.wording import providers_line
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import EngineKind
@@ -39,7 +40,7 @@ def announce(
     resolved = resolved or announcing.outlook(request, desk.settings)
     output.tell(resolved.egress)
     if resolved.web:
-        output.tell(announcing.providers_line(resolved))
+        output.tell("searching " + providers_line(resolved.providers))
     expected = _estimate(desk, resolved)
     if expected is not None:
         output.tell(expected.line())
@@ -61,7 +62,7 @@ def dry_run(desk: Desk, asked: Asked, *, as_json: bool) -> int:
         "question": resolved.query,
         "strategy": f"{resolved.strategy.value}, depth {resolved.depth.value}",
         "corpus": f"{corpus} ({asked.folder})" if asked.folder else corpus,
-        "web": announcing.providers_line(resolved) if resolved.web else "not searched",
+        "web": "searching " + providers_line(resolved.providers) if resolved.web else "not searched",
         "engine": ", ".join([resolved.engine.value, *sorted(set(resolved.models.values()))]),
         "text": resolved.egress,
         "limits": f"{limits.max_iterations} iterations of {limits.max_sub_queries} sub-queries, "

@@ -16,6 +16,7 @@ from client.cli.report_files import FORMATS, write_all, write_atomically
 from client.cli.reports import report_documents
 from client.errors import ClientError
 from client.rendering import duration, money, plural, printable
+from client.wording import providers_line
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.report import ReportDraft
 from contracts.sources import Source
@@ -222,6 +223,7 @@ def _status_table(status: ResearchStatus) -> Text:
         ),
         ("with", " · ".join(part for part in (status.strategy, status.engine, status.corpus or "") if part)),
         ("text", status.egress),
+        ("searching", providers_line(status.providers) if status.web else ""),
         ("time", f"{duration(status.elapsed_seconds)} of {duration(status.deadline_seconds)}"),
         ("used", money(status)),
         ("found", ", ".join(found)),

@@ -151,8 +151,9 @@ async def _deliver(desk: Desk, result: ResearchResult, question: str, options: R
 
 def _tell(result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
     output.say(ending(result))
-    for line in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
-        output.say(Text(f"  {line}", style="yellow"))
+    for told in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
+        for line in told.splitlines():
+            output.say(Text(f"  {line}", style="yellow"))
     shown = paths.get("html") or next(iter(paths.values()), None)
     if shown is not None:
         others = ", ".join(form for form in paths if paths[form] != shown)

@@ -19,6 +19,10 @@ WEAKER: Final = {
     ChatMode.TOOL_OFFERED: ChatMode.TEXT,
 }
 
+STEP_DOWN: Final = 0.7
+SMALLEST_WINDOW: Final = 3_000
+SMALLEST_OUTPUT: Final = 500
+
 
 class EndpointCapabilities(StrictContract):
     """What one model at one endpoint can do; all sizes are in tokens."""
@@ -85,6 +89,30 @@ def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | N
     for entry in known:
         changes |= entry.model_dump(exclude={"names"}, exclude_none=True)
     return table.default.model_copy(update=changes)
+
+
+class LearntLimits:
+    """Sizes that an endpoint turned out to have, by model: nobody may have said how large its window is."""
+
+    def __init__(self) -> None:
+        self._windows: dict[str, int] = {}
+        self._outputs: dict[str, int] = {}
+
+    def applied(self, model: str, known: EndpointCapabilities) -> EndpointCapabilities:
+        """What is known, with what refusals have shown to be smaller."""
+        window = min(known.window, self._windows.get(model, known.window))
+        outputs = [limit for limit in (known.output_limit, self._outputs.get(model)) if limit is not None]
+        return known.model_copy(update={"window": window, "output_limit": min(outputs, default=None)})
+
+    def too_long(self, model: str, tokens: int) -> bool:
+        """A request of so many tokens, its answer included, exceeds the window; whether it is worth another try."""
+        self._windows[model] = int(tokens * STEP_DOWN)
+        return self._windows[model] >= SMALLEST_WINDOW
+
+    def output_too_long(self, model: str, tokens: int) -> bool:
+        """So many tokens of an answer are not allowed; whether fewer are worth another try."""
+        self._outputs[model] = int(tokens * STEP_DOWN)
+        return self._outputs[model] >= SMALLEST_OUTPUT
 
 
 class LearntModes:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from providers.chat import ChatMode, ChatReply, ChatRequest
 from providers.engines.caching import cache_marks, worth_waiting
-from providers.engines.capabilities import LearntModes
+from providers.engines.capabilities import LearntLimits, LearntModes
 from providers.engines.directory import Candidate
 from providers.engines.fitting import Fitted, Fitter
 from providers.engines.speed import Speeds
@@ -59,41 +59,57 @@ class ModelCalls:
         self._limiter = limiter
         self._clock = clock
         self._modes = LearntModes()
+        self._limits = LearntLimits()
         self._without_caching: set[str] = set()
         self._speeds = Speeds()
         self._calibration = Calibration()
         self._counter = TokenCounter()
         self._prefixes = PrefixQueue(clock)
 
-    async def ask(self, task: EngineTask, candidate: Candidate, seconds: float) -> Exchanged:
+    async def ask(self, task: EngineTask, candidate: Candidate, seconds: float, *, shrink: bool = True) -> Exchanged:
         """Exactly one answered request; refused ways of asking come before it and cost nothing.
 
-        Raises `Retryable` or `Rejected`.
+        With `shrink` less is sent to a window that turns out to be smaller than known. Raises `Retryable` or `Rejected`.
         """
         deadline = self._clock() + seconds
         while True:
-            mode = self._mode(task, candidate)
+            limited = replace(candidate, capabilities=self._limits.applied(_key(candidate), candidate.capabilities))
+            mode = self._mode(task, limited)
             left = max(0.001, deadline - self._clock())
+            request, fitted = await self._request(task, limited, mode, left)
             try:
-                return await self._asked(task, candidate, mode, left)
+                reply = await self._sent(request, task, limited, fitted)
             except InvalidCall as error:
-                if not self._learnt(candidate, mode, error):
+                if error.kind == "context_too_long" and not (shrink and self._too_long(limited, request, fitted)):
                     raise
+                if error.kind != "context_too_long" and not self._learnt(limited, request, error):
+                    raise
+                continue
+            self._learn_size(limited, fitted, reply)
+            return Exchanged(reply, fitted)
 
     def _mode(self, task: EngineTask, candidate: Candidate) -> ChatMode:
         if task.role.plain_text:
             return ChatMode.TEXT
         return self._modes.mode_for(_key(candidate), candidate.capabilities.mode)
 
-    def _learnt(self, candidate: Candidate, mode: ChatMode, error: InvalidCall) -> bool:
+    def _too_long(self, candidate: Candidate, request: ChatRequest, fitted: Fitted) -> bool:
+        """Whether asking for less is worth another try."""
+        return self._limits.too_long(_key(candidate), fitted.estimated + request.max_tokens)
+
+    def _learnt(self, candidate: Candidate, request: ChatRequest, error: InvalidCall) -> bool:
         """Whether the refusal leaves another way of asking."""
         key = _key(candidate)
+        if error.kind == "output_too_long":
+            return self._limits.output_too_long(key, request.max_tokens)
         if error.kind == "unsupported_caching" and candidate.capabilities.caching and key not in self._without_caching:
             self._without_caching.add(key)
             return True
-        return error.kind == "unsupported_parameter" and self._modes.refused(key, mode)
+        return error.kind == "unsupported_parameter" and self._modes.refused(key, request.mode)
 
-    async def _asked(self, task: EngineTask, candidate: Candidate, mode: ChatMode, seconds: float) -> Exchanged:
+    async def _request(
+        self, task: EngineTask, candidate: Candidate, mode: ChatMode, seconds: float
+    ) -> tuple[ChatRequest, Fitted]:
         schema = None if task.role.plain_text else task.role.draft.model_json_schema()
         instructions = _instructions(task, schema if mode is ChatMode.TEXT else None)
         around = instructions if schema is None or mode is ChatMode.TEXT else instructions + json.dumps(schema)
@@ -109,13 +125,9 @@ class ModelCalls:
             mode=mode,
         )
         fitted = fitter.fitted(await self._ratio(fitter, candidate, request))
-        request = self._marked(
-            replace(request, prompt=fitted.prompt + instructions, max_tokens=fitted.max_tokens), fitted, candidate
-        )
-        reply = await self._sent(request, task, candidate, fitted)
-        sent = estimated_tokens(request.system) + estimated_tokens(request.prompt) + estimated_tokens(around)
-        self._learn_size(candidate, sent - estimated_tokens(instructions), reply)
-        return Exchanged(reply, fitted)
+        prompt = fitted.prompt + instructions
+        sized = replace(request, prompt=prompt, max_tokens=fitted.max_tokens, common_length=fitted.common_length)
+        return self._marked(sized, candidate), fitted
 
     async def _ratio(self, fitter: Fitter, candidate: Candidate, request: ChatRequest) -> float:
         """Tokens to an estimated one: as learnt, or as counted where the window may be too small."""
@@ -125,12 +137,12 @@ class ModelCalls:
         counted = await self._counter.count(candidate, request)
         return ratio if counted is None else counted / fitter.estimated()
 
-    def _marked(self, request: ChatRequest, fitted: Fitted, candidate: Candidate) -> ChatRequest:
+    def _marked(self, request: ChatRequest, candidate: Candidate) -> ChatRequest:
         key = _key(candidate)
         if key in self._without_caching:
             return request
         ratio = self._calibration.low(key, candidate.capabilities.token_factor)
-        return cache_marks(replace(request, common_length=fitted.common_length), candidate.capabilities, ratio)
+        return cache_marks(request, candidate.capabilities, ratio)
 
     async def _sent(self, request: ChatRequest, task: EngineTask, candidate: Candidate, fitted: Fitted) -> ChatReply:
         expected = fitted.estimated + request.max_tokens // ANSWER_SHARE
@@ -169,10 +181,10 @@ class ModelCalls:
         holder = f"{task.input.research_id}/{task.input.operation}"
         return self._limiter.permit(candidate.endpoint.service, holder=holder, tokens=tokens)
 
-    def _learn_size(self, candidate: Candidate, estimated: float, reply: ChatReply) -> None:
+    def _learn_size(self, candidate: Candidate, fitted: Fitted, reply: ChatReply) -> None:
         if reply.tokens.known:
             counted = reply.tokens.input + reply.tokens.cache_read + reply.tokens.cache_write
-            self._calibration.learn(_key(candidate), estimated, counted)
+            self._calibration.learn(_key(candidate), fitted.raw, counted)
 
 
 def _key(candidate: Candidate) -> str:

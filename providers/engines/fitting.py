@@ -42,6 +42,8 @@ class Fitted:
     max_tokens: int
     estimated: int
     """Input tokens, rather too many than too few."""
+    raw: float
+    """The same by the estimate that all ratios refer to."""
     share: float = 1.0
     warnings: list[str] = field(default_factory=list)
 
@@ -79,12 +81,24 @@ class Fitter:
         brief = BREVITY.format(words=words) if self._is_short(room.visible) else ""
         if tokens <= room.prompt:
             return Fitted(
-                self.task.prompt + brief, self.task.common_length, room.output, int(tokens), warnings=warnings
+                self.task.prompt + brief,
+                self.task.common_length,
+                room.output,
+                int(tokens),
+                tokens / ratio,
+                1.0,
+                warnings,
             )
         short, share, needed = self._shortened(room.prompt, by_window.prompt, ratio)
         told = [*warnings, f"shown {share:.0%} of the content: {self.model} has room for {room.prompt} tokens"]
         return Fitted(
-            short.prompt + brief, short.common_length, room.output, int(needed), share, [*told, *short.left_out]
+            short.prompt + brief,
+            short.common_length,
+            room.output,
+            int(needed),
+            needed / ratio,
+            share,
+            [*told, *short.left_out],
         )
 
     def _fixed(self) -> float:

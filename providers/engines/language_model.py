@@ -78,7 +78,7 @@ class LanguageModelEngine:
             if asking.failures and left < SHORTEST_SECONDS:
                 break
             try:
-                exchanged = await self._asked(task, candidate, time_share(left, last=not asking.waiting))
+                exchanged = await self._asked(task, candidate, time_share(left, last=not asking.waiting), asking)
             except ProviderError as error:
                 asking.failed(candidate, error)
             else:
@@ -120,10 +120,12 @@ class LanguageModelEngine:
             # Circuits only save time: without them every endpoint is asked.
             return True
 
-    async def _asked(self, task: EngineTask, candidate: Candidate, seconds: float) -> Exchanged:
+    async def _asked(self, task: EngineTask, candidate: Candidate, seconds: float, asking: "_Asking") -> Exchanged:
         service = candidate.endpoint.service
+        window = candidate.capabilities.window
+        larger = any(other.capabilities.window > window for other in asking.waiting)
         try:
-            exchanged = await self._calls.ask(task, candidate, seconds)
+            exchanged = await self._calls.ask(task, candidate, seconds, shrink=not larger)
         except ProviderError as error:
             self._last[candidate.endpoint.name] = type(error).__name__
             await self._report(service, circuit_outcome(error))

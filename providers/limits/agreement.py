@@ -16,7 +16,7 @@ from providers.shared.memory_store import MemorySharedStore
 T = TypeVar("T")
 
 MOST_TRIES: Final = 40
-LONGEST_PAUSE_SECONDS: Final = 0.05
+LONGEST_PAUSE_SECONDS: Final = 0.02
 CONTENDED_SECONDS: Final = 1.0
 
 

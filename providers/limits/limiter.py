@@ -1,28 +1,24 @@
 """The limits of outside services as one object: permits that all workers share."""
 
 import asyncio
-import math
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2s
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from providers.errors import AnswerUnusable, ProviderError, RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.limits.agreement import Agreement, Among, Change
-from providers.limits.rate_state import RateState, ServiceLimits, kept_seconds, state_from_bytes, state_to_bytes
+from providers.limits.rate_state import RateState, kept_seconds, state_from_bytes, state_to_bytes
 from providers.limits.rates import Asking, Granted, Told, answered, asked, given_back, settled
 from providers.limits.refusals import Refusal, refused
+from providers.limits.service_limits import ANYTHING, ServiceLimits, limits_alone
 from providers.limits.unfinished import Unfinished
 from providers.shared.keys import part
 
 T = TypeVar("T")
-
-ANYTHING: Final = ServiceLimits()
-ALONE: Final = ServiceLimits(requests=30, window_seconds=60.0)
-"""Of a service without configured limits, for a worker that cannot agree with the others."""
 
 
 @dataclass
@@ -38,19 +34,6 @@ class CallPermit:
     def used(self, tokens: int) -> None:
         """Tell how many tokens the call really took."""
         self.tokens = max(0, tokens)
-
-
-def limits_alone(limits: ServiceLimits, share: float) -> ServiceLimits:
-    """A process's share of limits, for when nobody knows what the others do; never no limit at all."""
-    requests, window = limits.requests, limits.window_seconds
-    if requests is None:
-        requests, window = ALONE.requests, ALONE.window_seconds
-    elif requests * share < 1:
-        requests, window = 1, window / (requests * share)
-    else:
-        requests = math.floor(requests * share)
-    tokens = limits.tokens_per_minute
-    return ServiceLimits(requests, window, None if tokens is None else max(1, math.floor(tokens * share)))
 
 
 class SharedLimiter:

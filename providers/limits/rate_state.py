@@ -1,36 +1,16 @@
 """What workers share about the limit of one service."""
 
-import math
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from providers.limits.service_limits import ServiceLimits
 from providers.limits.slowdown import Slowdown
 from providers.limits.windows import Log
 
 RECENT_SECONDS: Final = 5.0
 """In so many seconds the rate of calls is measured."""
 LEAST_KEPT_SECONDS: Final = 900.0
-
-
-@dataclass(frozen=True)
-class ServiceLimits:
-    """What a service allows; null where nothing is known: then it is found out by being refused."""
-
-    requests: int | None = None
-    window_seconds: float = 60.0
-    """Length of the window in which `requests` are allowed."""
-    tokens_per_minute: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raises `ValueError`."""
-        if self.requests is not None and self.requests < 1:
-            raise ValueError("a service must allow at least one request")
-        if self.tokens_per_minute is not None and self.tokens_per_minute < 1:
-            raise ValueError("a service must allow at least one token")
-        if not (math.isfinite(self.window_seconds) and self.window_seconds > 0):
-            raise ValueError("a window must have a length")
 
 
 class Place(NamedTuple):
@@ -71,6 +51,8 @@ class RateState(BaseModel):
     unexplained: int = 0
     """Refusals one after the other that did not say how long to wait."""
     probe: Probe | None = None
+    probe_seconds: float = 1.0
+    """How long the next probe is expected to take."""
     slowdown: Slowdown | None = None
 
     @property

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from providers.limits.places import live, moved
-from providers.limits.rate_state import RECENT_SECONDS, Place, Probe, RateState, ServiceLimits
+from providers.limits.rate_state import RECENT_SECONDS, Place, Probe, RateState
+from providers.limits.service_limits import ServiceLimits
 from providers.limits.slowdown import forgotten
 from providers.limits.windows import added, earliest, kept
 from providers.retry_after import LONGEST_WAIT_SECONDS
@@ -21,14 +22,14 @@ HORIZON_SECONDS: Final = 30.0
 MOST_PLACES: Final = 200
 EARLY_SECONDS: Final = 0.02
 """A timer may be early by so much."""
-BURST_SHARE: Final = 5
-"""A fifth of what a window allows may go at once."""
+BURST_SHARE: Final = 4
+"""A quarter of what a window allows may go at once."""
 MINUTE: Final = 60.0
 PROBE_LEASE_SECONDS: Final = 30.0
-PROBE_MARGIN_SECONDS: Final = 0.1
+PROBE_MARGIN_SECONDS: Final = 0.25
 """From the end of a pause to the place of the probe: refusals of the same moment may still prolong it a little."""
-PROBE_ANSWER_SECONDS: Final = 1.0
-"""The first guess of how long a probe takes."""
+PROBE_ANSWER_SHARE: Final = 1.25
+"""So many times what the last probe took, the next one is given before the others come back."""
 CLOCK_SECONDS: Final = 5.0
 """A state that was changed so much later than now was kept by another clock, and says nothing."""
 
@@ -105,7 +106,8 @@ def answered(state: RateState, now: float, permit: str) -> RateState:
     """The service has answered a call. If that was the probe, the others may go on, slowly."""
     if state.probe is None or state.probe.id != permit:
         return state
-    state = state.changed(probe=None)
+    took = min(PROBE_LEASE_SECONDS, PROBE_ANSWER_SHARE * (now - state.probe.since))
+    state = state.changed(probe=None, probe_seconds=max(SHORTEST_WAIT_SECONDS, took))
     if state.slowdown is None or now < state.pause_until:  # another call was refused meanwhile
         return state
     return state.changed(slowdown=state.slowdown.model_copy(update={"started_at": now}), recent=(), unexplained=0)
@@ -128,7 +130,7 @@ def interval(state: RateState, at: float, limits: ServiceLimits) -> float:
     configured = 0.0 if limits.requests is None else limits.window_seconds / limits.requests
     if state.slowdown is None:
         return configured
-    opening = state.pause_until + PROBE_MARGIN_SECONDS + PROBE_ANSWER_SECONDS
+    opening = state.pause_until + PROBE_MARGIN_SECONDS + state.probe_seconds
     return max(configured, 1 / state.slowdown.allowed(at, opening))
 
 
@@ -144,10 +146,10 @@ def _opening(state: RateState, now: float) -> float:
     if not state.must_probe:
         return max(now, state.pause_until)
     if state.probe is not None:
-        answer = max(PROBE_ANSWER_SECONDS, (now - state.probe.since) / 2)
+        answer = max(SHORTEST_WAIT_SECONDS, (now - state.probe.since) / 2)
         return max(now + answer, state.pause_until + PROBE_MARGIN_SECONDS)
     probed = max(now, state.pause_until) + PROBE_MARGIN_SECONDS
-    return probed + PROBE_ANSWER_SECONDS if state.places else probed
+    return probed + state.probe_seconds if state.places else probed
 
 
 def _room(state: RateState, tokens: int, limits: ServiceLimits, floor: float, promised: tuple[Place, ...]) -> float:

@@ -6,10 +6,9 @@ from functools import partial
 from typing import Final
 
 from providers.limits.places import arranged
-from providers.limits.rate_state import Place, RateState, ServiceLimits
+from providers.limits.rate_state import Place, RateState
 from providers.limits.rates import (
     MOST_PLACES,
-    PROBE_ANSWER_SECONDS,
     PROBE_MARGIN_SECONDS,
     SHORTEST_WAIT_SECONDS,
     Asking,
@@ -18,6 +17,7 @@ from providers.limits.rates import (
     given_back,
     interval,
 )
+from providers.limits.service_limits import ServiceLimits
 from providers.limits.slowdown import SURE_AFTER_SECONDS, Slowdown
 from providers.retry_after import LONGEST_WAIT_SECONDS
 
@@ -54,7 +54,7 @@ def refused(
     others = state.without(asking.holder)
     line = (mine, *others) if news else (*others, mine)
     spaced = partial(interval, state, limits=limits)
-    places = arranged(line, first=first, then=first + PROBE_ANSWER_SECONDS, interval=spaced)
+    places = arranged(line, first=first, then=first + state.probe_seconds, interval=spaced)
     at = next(place.at for place in places if place.holder == asking.holder)
     due = places[-1].at + spaced(places[-1].at)
     return state.changed(places=places[:MOST_PLACES], due=due), Told(min(LONGEST_WAIT_SECONDS, at - now))

@@ -15,7 +15,7 @@ NEAR: Final = 0.9
 PAST: Final = 1.1
 """Between these shares of the rate that was refused, growth is slow: there it hurts, and there it pays to stay."""
 FAST_SHARE: Final = 1 / 20
-SLOW_SHARE: Final = 1 / 200
+SLOW_SHARE: Final = 1 / 400
 """Growth per second as a share of the rate that was refused."""
 LEAST_GROWTH: Final = 0.002
 SURE_AFTER_SECONDS: Final = 2.0

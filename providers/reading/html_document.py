@@ -92,6 +92,13 @@ def main_content(body: Element) -> Element:
     return body
 
 
+def one_line_each(text: str) -> str:
+    """White space collapsed; a `<br>`, which stands as a vertical tab, keeps its line end."""
+    if "\v" not in text:
+        return one_line(text)
+    return "\n".join(filter(None, map(one_line, text.split("\v"))))
+
+
 class _Inline:
     """Text that is being gathered for a block, and how much of it is links."""
 
@@ -112,11 +119,7 @@ class _Inline:
 
     def take(self) -> tuple[str, float]:
         """The words on one line (a `<br>` keeps its line end) and their link share; then empty."""
-        joined = "".join(self.parts)
-        if "\v" in joined:
-            words = "\n".join(filter(None, map(one_line, joined.split("\v"))))
-        else:
-            words = one_line(joined)
+        words = one_line_each("".join(self.parts))
         share = self.linked / self.characters if self.characters else 0.0
         self.parts, self.linked, self.characters = [], 0, 0
         return words, share

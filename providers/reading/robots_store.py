@@ -8,8 +8,9 @@ from typing import Final
 
 from providers.errors import SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
+from providers.shared.keys import part
 
-KEY: Final = "robots/1/"
+PREFIX: Final = "robots/"
 HEAD: Final = struct.Struct(">dB")
 """When the site was asked by the store's clock, and whether it has rules."""
 MOST_CHARACTERS: Final = 2_000_000
@@ -36,7 +37,7 @@ class SharedRules:
 
         A store that does not answer costs the sharing, not the reading: the site itself is asked then.
         """
-        key = KEY + site
+        key = key_of(site)
         try:
             stored = await self._store.get(key)
         except SharedStateUnavailable:
@@ -50,6 +51,11 @@ class SharedRules:
         except (SharedStateUnavailable, StorageFull):
             return FetchedRules(fetched)
         return FetchedRules(fetched)
+
+
+def key_of(site: str) -> str:
+    """The key of a site's rules."""
+    return PREFIX + part(site)
 
 
 def pack(text: str | None, asked_at: float) -> bytes:

@@ -16,7 +16,7 @@ from providers.chat import TokenCounts
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.message_envelope import TOKEN_FIELDS
 from providers.prices import PriceTable
-from providers.search.narrowing import domains_of
+from providers.search.narrowing import Domains, narrowing_of
 from providers.search.web_api import Detail, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, answered, shortened
@@ -138,7 +138,7 @@ class AnthropicSearch:
         offset = max(0, request.offset)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
-        tool = tool_for(request)
+        tool = tool_for(narrowing_of(request).domains)
         answer = self._api.parsed(MessageAnswer, await self._send(shortened(request.text, LONGEST_QUERY), tool))
         results = self._results(answer)
         found = (Found(url=result.url, title=result.title, published=result.page_age) for result in results[offset:])
@@ -179,10 +179,9 @@ class AnthropicSearch:
         raise error_for_code(codes[0]) if codes else no_search(answer.stop_reason)
 
 
-def tool_for(request: SearchRequest) -> WebSearchTool20250305Param:
+def tool_for(domains: Domains) -> WebSearchTool20250305Param:
     """The tool, narrowed to one of the two lists; a domain of one label is left to the filter on the hits."""
     tool: WebSearchTool20250305Param = {"type": "web_search_20250305", "name": "web_search", "max_uses": 1}
-    domains = domains_of(request)
     allow, deny = ([host for host in given if "." in host] for given in (domains.allow, domains.deny))
     if allow and len(allow) == len(domains.allow):
         tool["allowed_domains"] = allow

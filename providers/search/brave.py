@@ -8,7 +8,7 @@ import httpx2
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.languages import brave_language
-from providers.search.narrowing import days_of, domains_of, language_of
+from providers.search.narrowing import Narrowing, narrowing_of
 from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, answered, shortened, wanted
@@ -75,12 +75,13 @@ class BraveSearch:
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
         offset = max(0, request.offset)
-        domains = domains_of(request)
+        narrowing = narrowing_of(request)
+        domains = narrowing.domains
         length, page = page_for(offset, LONGEST_PAGE if domains.given else max(1, wanted(request)))
         if page > LAST_PAGE:
             return SearchResponse(provider=self.name)
         site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
-        narrowed, warnings = _narrowed(request)
+        narrowed, warnings = _narrowed(narrowing)
         parameters: dict[str, str | int] = {
             "q": shortened(request.text, LONGEST_QUERY - len(site), MOST_WORDS - 1) + site,
             "count": length,
@@ -111,10 +112,10 @@ def page_for(offset: int, count: int) -> tuple[int, int]:
     return LONGEST_PAGE, offset // LONGEST_PAGE
 
 
-def _narrowed(request: SearchRequest) -> tuple[dict[str, str], list[str]]:
+def _narrowed(narrowing: Narrowing) -> tuple[dict[str, str], list[str]]:
     """Language and days as parameters, and what of them Brave does not know."""
     parameters: dict[str, str] = {}
-    language, days = language_of(request), days_of(request)
+    language, days = narrowing.language, narrowing.days
     known = brave_language(language) if language else None
     if known:
         parameters["search_lang"] = known

@@ -14,7 +14,7 @@ from googleapiclient.discovery_cache import get_static_doc  # type: ignore[impor
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.search.languages import google_language
-from providers.search.narrowing import Domains, days_of, domains_of, language_of
+from providers.search.narrowing import Domains, Narrowing, narrowing_of
 from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, answered, shortened, wanted
@@ -118,8 +118,9 @@ class GoogleSearch:
         offset = max(0, request.offset)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
-        sites = sites_of(domains_of(request))
-        narrowed, warnings = _narrowed(request)
+        narrowing = narrowing_of(request)
+        sites = sites_of(narrowing.domains)
+        narrowed, warnings = _narrowed(narrowing)
         most = LONGEST_PAGE if sites.partly else min(wanted(request), LONGEST_PAGE)
         parameters: dict[str, str | int] = {
             "q": shortened(request.text, LONGEST_QUERY - len(sites.words)) + sites.words,
@@ -180,10 +181,10 @@ def sites_of(domains: Domains) -> Sites:
     return Sites(parameters, words, partly=len(kept) + len(avoided) < len(keep) + len(avoid))
 
 
-def _narrowed(request: SearchRequest) -> tuple[dict[str, str], list[str]]:
+def _narrowed(narrowing: Narrowing) -> tuple[dict[str, str], list[str]]:
     """Language and days as parameters, and what of them Google does not know."""
     parameters: dict[str, str] = {}
-    language, days = language_of(request), days_of(request)
+    language, days = narrowing.language, narrowing.days
     known = google_language(language) if language else None
     if known:
         parameters["lr"] = known

@@ -12,6 +12,8 @@ from contracts.web_addresses import belongs_to, host_of
 from providers.errors import InvalidCall
 from providers.search.traits import ProviderTraits
 
+HOST: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
+NOT_OF_A_NAME: Final = re.compile(r"[\s/:@?#*]")
 LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
 DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 EARLIEST: Final = date(1900, 1, 1)
@@ -62,6 +64,21 @@ class Days:
         return (self.first is not None and latest < self.first) or (self.last is not None and earliest > self.last)
 
 
+@dataclass(frozen=True)
+class Narrowing:
+    """All that a request narrows down."""
+
+    domains: Domains
+    days: Days
+    language: str | None
+    """Two or three lower-case letters."""
+
+
+def narrowing_of(request: SearchRequest) -> Narrowing:
+    """What the request narrows down, read before anybody is asked. Raises `InvalidCall` for what means nothing."""
+    return Narrowing(domains_of(request), days_of(request), language_of(request))
+
+
 def domains_of(request: SearchRequest) -> Domains:
     """The request's domains. Raises `InvalidCall` for one that is no host name."""
     return Domains(tuple(_domains(request.domains_allow)), tuple(_domains(request.domains_deny)))
@@ -107,8 +124,8 @@ def today() -> date:
 
 
 def _domains(names: list[str]) -> list[str]:
-    hosts = [host_of(f"https://{name.strip().strip('.')}/") for name in names]
-    if not all(hosts):
+    hosts = ["" if NOT_OF_A_NAME.search(name) else host_of(f"https://{name.strip('.')}/") for name in names]
+    if not all(HOST.fullmatch(host) for host in hosts):
         raise InvalidCall("a domain is a host name, without scheme, path or wildcard")
     return list(dict.fromkeys(hosts))
 

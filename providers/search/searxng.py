@@ -9,7 +9,7 @@ import httpx2
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import Unavailable
-from providers.search.narrowing import Days, days_of, domains_of, language_of, today
+from providers.search.narrowing import Days, narrowing_of, today
 from providers.search.web_api import ANSWER_SECONDS, Detail, Details, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, answered, shortened
@@ -64,7 +64,8 @@ class SearxngSearch:
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        domains, days, language = domains_of(request), days_of(request), language_of(request)
+        narrowing = narrowing_of(request)
+        domains, days, language = narrowing.domains, narrowing.days, narrowing.language
         one_site = len(domains.allow) == 1 and request.source_type is not SourceType.ACADEMIC
         site = f" site:{domains.allow[0]}" if one_site else ""
         back = time_range(days, today())

@@ -11,7 +11,7 @@ from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-unt
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.activities import SearchRequest, SearchResponse
-from providers.search.narrowing import days_of, domains_of
+from providers.search.narrowing import Days, narrowing_of
 from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, answered, shortened, wanted
@@ -125,20 +125,20 @@ class SemanticScholarSearch:
             return SearchResponse(provider=self.name)
         # The library puts the text into a query string as it is; the service finds nothing for words with a hyphen.
         query = quote_plus(shortened(request.text.replace("-", " "), LONGEST_QUERY))
-        most = LONGEST_PAGE if domains_of(request).given else wanted(request)
-        limit, days = max(1, min(most, MOST_RESULTS - offset)), _range(request)
+        narrowing = narrowing_of(request)
+        most = LONGEST_PAGE if narrowing.domains.given else wanted(request)
+        limit, days = max(1, min(most, MOST_RESULTS - offset)), _range(narrowing.days)
         try:
             library = QuietLibrary(self._api, offset)
             page = await library.search_paper(query, fields=FIELDS, limit=limit, publication_date_or_year=days)
-            found = [_found(PaperFields.model_validate(paper)) for paper in page.items]
+            found = (_found(PaperFields.model_validate(paper)) for paper in page.items)
+            return answered(request, self.name, found)
         except (ValueError, TypeError, AttributeError, KeyError):
             raise self._api.unexpected() from None
-        return answered(request, self.name, found)
 
 
-def _range(request: SearchRequest) -> str | None:
+def _range(days: Days) -> str | None:
     """`FIRST:LAST`, an open end left out; null without a bound."""
-    days = days_of(request)
     ends = [day.isoformat() if day else "" for day in (days.first, days.last)]
     return ":".join(ends) if days.given else None
 

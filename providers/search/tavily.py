@@ -7,7 +7,7 @@ import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
-from providers.search.narrowing import days_of, domains_of
+from providers.search.narrowing import Narrowing, narrowing_of
 from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, answered, shortened, wanted
@@ -60,7 +60,7 @@ class TavilySearch:
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
         news = request.source_type is SourceType.NEWS
-        narrowed = _narrowed(request)
+        narrowed = _narrowed(narrowing_of(request))
         body = {
             "query": shortened(request.text, LONGEST_QUERY),
             "max_results": MOST_RESULTS if narrowed.partly else min(offset + wanted(request), MOST_RESULTS),
@@ -85,9 +85,9 @@ class Narrowed:
     partly: bool
 
 
-def _narrowed(request: SearchRequest) -> Narrowed:
+def _narrowed(narrowing: Narrowing) -> Narrowed:
     """A domain of one label, such as `gov`, is none that the service takes."""
-    domains, days = domains_of(request), days_of(request)
+    domains, days = narrowing.domains, narrowing.days
     lists = {"include_domains": domains.allow, "exclude_domains": domains.deny}
     taken = {name: list(given) for name, given in lists.items() if given and all("." in host for host in given)}
     ends = {"start_date": days.first, "end_date": days.last}

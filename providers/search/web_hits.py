@@ -13,7 +13,7 @@ from contracts.activities import SearchRequest, SearchResponse
 from contracts.identity import canonical_url
 from contracts.sources import SearchHit
 from providers.reading.cleaning import CONTROL, INVISIBLE, clean, one_line
-from providers.search.narrowing import days_of, domains_of, unmet
+from providers.search.narrowing import narrowing_of, unmet
 from providers.search.traits import TRAITS
 
 MOST_RESULTS: Final = 50
@@ -81,16 +81,16 @@ def hits_of(
     a usable address, repetitions of one, and what lies outside the domains and the days of publication asked for,
     whatever the service made of these.
     """
-    domains, days = domains_of(request), days_of(request)
+    narrowing = narrowing_of(request)
     hits: list[SearchHit] = []
     seen: set[str] = set()
     for rank, result in enumerate(found, start=max(0, request.offset) + 1):
         if len(hits) >= wanted(request):
             break
         url = usable_url(result.url)
-        if url is None or canonical_url(url) in seen or not domains.admit(url):
+        if url is None or canonical_url(url) in seen or not narrowing.domains.admit(url):
             continue
-        if dates_tell and days.exclude(iso_date(result.published)):
+        if dates_tell and narrowing.days.exclude(iso_date(result.published)):
             continue
         seen.add(canonical_url(url))
         hits.append(_hit(result, url, rank, provider))

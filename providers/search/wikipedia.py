@@ -8,7 +8,7 @@ import httpx2
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
 from providers.search.languages import wikipedia_language
-from providers.search.narrowing import domains_of, language_of
+from providers.search.narrowing import Narrowing, narrowing_of
 from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import Found, answered, shortened, wanted
@@ -92,8 +92,9 @@ class WikipediaSearch:
         offset = max(0, request.offset)
         if offset > LAST_OFFSET:
             return SearchResponse(provider=self.name)
-        api, warnings = self._wiki(request)
-        if self._base_url == DEFAULT_BASE_URL and not domains_of(request).admit(api.base_url):
+        narrowing = narrowing_of(request)
+        api, warnings = self._wiki(narrowing)
+        if self._base_url == DEFAULT_BASE_URL and not narrowing.domains.admit(api.base_url):
             outside = f"{urlsplit(api.base_url).hostname} lies outside the domains and was not asked"
             return SearchResponse(provider=self.name, warnings=[outside])
         parameters: dict[str, str | int] = {
@@ -117,9 +118,9 @@ class WikipediaSearch:
         found = (_found(result, site, api.base_url) for result in answer.query.search)
         return answered(request, self.name, found, warnings=warnings, dates_tell=False)
 
-    def _wiki(self, request: SearchRequest) -> tuple[WebApi, list[str]]:
+    def _wiki(self, narrowing: Narrowing) -> tuple[WebApi, list[str]]:
         """Where to ask, and what that leaves of the language asked for."""
-        language = language_of(request)
+        language = narrowing.language
         if PLACE not in self._base_url:
             return self._at(""), ["is one wiki: it cannot keep to a language"] if language else []
         known = wikipedia_language(language or DEFAULT_LANGUAGE)

@@ -73,7 +73,7 @@ class FallbackStore:
         await self._local.close()
 
     async def _either(self, shared: Callable[[], Awaitable[T]], local: Callable[[], Awaitable[T]]) -> T:
-        if self._circuit.attempt_is_due():
+        if (self._attempt is None or self._attempt.done()) and self._circuit.attempt_is_due():
             self._attempt = asyncio.create_task(self._try_again())
         if not self._circuit.open:
             try:

@@ -58,7 +58,7 @@ class Plan:
         for name in (self.otherwise, *self.sequence, *self.mix, *self.by_role.values(), *self.by_model.values()):
             check(name)
 
-    def scenario(self, number: int, role: str, model: str) -> str:
+    def scenario(self, number: int, role: str, model: str = "") -> str:
         """The scenario of the call with this number, from 0."""
         if number < len(self.sequence):
             return self.sequence[number]

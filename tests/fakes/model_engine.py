@@ -31,7 +31,7 @@ def engine_over(
         )
         for name, url in addresses.items()
     }
-    directory = ModelDirectory(endpoints, dict.fromkeys(Tier, list(models)))
+    directory = ModelDirectory(endpoints, {tier: list(models) for tier in Tier})
     return LanguageModelEngine(directory, prices or load_prices(), **options)
 
 

@@ -36,6 +36,8 @@ class TokenBook:
     cacheable: int | None = None
     """The shortest beginning, in tokens, that is kept; null: none is."""
     characters_per_token: float = 4.0
+    tokens_per_other: float = 0.25
+    """Tokens of a character that is not of ASCII."""
     charges: list[Charge] = field(default_factory=list)
     marks: list[list[int]] = field(default_factory=list)
     """Of each request, the tokens of its marked beginnings."""
@@ -43,7 +45,8 @@ class TokenBook:
 
     def tokens(self, text: str) -> int:
         """Tokens of a text."""
-        return int(len(text) / self.characters_per_token)
+        other = sum(not character.isascii() for character in text)
+        return int((len(text) - other) / self.characters_per_token + other * self.tokens_per_other)
 
     def of_request(self, request: ModelRequest) -> int:
         """Tokens of a prompt, tools and schema included."""
@@ -70,10 +73,10 @@ class TokenBook:
         return [(text, tokens) for text, tokens in found if tools + tokens >= (self.cacheable or 10**9)]
 
     def charged(self, request: ModelRequest, beginnings: list[tuple[str, int]], reply: Reply) -> Reply:
-        """The reply with its usage, which goes into the books; a reply that is no message costs nothing."""
+        """The reply with its usage, which goes into the books; what arrives as no message counts as not charged."""
         try:
-            body = json.loads(reply.body) if reply.status == 200 else {}
-        except ValueError:
+            body = json.loads(reply.body) if reply.status == 200 and reply.delivery in {"whole", "trickle"} else {}
+        except (ValueError, RecursionError):
             return reply
         usage = body.get("usage") if isinstance(body, dict) else None
         if not usage or usage.get("input_tokens") != len(request.system + request.prompt) // 4:
@@ -84,6 +87,8 @@ class TokenBook:
         total = self.tokens(request.system + request.prompt)
         charge = Charge(request.model, request.role, total - read - write, usage["output_tokens"], read, write)
         self.charges.append(charge)
+        if charge.input == usage["input_tokens"]:
+            return reply
         usage["input_tokens"] = charge.input
         if read or write:
             usage |= {"cache_read_input_tokens": read, "cache_creation_input_tokens": write}

@@ -141,7 +141,8 @@ def error(asked: Asked, status: int, reason: str) -> tuple[int, Any]:
 def found(asked: Asked, all_items: Sequence[Item], *, ignore_limits: bool = False) -> Any:
     """A good answer: the page of the items that was asked for, or all of them from a service that ignores limits."""
     first, count = _window(asked)
-    matching = [item for item in all_items if wanted(asked).holds(item)]
+    narrowed = wanted(asked)
+    matching = [item for item in all_items if narrowed.holds(item)]
     page = matching if ignore_limits else matching[first : first + count]
     return ANSWERS[asked.provider](asked, page, first, len(matching))
 

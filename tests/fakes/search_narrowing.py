@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from googleapiclient.discovery_cache import get_static_doc  # type: ignore[import-untyped]
 
@@ -72,7 +71,7 @@ class Wanted:
 
     def holds(self, item: Findable) -> bool:
         """Whether the service would give this."""
-        host = "." + (urlsplit(item.url).hostname or "")
+        host = "." + re.split(r"[/:?#]", item.url.partition("//")[2], maxsplit=1)[0]
         day = date.fromisoformat(item.published) if item.published else None
         return (
             item.kind in {"", self.kind}

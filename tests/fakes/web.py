@@ -63,13 +63,14 @@ class WebServer:
         self.connections = 0
         self._tls = tls
         self._server: asyncio.Server | None = None
+        self._port = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
+        """The port that it listens on, or did."""
+        assert self._port
+        return self._port
 
     @property
     def host(self) -> str:
@@ -82,6 +83,7 @@ class WebServer:
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
+        self._port = int(self._server.sockets[0].getsockname()[1])
         return self
 
     async def __aexit__(self, *_: object) -> None:

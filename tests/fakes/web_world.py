@@ -118,15 +118,10 @@ class WebWorld:
         self.hosts_asked: set[str] = set()
         self._by_place = {(self.host_of(site), site.path): site for site in self.sites}
         self._times: Counter[str] = Counter()
-        self._port = port
+        self.port = port
+        """The one port that all hosts have; known from the start of the servers on."""
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
-
-    @property
-    def port(self) -> int:
-        """The one port that all hosts have."""
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
 
     @property
     def searxng_url(self) -> str:
@@ -152,7 +147,8 @@ class WebWorld:
         return f"127.0.0.{FIRST_HOST + site.host % MOST_HOSTS}"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "0.0.0.0", self._port)
+        self._server = await asyncio.start_server(self._accept, "0.0.0.0", self.port)
+        self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
     async def __aexit__(self, *_: object) -> None:

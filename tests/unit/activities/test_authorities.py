@@ -76,6 +76,19 @@ def test_the_operator_has_the_last_word() -> None:
     assert unknown.declared is None
 
 
+def test_where_anybody_can_write_is_known() -> None:
+    """Forums of an institution, open hosting and open encyclopedias say so; institutions do not (X-20)."""
+    for url in (
+        "https://forum.postgresql.org/x",
+        "https://x.github.io",
+        "https://de.wikipedia.org",
+        "https://x.medium.com",
+    ):
+        assert TABLE.standing(url, SourceType.WEB).user_generated
+    for url in ("https://www.postgresql.org", "https://cs.stanford.edu", "https://example.org"):
+        assert not TABLE.standing(url, SourceType.WEB).user_generated
+
+
 def test_no_domain_stands_in_two_tiers() -> None:
     """The table says one thing of each domain, in the form that hosts are compared in."""
     domains = [domain for tier in TABLE.tiers.values() for domain in tier.domains.split()]

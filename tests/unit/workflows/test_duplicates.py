@@ -8,6 +8,7 @@ from contracts.identity import digest, source_id
 from contracts.sources import SearchHit, Source
 from contracts.vocabulary import PageAccess, SourceStatus
 from tests.fakes import states
+from workflows.allocation import allot, guaranteed_share, unread
 from workflows.duplicates import Identities, merge_aliases, registered, same_titles
 
 DOI = "10.1000/x"
@@ -53,6 +54,45 @@ def test_the_first_hit_of_a_work_leads(urls: list[str], data: st.DataObject) -> 
         identity = identities.identity_of(each)
         assert identity == source_id(leader.url)
         assert leader == next(other for other in hits if identities.identity_of(other) == identity)
+
+
+SEARCHES = st.fixed_dictionaries(
+    {
+        query: st.lists(
+            st.tuples(
+                st.sampled_from([f"https://e.org/{n}" for n in range(5)]),
+                st.sampled_from([None, "10.1000/a", "10.1000/b"]),
+            ),
+            max_size=4,
+        ).map(lambda found: [hit(*each).model_copy(update={"rank": rank}) for rank, each in enumerate(found, start=1)])
+        for query in ("sq-a", "sq-b", "sq-c")
+    }
+)
+
+
+@given(
+    SEARCHES, st.integers(1, 6), st.permutations(["sq-a", "sq-b", "sq-c"]), st.permutations(["sq-a", "sq-b", "sq-c"])
+)
+def test_what_is_read_does_not_follow_from_who_answers_first(searches, budget, one, other) -> None:
+    """With early reads of leading hits, sources, owners and addresses are the same for every order of arrival."""
+    assert _sources_read(searches, budget, one) == _sources_read(searches, budget, other)
+
+
+def _sources_read(searches: dict[str, list[SearchHit]], budget: int, arrival: list[str]) -> list[tuple[str, str, str]]:
+    """Early reads in order of arrival, then the rest; (source, owner, address read) of what is kept."""
+    order, arrived, reads = list(searches), set(), {}
+    for query in arrival:
+        arrived.add(query)
+        so_far = Identities({}, {}, [each for name in order if name in arrived for each in searches[name]])
+        share = guaranteed_share(budget, len(order), order.index(query), 5)
+        for each in unread(searches[query], (), so_far.identity_of)[:share]:
+            reads.setdefault(so_far.identity_of(each), so_far.leader_of(each).url)
+    identity_of = Identities({}, {}, [each for name in order for each in searches[name]]).identity_of
+    chosen = allot(searches, (), budget, 5, identity_of).chosen
+    return [
+        (identity_of(choice.hit), choice.sub_query_id, reads.get(identity_of(choice.hit), choice.hit.url))
+        for choice in chosen
+    ]
 
 
 def test_a_work_that_could_not_be_read_is_tried_elsewhere() -> None:

@@ -61,6 +61,18 @@ def test_steps_do_not_add_up(label: Quality, authority: float, access: PageAcces
     assert source.assessment == start.assessment
 
 
+def test_where_anybody_can_write_nothing_is_authoritative() -> None:
+    """The analyzer cannot raise a page of a forum or an open encyclopedia to high (X-20)."""
+    source = assessed(Quality.MEDIUM, 0.6)
+    assert source.assessment is not None
+    open_to_all = source.model_copy(
+        update={"assessment": source.assessment.model_copy(update={"user_generated": True})}
+    )
+    assert updated(source, opinion(source, "high")).quality is Quality.HIGH
+    assert updated(open_to_all, opinion(source, "high")) == open_to_all
+    assert updated(open_to_all, opinion(source, "low")).quality is Quality.LOW
+
+
 def test_what_the_operator_chose_stays() -> None:
     """Neither a corpus nor a declared domain is the model's to judge (C0-24)."""
     corpus = states.source("corpus:m/a", quality_reason=CHOSEN_BY_OPERATOR)

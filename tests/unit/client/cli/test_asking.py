@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.announcing import outlook, providers_line, thinks
+from client.cli.announcing import outlook, thinks
 from client.cli.asking import ask, find_corpus, name_of_folder
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.run_options import RunOptions
+from client.wording import providers_line
 from contracts.request import Depth, EngineChoice, ResearchRequest
 from contracts.vocabulary import EngineKind
 from workers.settings import Settings
@@ -77,7 +78,7 @@ def test_without_a_folder_the_web_is_searched() -> None:
     assert made.web
     assert "searches go to " in made.egress
     assert "pages are read from the web" in made.egress
-    assert "wikipedia" in providers_line(made)
+    assert "wikipedia" in providers_line(made.providers)
     assert any("TAVILY_API_KEY" in line for line in made.advice)
     assert any("RESEARCH_MODEL" in line for line in made.advice)
 

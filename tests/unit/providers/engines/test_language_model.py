@@ -193,6 +193,26 @@ async def test_a_paid_answer_that_cannot_be_used_carries_its_cost(
         assert usage_of(error).cost_usd is not None
 
 
+async def test_reasoning_is_paid_and_takes_nothing_from_what_can_be_seen() -> None:
+    """Reasoning that exceeds the role's own cap is counted; the cap that was sent leaves room for both."""
+    async with engine_for("thinks") as (engine, api):
+        answer = await engine.answer(task_of("supervisor"))
+    assert isinstance(answer.draft, ReflectionDraft)
+    assert answer.usage.output_tokens == 5_000
+    assert api.requests[0].body["max_tokens"] > SUPERVISOR.output_tokens
+
+
+async def test_a_tool_that_cannot_be_forced_is_offered() -> None:
+    """Where forcing a tool is refused, the same tool is offered once before the schema goes into the prompt."""
+    async with engine_for("lacks_forcing") as (engine, api):
+        answer = await engine.answer(task_of("planner"))
+        await engine.answer(task_of("planner"))
+    assert isinstance(answer.draft, PlanDraft)
+    assert [request.body.get("tool_choice", {}).get("type") for request in api.requests] == [
+        *(None, "tool", "auto", "auto")
+    ]
+
+
 @pytest.mark.parametrize("scenario", ["empty", "thinking_only", "cut", "refusal"])
 async def test_a_report_that_is_cut_or_empty_is_no_report(scenario: str) -> None:
     """Plain text is held to the same rules as JSON."""

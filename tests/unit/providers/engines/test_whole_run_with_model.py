@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from activities.configuration import ResearchConfiguration
-from contracts.request import ResearchRequest
 from contracts.prepared import PrepareRequest
+from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, Tier
 from providers.chat import ChatMode

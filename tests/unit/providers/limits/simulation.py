@@ -3,10 +3,12 @@
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from providers.limits.rate_state import RateState, ServiceLimits, state_from_bytes, state_to_bytes
+from providers.limits.rate_state import RateState, state_from_bytes, state_to_bytes
 from providers.limits.rates import Asking, Granted, answered, asked
 from providers.limits.refusals import Refusal, refused
+from providers.limits.service_limits import ServiceLimits
 
 START = 1_700_000_000.0
 MOST_EVENTS = 20_000
@@ -40,16 +42,17 @@ class Simulation:
     pauses: list[tuple[float, float]] = field(default_factory=list)
     denied_places: int = 0
     """How often somebody who came for a place was told to wait again."""
+    _events: list[tuple[float, int, Callable[[float], None]]] = field(default_factory=list)
+    _pushed: int = 0
 
     def run(self, arrivals: Sequence[float]) -> "Simulation":
         """All callers, from their first asking to their answer."""
-        self._events: list[tuple[float, int, str, Callable[[float], None]]] = []
         for number, at in enumerate(arrivals):
-            self._later(at, f"holder-{number}", lambda now, name=f"holder-{number}": self._ask(now, name, 1))
+            self._later(at, partial(self._ask, holder=f"holder-{number}", tries=1))
         for _ in range(MOST_EVENTS):
             if not self._events:
                 return self
-            at, _, _, event = heapq.heappop(self._events)
+            at, _, event = heapq.heappop(self._events)
             self.state = state_from_bytes(state_to_bytes(self.state))  # as it goes through a store
             event(at)
         raise AssertionError("the callers never come to an end")
@@ -59,8 +62,9 @@ class Simulation:
         times = [grant.at for grant in self.grants]
         return max((sum(first <= at < first + window for at in times) for first in times), default=0)
 
-    def _later(self, at: float, name: str, event: Callable[[float], None]) -> None:
-        heapq.heappush(self._events, (at, len(self._events) + MOST_EVENTS * len(self.grants), name, event))
+    def _later(self, at: float, event: Callable[[float], None]) -> None:
+        self._pushed += 1
+        heapq.heappush(self._events, (at, self._pushed, event))
 
     def _ask(self, now: float, holder: str, tries: int) -> None:
         asking = Asking(holder, f"{holder}-{tries}", self.tokens)
@@ -70,12 +74,12 @@ class Simulation:
         if not isinstance(decision, Granted):
             self.denied_places += due
             back = now + decision.seconds + self.late(tries)
-            self._later(back, holder, lambda at: self._ask(at, holder, tries + 1))
+            self._later(back, partial(self._ask, holder=holder, tries=tries + 1))
             return
         retry_after = self.refuses(now, len(self.grants))
         self.grants.append(Grant(now, holder, decision.probe, place is not None))
         ends = now + (self.call_seconds if retry_after is None else 0.01)
-        self._later(ends, holder, lambda at: self._end(at, asking, decision, tries, retry_after))
+        self._later(ends, partial(self._end, asking=asking, granted=decision, tries=tries, retry_after=retry_after))
 
     def _end(self, now: float, asking: Asking, granted: Granted, tries: int, retry_after: float | None) -> None:
         if retry_after is None:
@@ -85,4 +89,4 @@ class Simulation:
         self.state, told = refused(self.state, START + now, asking, refusal, self.limits)
         self.pauses.append((now, self.state.pause_until - START))
         back = now + told.seconds + self.late(tries)
-        self._later(back, asking.holder, lambda at: self._ask(at, asking.holder, tries + 1))
+        self._later(back, partial(self._ask, holder=asking.holder, tries=tries + 1))

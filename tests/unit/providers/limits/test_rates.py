@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.limits.places import GRACE_SECONDS
-from providers.limits.rate_state import RateState, ServiceLimits, state_from_bytes, state_to_bytes
+from providers.limits.rate_state import RateState, state_from_bytes, state_to_bytes
 from providers.limits.rates import (
     HORIZON_SECONDS,
     MOST_PLACES,
@@ -20,6 +20,7 @@ from providers.limits.rates import (
     settled,
 )
 from providers.limits.refusals import Refusal, refused
+from providers.limits.service_limits import ServiceLimits
 from tests.unit.providers.limits.simulation import START, Simulation
 
 UNLIMITED = ServiceLimits()
@@ -48,7 +49,7 @@ def after_refusal(retry_after: float | None = 5.0, grants: int = 10) -> RateStat
     return refused(state, START + 1, asking, Refusal(retry_after, START + 0.9), UNLIMITED)[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ARRIVALS, LATE, st.integers(1, 8), st.floats(0.5, 20))
 def test_no_window_holds_more_than_configured(
     arrivals: list[float], late: list[float], requests: int, window: float
@@ -59,7 +60,7 @@ def test_no_window_holds_more_than_configured(
     assert len(made.grants) == len(arrivals)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ARRIVALS, st.integers(1, 8), st.floats(0.5, 20))
 def test_who_comes_on_time_for_a_place_is_let_through(arrivals: list[float], requests: int, window: float) -> None:
     """A reserved time is kept, however many newcomers ask in between."""
@@ -67,7 +68,7 @@ def test_who_comes_on_time_for_a_place_is_let_through(arrivals: list[float], req
     assert made.denied_places == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ARRIVALS, LATE, st.sets(st.integers(0, 30), max_size=6), st.floats(0, 20))
 def test_nothing_goes_in_a_pause_and_then_one_probe(
     arrivals: list[float], late: list[float], bad: set[int], retry_after: float
@@ -78,9 +79,9 @@ def test_nothing_goes_in_a_pause_and_then_one_probe(
         refuses=lambda at, number: retry_after if number in bad else None,
         late=lambda tries: late[tries % len(late)],
     ).run(arrivals)
-    assert not [
-        grant for grant in made.grants for begin, end in made.pauses if begin < grant.at < end
-    ], "a call went in a pause"
+    assert not [grant for grant in made.grants for begin, end in made.pauses if begin < grant.at < end], (
+        "a call went in a pause"
+    )
     for probe in (grant for grant in made.grants if grant.probe):
         beside = [
             grant for grant in made.grants if probe.at < grant.at < probe.at + made.call_seconds and grant != probe
@@ -92,7 +93,7 @@ def test_nothing_goes_in_a_pause_and_then_one_probe(
         assert first is None or first.probe
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=25), st.integers(100, 2_000), st.integers(1, 1_500))
 def test_no_minute_holds_more_tokens_than_configured(arrivals: list[float], limit: int, tokens: int) -> None:
     """Tokens are counted like requests; a call that wants more than a minute's worth goes alone."""

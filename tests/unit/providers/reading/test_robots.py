@@ -10,8 +10,9 @@ from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress import Egress
 from providers.reading.egress_addresses import host_and_port
 from providers.reading.robots import FAILURE_KEPT_SECONDS, KEPT_SECONDS, ROBOTS_BYTES, Robots, parse
-from providers.reading.robots_store import KEY, FetchedRules, pack, unpack
-from tests.fakes.memory_store import MemoryStore
+from providers.reading.robots_store import FetchedRules, key_of, pack, unpack
+from providers.shared.memory_store import MemorySharedStore
+from tests.fakes.shared_stores import away
 from tests.fakes.web import Reply, WebServer, redirect, reply
 
 AGENT = "durable-research"
@@ -39,6 +40,17 @@ class Site:
                 raise
             return False
         return True
+
+
+@dataclass
+class Clock:
+    """A clock that a test moves."""
+
+    now: float = 1_000_000.0
+
+    def __call__(self) -> float:
+        """Seconds since the epoch."""
+        return self.now
 
 
 @pytest.fixture
@@ -163,7 +175,8 @@ async def test_only_the_first_part_of_a_huge_file_counts(site: Site) -> None:
 async def test_rules_are_fetched_once_for_all_workers() -> None:
     """Two workers with one store: the second asks no site, also where there are no rules, until a day has gone by."""
     async with WebServer({"/robots.txt": rules("User-agent: *\nDisallow: /x")}) as server, WebServer({}) as other:
-        store = MemoryStore()
+        clock = Clock()
+        store = MemorySharedStore(clock)
         egress = Egress("test", allow_hosts={host_and_port(server.host), host_and_port(other.host)})
         sites = [Site(server, Robots(egress, AGENT, lambda: 0.0, store)) for _ in range(2)]
         assert [await site.allows(path) for site in sites for path in ("/x", "/y")] == [False, True] * 2
@@ -171,7 +184,7 @@ async def test_rules_are_fetched_once_for_all_workers() -> None:
         free = [Site(other, site.robots) for site in sites]
         assert [await site.allows("/x") for site in free] == [True, True]
         assert len(other.asked) == 1
-        store.now += KEPT_SECONDS + 1
+        clock.now += KEPT_SECONDS + 1
         assert not await Site(server, Robots(egress, AGENT, lambda: 0.0, store)).allows("/x")
         assert len(server.asked) == 2
         await egress.close()
@@ -179,14 +192,15 @@ async def test_rules_are_fetched_once_for_all_workers() -> None:
 
 async def test_a_worker_keeps_shared_rules_no_longer_than_their_day(site: Site) -> None:
     """Rules that were 23 hours old when they were found are asked for anew an hour later."""
-    store = MemoryStore()
+    clock = Clock()
+    store = MemorySharedStore(clock)
     site.server.pages["/robots.txt"] = rules("User-agent: *\nDisallow: /x")
     assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, store)).allows("/x")
-    store.now += KEPT_SECONDS - 3_600
+    clock.now += KEPT_SECONDS - 3_600
     late = Site(site.server, Robots(site.egress, AGENT, lambda: late.now, store))
     assert not await late.allows("/x")
     assert len(site.server.asked) == 1
-    store.now += 3_601
+    clock.now += 3_601
     late.now += 3_601
     assert not await late.allows("/x")
     assert len(site.server.asked) == 2
@@ -194,20 +208,21 @@ async def test_a_worker_keeps_shared_rules_no_longer_than_their_day(site: Site) 
 
 async def test_failures_and_broken_values_are_not_shared(site: Site) -> None:
     """Only what a site said is stored; what is no value of ours is replaced; a store that is down costs nothing."""
-    store = MemoryStore()
+    store = MemorySharedStore()
     robots = Robots(site.egress, AGENT, lambda: 0.0, store)
     site.server.pages["/robots.txt"] = reply(status=503)
     with pytest.raises(Unavailable):
         await Site(site.server, robots).allows("/x")
-    assert store.values == {}
+    key = key_of(f"http://{site.server.host}")
+    assert (await store.get(key)).value is None
     site.server.pages["/robots.txt"] = rules("User-agent: *\nDisallow: /x")
-    key = KEY + f"http://{site.server.host}"
     for broken in (b"", b"?", bytes(9) + b"\1 no zlib"):
-        store.values[key] = broken
+        await store.swap(key, (await store.get(key)).value, broken)
         assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, store)).allows("/x")
-        assert unpack(store.values[key], store.now) == FetchedRules("User-agent: *\nDisallow: /x")
-    store.down = True
-    assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, store)).allows("/x")
+        stored = await store.get(key)
+        assert stored.value is not None
+        assert getattr(unpack(stored.value, stored.now), "text", None) == "User-agent: *\nDisallow: /x"
+    assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, away())).allows("/x")
 
 
 def test_stored_rules_are_small_and_bounded() -> None:

@@ -1,17 +1,20 @@
 """The reader of pages: from a URL to a document, as a worker has it."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
-from providers.errors import SourceUnreadable
+from contracts.vocabulary import PageAccess
+from providers.errors import RateLimited, SourceUnreadable
 from providers.interfaces import Reader
 from providers.reading.egress import Egress
 from providers.reading.egress_addresses import host_and_port
 from providers.reading.robots import Robots
-from providers.reading.web_reader import WebReader
+from providers.reading.web_reader import Politeness, WebReader
 from providers.subprocess_pool import SubprocessPool
-from tests.fakes.web import WebServer, page, redirect, reply
+from tests.fakes.web import WebServer, endless, page, redirect, reply
 
 SENTENCE = "Vacuum removes dead rows from a table and makes their space free for others."
 
@@ -90,3 +93,95 @@ async def test_private_places_are_refused_without_an_exception(server: WebServer
             await reader.read(url)
         assert raised.value.kind.startswith("refused_")
     assert server.asked == []
+
+
+class NotedVisits:
+    """Politeness that notes who comes and goes, and makes those wait who come to a host of `busy`."""
+
+    def __init__(self, busy: str = "") -> None:
+        self.busy = busy
+        self.begun: list[tuple[str, str, float]] = []
+        self.open: list[str] = []
+
+    @asynccontextmanager
+    async def visit(self, host: str, holder: str, delay_seconds: float) -> AsyncIterator[None]:
+        """A visit."""
+        if host == self.busy:
+            raise RateLimited("wait", retry_after=3)
+        self.begun.append((host, holder, delay_seconds))
+        self.open.append(host)
+        try:
+            yield
+        finally:
+            self.open.remove(host)
+
+
+@asynccontextmanager
+async def polite_reader(politeness: Politeness, *servers: WebServer) -> AsyncIterator[Reader]:
+    """A reader that may ask these servers, and minds its manners."""
+    egress = Egress("test", allow_hosts={host_and_port(server.host) for server in servers})
+    async with SubprocessPool(1) as pool:
+        yield WebReader(egress, pool, Robots(egress, "durable-research"), politeness=politeness)
+    await egress.close()
+
+
+async def test_each_host_on_the_way_is_visited_once_and_left(server: WebServer) -> None:
+    """With the delay that its robots.txt asks for; a redirect on the same host is the same visit."""
+    async with WebServer({"/robots.txt": reply("User-agent: *\nCrawl-delay: 4", content_type="text/plain")}) as second:
+        second.pages |= {"/b": redirect("/c"), "/c": page(SENTENCE)}
+        server.pages["/a"] = redirect(second.url("/b"))
+        visits = NotedVisits()
+        async with polite_reader(visits, server, second) as reader:
+            await reader.read(server.url("/a"))
+            await reader.read(server.url("/a"))
+    hosts = [(host, delay) for host, _, delay in visits.begun]
+    assert hosts == [(server.host, 0.0), (second.host, 4.0)] * 2
+    assert len({holder for _, holder, _ in visits.begun}) == 1
+    assert visits.open == []
+
+
+async def test_who_must_wait_asks_nothing_and_keeps_no_place(server: WebServer) -> None:
+    """Told to wait at the second host, the first one is left, and no page of the second is asked for."""
+    async with WebServer({"/b": page(SENTENCE)}) as second:
+        server.pages["/a"] = redirect(second.url("/b"))
+        visits = NotedVisits(busy=second.host)
+        async with polite_reader(visits, server, second) as reader:
+            with pytest.raises(RateLimited) as raised:
+                await reader.read(server.url("/a"))
+    assert raised.value.retry_after == 3
+    assert visits.open == []
+    assert [path for _, path in second.asked] == ["/robots.txt"]
+
+
+async def test_visits_end_with_errors_and_cancellation(server: WebServer) -> None:
+    """A host is left whatever happens there."""
+    reached = asyncio.Event()
+
+    async def hold(writer: asyncio.StreamWriter) -> None:
+        reached.set()
+        await endless(b"", b"", 0.01)(writer)
+
+    server.pages |= {"/limited": reply(status=429), "/slow": hold}
+    visits = NotedVisits()
+    async with polite_reader(visits, server) as reader:
+        with pytest.raises(RateLimited):
+            await reader.read(server.url("/limited"))
+        assert visits.open == []
+        reading = asyncio.create_task(reader.read(server.url("/slow")))
+        await reached.wait()
+        assert visits.open == [server.host]
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+    assert visits.open == []
+    assert len(visits.begun) == 2
+
+
+async def test_what_a_page_shows_and_is_comes_with_it(server: WebServer, reader: Reader) -> None:
+    """Language, authors, date and whether the content is there at all are part of the document."""
+    gone = "<html><head><title>Page not found | Site</title></head><body><p>Sorry, that page is gone.</p></body></html>"
+    good = page(SENTENCE * 6, "By the way: the rest of the manual is about the other things that there are to know.")
+    server.pages |= {"/gone": reply(gone), "/2024/05/good": good}
+    document = await reader.read(server.url("/gone"))
+    assert (document.access, document.warnings) == (PageAccess.SOFT_NOT_FOUND, [])
+    document = await reader.read(server.url("/2024/05/good"))
+    assert (document.access, document.language, document.published_at) == (PageAccess.OPEN, "en", "2024-05")

@@ -1,21 +1,33 @@
-"""Which providers can be asked."""
+"""Which providers can be asked, and which of them a run uses."""
 
 import pytest
 
-from providers.search.availability import NEEDS, provider_choices, usable
+from contracts.request import SourceType
+from contracts.resolved import ProviderChoice
+from providers.search.availability import ADVICE, NEEDS, ORDER, advice, choose, provider_choices, usable
+from providers.search.traits import TRAITS
+
+WEB, ACADEMIC, NEWS = [SourceType.WEB], [SourceType.ACADEMIC], [SourceType.NEWS]
+
+
+def by_name(choices: list[ProviderChoice]) -> dict[str, ProviderChoice]:
+    """Choices by their names."""
+    return {choice.name: choice for choice in choices}
 
 
 def test_the_order_and_what_is_missing() -> None:
-    """S0-102, S0-171: Tavily, Google, Semantic Scholar, then the others; each skipped one names its variables."""
+    """S0-102, S0-171: Tavily, Google, Semantic Scholar, then the others; each skipped one names what to set."""
     choices = provider_choices([])
     assert [choice.name for choice in choices] == [
-        "tavily", "google", "semantic_scholar", "brave", "searxng", "wikipedia",
+        "tavily", "google", "semantic_scholar", "brave", "searxng", "wikipedia", "anthropic",
     ]  # fmt: skip
     assert {choice.name: choice.reason for choice in choices if not choice.available} == {
         "tavily": "set TAVILY_API_KEY",
         "google": "set GOOGLE_API_KEY and GOOGLE_CSE_ID",
         "brave": "set BRAVE_API_KEY",
         "searxng": "set SEARXNG_URL",
+        "anthropic": "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, "
+        "without ANTHROPIC_BASE_URL",
     }
     assert usable(choices) == ["semantic_scholar", "wikipedia"]
 
@@ -32,6 +44,12 @@ def test_everything_set_makes_all_available_in_order() -> None:
     assert usable(provider_choices(variables)) == list(NEEDS)
 
 
+def test_another_order_is_kept() -> None:
+    """S0-102: an operator may say who is asked first."""
+    choices = provider_choices(["TAVILY_API_KEY"], ["wikipedia", "tavily"])
+    assert usable(choices) == ["wikipedia", "tavily"]
+
+
 def test_none_available_is_an_empty_list() -> None:
     """S0-102: whoever chooses from an order without any available one sees that nothing is left."""
     assert usable(provider_choices([], ["tavily", "brave"])) == []
@@ -41,3 +59,112 @@ def test_an_unknown_provider_is_an_error() -> None:
     """A name that does not exist is not taken for one that is not configured."""
     with pytest.raises(KeyError):
         provider_choices([], ["altavista"])
+
+
+def test_every_provider_has_traits_and_says_where_queries_go() -> None:
+    """X-16: types of sources and hosts are data; an address of one's own takes the place of the service's."""
+    assert set(TRAITS) == {*ORDER, "corpus"}
+    addresses = {
+        "searxng": "http://me:word@search.example:8080/searx",
+        "wikipedia": "https://{language}.mirror.example",
+        "brave": "https://proxy.example",
+    }
+    hosts = {choice.name: choice.host for choice in provider_choices([], addresses=addresses)}
+    assert hosts == {
+        "tavily": "api.tavily.com",
+        "google": "customsearch.googleapis.com",
+        "semantic_scholar": "api.semanticscholar.org",
+        "brave": "proxy.example",
+        "searxng": "search.example:8080",
+        "wikipedia": "mirror.example",
+        "anthropic": "api.anthropic.com",
+    }
+    types = {choice.name: choice.source_types for choice in provider_choices([])}
+    assert types["tavily"] == types["brave"] == [SourceType.WEB, SourceType.NEWS]
+    assert types["searxng"] == [SourceType.WEB, SourceType.NEWS, SourceType.ACADEMIC]
+    assert types["semantic_scholar"] == ACADEMIC
+
+
+@pytest.mark.parametrize("variables", [["TAVILY_API_KEY"], ["GOOGLE_API_KEY", "GOOGLE_CSE_ID"], ["SEARXNG_URL"]])
+def test_the_models_search_is_a_way_out_only(variables: list[str]) -> None:
+    """X-16: it is used where no other provider of the web at large is set up, and says so otherwise."""
+    alone = by_name(provider_choices([], model_offers_search=True))["anthropic"]
+    beside = by_name(provider_choices(variables, model_offers_search=True))["anthropic"]
+    assert alone.available
+    assert not beside.available
+    assert beside.reason.startswith("not needed: ")
+
+
+def test_named_providers_are_used_alone() -> None:
+    """X-16: in the order in which they are named, each once; one that cannot be asked stays, with its reason."""
+    choices = provider_choices(["BRAVE_API_KEY"])
+    chosen = choose(choices, ["wikipedia", "tavily", "brave", "wikipedia"], WEB)
+    assert [(choice.name, choice.available) for choice in chosen] == [
+        ("wikipedia", True), ("tavily", False), ("brave", True),
+    ]  # fmt: skip
+    assert chosen[1].reason == "set TAVILY_API_KEY"
+
+
+def test_a_name_that_nobody_knows_lists_the_known_ones() -> None:
+    """A slip of the pen is told from a missing key."""
+    with pytest.raises(ValueError, match="called altavista; there are: tavily, google, semantic_scholar, brave"):
+        choose(provider_choices([]), ["altavista"], WEB)
+
+
+@pytest.mark.parametrize(
+    ("variables", "types", "names"),
+    [
+        (["TAVILY_API_KEY"], WEB, ["tavily", "wikipedia"]),
+        (["TAVILY_API_KEY"], ACADEMIC, ["semantic_scholar"]),
+        (["TAVILY_API_KEY", "BRAVE_API_KEY"], NEWS, ["tavily", "brave"]),
+        (["SEARXNG_URL"], ACADEMIC, ["semantic_scholar", "searxng"]),
+        (["SEARXNG_URL"], [*WEB, *ACADEMIC], ["semantic_scholar", "searxng", "wikipedia"]),
+        ([], WEB, ["semantic_scholar", "wikipedia"]),
+        ([], ACADEMIC, ["semantic_scholar"]),
+    ],
+)
+def test_whoever_has_a_wanted_type_is_used(variables: list[str], types: list[SourceType], names: list[str]) -> None:
+    """S0-102, S0-171: without any key, articles and papers stand in for the web at large."""
+    chosen = choose(provider_choices(variables), None, types)
+    assert [choice.name for choice in chosen] == names
+    assert all(choice.available for choice in chosen)
+    assert all(set(choice.source_types) & set(types) for choice in chosen)
+
+
+def test_papers_stand_in_for_the_web_only_where_nobody_searches_it() -> None:
+    """Whoever goes by the types of a choice asks Semantic Scholar for web pages exactly then."""
+    without = by_name(choose(provider_choices([]), None, WEB))["semantic_scholar"]
+    assert without.source_types == [SourceType.ACADEMIC, SourceType.WEB]
+    with_model = choose(provider_choices([], model_offers_search=True), None, WEB)
+    assert [choice.name for choice in with_model] == ["wikipedia", "anthropic"]
+
+
+def test_a_type_that_nobody_has_names_what_to_set() -> None:
+    """S0-102: if none is left, those that could be set up are given with their reasons, none of them available."""
+    chosen = choose(provider_choices([]), None, NEWS)
+    assert {choice.name: choice.reason for choice in chosen} == {
+        "tavily": "set TAVILY_API_KEY",
+        "brave": "set BRAVE_API_KEY",
+        "searxng": "set SEARXNG_URL",
+    }
+    assert usable(chosen) == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "model", "types", "lines"),
+    [
+        ([], False, WEB, [ADVICE]),
+        ([], False, ACADEMIC, []),
+        ([], True, WEB, []),
+        (["SEARXNG_URL"], False, WEB, []),
+        (["SEARXNG_URL"], False, ACADEMIC, []),
+    ],
+)
+def test_advice_where_coverage_is_narrow(
+    variables: list[str], model: bool, types: list[SourceType], lines: list[str]
+) -> None:
+    """A run over articles and papers alone says what would widen it; no other run is lectured."""
+    choices = provider_choices(variables, model_offers_search=model)
+    assert advice(choose(choices, None, types)) == lines
+    assert "TAVILY_API_KEY" in ADVICE
+    assert "SEARXNG_URL" in ADVICE

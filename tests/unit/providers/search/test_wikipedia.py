@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
+from providers.search.wikipedia import DEFAULT_BASE_URL
+from tests.fakes.search_answers import Item
 from tests.fakes.search_apis import SearchApis
-from tests.fakes.search_clients import search
+from tests.fakes.search_clients import asking, open_provider, search
 
 
 def articles(*titles: str, server: str = "//de.wiki.example", path: str = "/wiki/$1") -> dict[str, Any]:
@@ -49,3 +51,43 @@ async def test_errors_that_come_as_answers_are_errors(code: str, kind: type[Prov
     async with SearchApis(answer={"error": {"code": code, "info": "words"}}) as server:
         with pytest.raises(kind):
             await search("wikipedia", server)
+
+
+async def test_the_language_is_the_host() -> None:
+    """Each language has a wiki of its own; English is asked where none is named, or none exists, which is told."""
+    async with SearchApis(
+        results=[Item(0, "", "Katze", "", language="de"), Item(1, "", "Cat", "", language="en")]
+    ) as server:
+        address = server.url("wikipedia") + "/{language}"
+        german = await search("wikipedia", server, base_url=address, language="de")
+        default = await search("wikipedia", server, base_url=address)
+        unknown = await search("wikipedia", server, base_url=address, language="qqq")
+    assert [asked.path for asked in server.asked] == ["/de/w/api.php", "/en/w/api.php", "/en/w/api.php"]
+    assert german.hits[0].url == "https://de.wikipedia.example/wiki/Page_0:_a_title"
+    assert german.warnings == default.warnings == []
+    assert unknown.warnings == ["has no articles in the language qqq: the English ones were asked"]
+
+
+async def test_one_wiki_says_that_it_knows_no_other_language() -> None:
+    """A configured address without a place for the language is one wiki."""
+    async with SearchApis() as server:
+        answer = await search("wikipedia", server, language="de")
+    assert answer.warnings == ["is one wiki: it cannot keep to a language"]
+    assert len(answer.hits) == 10
+
+
+@pytest.mark.parametrize("given", [{"domains_allow": ["nasa.gov"]}, {"domains_deny": ["wikipedia.org"]}])
+async def test_nobody_is_asked_where_no_article_can_be_meant(given: dict[str, list[str]]) -> None:
+    """All its articles have one host: outside the domains, there is nothing to ask for."""
+    async with open_provider("wikipedia", DEFAULT_BASE_URL, 0.001) as provider:
+        answer = await provider.search(asking("wikipedia", language="fr", **given))
+    assert answer.hits == []
+    assert answer.warnings == ["fr.wikipedia.org lies outside the domains and was not asked"]
+
+
+async def test_the_date_of_an_edit_is_none_of_publication() -> None:
+    """An article is not left out for having been edited since, and that dates were not kept to is told."""
+    async with SearchApis() as server:
+        answer = await search("wikipedia", server, published_to="2020")
+    assert len(answer.hits) == 10
+    assert answer.warnings == ["cannot keep to dates of publication: hits that state none were kept"]

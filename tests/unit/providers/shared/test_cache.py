@@ -229,6 +229,24 @@ async def test_a_worker_that_vanished_blocks_no_longer_than_its_lease() -> None:
         await dying
 
 
+async def test_a_value_written_while_the_lease_is_taken_is_found() -> None:
+    """Between looking for a value and taking the lease another worker may be done: then nobody is asked again."""
+    source, service = MemorySharedStore(), Service()
+    await ask(Cache(source), service)
+    (key,) = keys_of(source, "cache/")
+    made = (await source.get(key)).value
+
+    class MadeMeanwhile(MemorySharedStore):
+        async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+            if key.startswith("making/") and new is not None:
+                await super().swap(key.removeprefix("making/"), None, made)
+            return await super().swap(key, old, new, ttl_seconds)
+
+    store = MadeMeanwhile()
+    assert await ask(Cache(store), service) == Cached(1, hit=True)
+    assert not keys_of(store, "making/")
+
+
 async def test_a_long_call_keeps_its_lease() -> None:
     """The lease is renewed as long as the call takes."""
     clock, service = Clock(), Service()

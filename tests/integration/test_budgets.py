@@ -1,0 +1,150 @@
+"""Whole runs against the endpoint's own bill: what is accounted is what was billed, and limits hold to the cent."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError
+
+from activities.configuration import ResearchConfiguration
+from contracts import names
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.resolved import ModelPrice
+from contracts.usage import Usage
+from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
+from providers.prices import ModelPrice as TablePrice
+from providers.prices import PriceTable
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_engine import engine_over
+from tests.fakes.model_ledger import Bill, bill_of
+from tests.fakes.world import World
+from tests.integration.conftest import running_workers
+from tests.integration.runs import QUESTION, start
+
+pytestmark = pytest.mark.integration
+
+REQUEST = {"query": QUESTION, "corpus": "manual"}
+RULES = REQUEST | {"gates": {"think": "rules"}}
+PRICE = ModelPrice(input=3.0, output=15.0)
+READ_FACTOR, WRITE_FACTOR = 0.1, 1.25
+TABLE = PriceTable(
+    as_of="2026-11-22",
+    source="a test",
+    cache_read_factor=READ_FACTOR,
+    cache_write_factor=WRITE_FACTOR,
+    models={"test-model": TablePrice(input=PRICE.input, output=PRICE.output)},
+)
+TROUBLE = ["status:429:0", "hopeless", "status:500", "good", "cut", "status:529:0", "good", "hopeless", "hopeless"]
+
+
+def priced_world(folder: Path, api: MessagesApi) -> World:
+    """A world whose model has a price, and whose engine knows the same table as its configuration."""
+    dearest = ModelPrice(input=PRICE.input * WRITE_FACTOR, output=PRICE.output)
+    configuration = ResearchConfiguration(
+        models={tier.value: "test-model" for tier in Tier},
+        model_host="127.0.0.1",
+        model_price=lambda _: dearest,
+        product_version="0.1.0",
+    )
+    return World(folder, None, {EngineKind.MODEL: engine_over({"default": api.base_url}, prices=TABLE)}, configuration)
+
+
+async def run(client: Client, world: World, request: dict[str, Any], **options: Any) -> ResearchResult:
+    async with running_workers(client, world):
+        return await (await start(client, request, **options)).result()
+
+
+def billed(api: MessagesApi) -> Bill:
+    return bill_of(api, PRICE, read_factor=READ_FACTOR, write_factor=WRITE_FACTOR)
+
+
+def assert_equal_to_the_bill(usage: Usage, bill: Bill) -> None:
+    assert (usage.model_calls, usage.input_tokens, usage.output_tokens) == (bill.calls, bill.all_input, bill.output)
+    assert (usage.cached_tokens, usage.cache_write_tokens) == (bill.cache_read, bill.cache_write)
+    assert usage.cost_usd == pytest.approx(bill.usd, abs=1e-9)
+
+
+@pytest.mark.parametrize("scenario", ["good", "gaps", "cached_usage"])
+async def test_a_run_accounts_for_what_the_endpoint_bills(client: Client, tmp_path: Path, scenario: str) -> None:
+    """After 429, 500, 529, invalid and cut answers: calls, tokens, cached ones and money as in the endpoint's books."""
+    async with MessagesApi(scenario, plan=TROUBLE) as api:
+        result = await run(client, priced_world(tmp_path, api), REQUEST)
+        bill = billed(api)
+    assert bill.calls < len(api.calls), "errors of the server are in the books, and are not billed"
+    assert result.usage.model_calls > 5
+    assert_equal_to_the_bill(result.usage, bill)
+    assert (result.usage.cached_share == 0) is (scenario != "cached_usage")
+
+
+async def test_the_report_holds_the_same_sums_by_role_and_phase(client: Client, tmp_path: Path) -> None:
+    """report.json and the status have use by role and by phase; each table sums up to the bill of the endpoint."""
+    async with MessagesApi(plan=TROUBLE) as api:
+        world = priced_world(tmp_path, api)
+        async with running_workers(client, world):
+            handle = await start(client, REQUEST)
+            result = await handle.result()
+            status = await handle.query(names.STATUS, result_type=ResearchStatus)
+            assert result.files is not None
+            document = json.loads(await world.content.get_text(result.files.json_document))
+        bill = billed(api)
+    assert set(document["usage"]["by_role"]) >= {"planner", "analyzer", "synthesizer", "supervisor"}
+    assert set(document["usage"]["by_phase"]) >= {"planning", "gathering", "analysis", "synthesis"}
+    for table in (document["usage"]["by_role"], document["usage"]["by_phase"]):
+        assert sum(part["model_calls"] for part in table.values()) == bill.calls
+        assert sum(part["input_tokens"] for part in table.values()) == bill.all_input
+        assert sum(part["output_tokens"] for part in table.values()) == bill.output
+        assert sum(part["cost_usd"] for part in table.values()) == pytest.approx(bill.usd, abs=1e-9)
+    assert status.usage_by_role.keys() == document["usage"]["by_role"].keys()
+    assert "Use" in result.report
+
+
+async def test_an_unusable_answer_is_paid_once_over_cancel_and_resume(client: Client, tmp_path: Path) -> None:
+    """Cancelled while the repair was under way, then resumed: the stored unusable answer is not paid again (S0-131)."""
+    async with MessagesApi(plan=["hopeless", "slow"]) as api:
+        world = priced_world(tmp_path, api)
+        async with running_workers(client, world):
+            handle = await start(client, RULES)
+            await api.waiting.wait()
+            await handle.cancel()
+            with pytest.raises(WorkflowFailureError):
+                await handle.result()
+            again = await start(client, RULES | {"continue_from": handle.id}, id=handle.id)
+            result = await again.result()
+        bill = billed(api)
+    assert [call.role for call in api.calls].count("planner") == 3, "asked, cut off, asked again"
+    assert_equal_to_the_bill(result.usage, bill)
+
+
+@pytest.mark.parametrize("cap", [0.45, 0.2])
+async def test_the_cap_on_cost_holds(client: Client, tmp_path: Path, cap: float) -> None:
+    """Whatever the cap, the endpoint bills no more; the run ends with a report and names the limit (invariant 6)."""
+    async with MessagesApi("gaps", plan=TROUBLE) as api:
+        result = await run(client, priced_world(tmp_path, api), REQUEST | {"limits": {"max_cost_usd": cap}})
+        bill = billed(api)
+    assert bill.usd <= cap
+    assert_equal_to_the_bill(result.usage, bill)
+    assert result.report
+    if cap < 0.3:  # too little for the reservation of an analysis
+        assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_COST)
+        assert any("cost limit" in line for line in result.limitations)
+        assert "[1]" in result.report
+
+
+async def test_without_a_cent_the_report_is_written_without_the_model(client: Client, tmp_path: Path) -> None:
+    """No call fits: no call is made, and what is there is reported (X-4)."""
+    async with MessagesApi() as api:
+        result = await run(client, priced_world(tmp_path, api), REQUEST | {"limits": {"max_cost_usd": 0}})
+    assert api.calls == []
+    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_COST)
+    assert "[1]" in result.report
+
+
+async def test_the_limit_on_tokens_holds(client: Client, tmp_path: Path) -> None:
+    """Tokens are reserved at their most and settled at what was used: the bill stays within the limit."""
+    async with MessagesApi("gaps") as api:
+        result = await run(client, priced_world(tmp_path, api), REQUEST | {"limits": {"max_tokens": 36_000}})
+        bill = billed(api)
+    assert bill.all_input + bill.output <= 36_000
+    assert_equal_to_the_bill(result.usage, bill)
+    assert result.stop_reason is StopReason.BUDGET_TOKENS

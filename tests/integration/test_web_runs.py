@@ -1,0 +1,150 @@
+"""Runs over the web: real clients and the real guard, against a small web on loopback."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.exceptions import ApplicationError
+
+from contracts import names
+from contracts.names import POOLS
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.sources import Source
+from contracts.vocabulary import Outcome, SourceStatus, StopReason
+from tests.fakes.web_world import Faults, Site, WebWorld, manual_sites, page
+from tests.integration.runs import QUESTION, start
+from workers.composition import compose
+from workers.runtime import running_pools
+from workers.settings import Settings
+from workers.settings_sections import WebSettings
+from workers.settings_web import WebSearchSettings
+
+NOBODY = "http://127.0.0.1:9"
+"""A port that nothing listens on."""
+
+
+@asynccontextmanager
+async def workers(client: Client, home: Path, world: WebWorld, **search: Any) -> AsyncIterator[None]:
+    """All pools as a process composes them, their web being the world."""
+    settings = Settings(
+        home=home,
+        temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
+        web=WebSettings(allow_hosts=world.allow_hosts),
+        web_search=WebSearchSettings(searxng_url=world.searxng_url, **search),
+    )
+    async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
+        yield
+
+
+def over_the_web(*providers: str, **more: Any) -> dict[str, Any]:
+    """A request."""
+    return {"query": QUESTION, "search": {"providers": list(providers or ["searxng"])}, **more}
+
+
+async def sources_of(client: Client, research_id: str) -> list[Source]:
+    """Every source of a run."""
+    return await client.get_workflow_handle(research_id).query(names.SOURCES, result_type=list[Source])
+
+
+async def test_a_question_is_answered_from_the_web(client: Client, tmp_path: Path) -> None:
+    """Searched, read through the guard, assessed, cited; where text goes is told (S0-102, X-20)."""
+    async with WebWorld() as world, workers(client, tmp_path, world):
+        handle = await start(client, over_the_web())
+        result: ResearchResult = await handle.result()
+        status = await handle.query(names.STATUS, result_type=ResearchStatus)
+        sources = await sources_of(client, handle.id)
+    assert result.outcome is Outcome.COMPLETED
+    assert result.counts.sources_cited >= 2
+    assert {source.status for source in sources} == {SourceStatus.FULL}
+    assert all(source.assessment is not None and source.quality_reason for source in sources)
+    assert f"searches go to 127.0.0.1:{world.port} (this machine)" in status.egress
+    assert [choice.name for choice in status.providers if choice.available] == ["searxng"]
+    assert world.hosts_asked <= {"127.0.0.1", *(entry.partition(":")[0] for entry in world.allow_hosts)}
+
+
+async def test_nobody_to_ask_is_refused_before_any_work(client: Client, tmp_path: Path) -> None:
+    """A provider that cannot be reached is found out first; the refusal says so (S0-102)."""
+    async with WebWorld() as world, workers(client, tmp_path, world, tavily_api_key="k", tavily_base_url=NOBODY):
+        handle = await start(client, over_the_web("tavily"))
+        with pytest.raises(WorkflowFailureError) as caught:
+            await handle.result()
+        asked = list(world.asked)
+    refusal = caught.value.cause
+    assert isinstance(refusal, ApplicationError)
+    result = ResearchResult.model_validate(refusal.details[0])
+    assert (result.outcome, result.stop_reason) == (Outcome.REFUSED, StopReason.NO_PROVIDERS)
+    assert "tavily: 127.0.0.1 is not reachable" in refusal.message
+    assert asked == []
+
+
+async def test_the_run_goes_on_with_those_that_can_be_asked(client: Client, tmp_path: Path) -> None:
+    """The other one is named with its reason (S0-097)."""
+    async with WebWorld() as world, workers(client, tmp_path, world, tavily_api_key="k", tavily_base_url=NOBODY):
+        handle = await start(client, over_the_web("tavily", "searxng"))
+        result: ResearchResult = await handle.result()
+        status = await handle.query(names.STATUS, result_type=ResearchStatus)
+    assert result.outcome is Outcome.COMPLETED
+    reasons = {choice.name: choice.reason for choice in status.providers if not choice.available}
+    assert "not reachable" in reasons["tavily"]
+
+
+async def test_a_second_run_asks_nobody_again(client: Client, tmp_path: Path) -> None:
+    """Searches and pages come from the cache; usage says so, and the report rests on the same sources."""
+    async with WebWorld() as world, workers(client, tmp_path, world):
+        first = await start(client, over_the_web())
+        before: ResearchResult = await first.result()
+        asked = len(world.asked)
+        second = await start(client, over_the_web())
+        after: ResearchResult = await second.result()
+        assert len(world.asked) == asked
+        urls = [{source.url for source in await sources_of(client, run.id)} for run in (first, second)]
+    assert urls[0] == urls[1]
+    assert (before.usage.cached_searches, before.usage.cached_reads) == (0, 0)
+    assert after.usage.cached_searches == after.usage.searches > 0
+    assert after.usage.cached_reads == after.usage.reads > 0
+
+
+async def test_faults_of_the_web_lose_no_source_and_repeat_no_answer(client: Client, tmp_path: Path) -> None:
+    """With one request in four refused for speed or broken, every source found is read, and nothing twice."""
+    sites = [
+        Site(number, f"/wraparound/{number}", f"Wraparound {number}", page(f"Wraparound {number}", text))
+        for number, text in enumerate(_texts(8))
+    ]
+    faults = Faults(too_many=0.15, server_error=0.10, retry_after="0", seed=7)
+    async with WebWorld(sites, faults=faults) as world, workers(client, tmp_path, world):
+        handle = await start(client, over_the_web(limits={"max_iterations": 1}))
+        result: ResearchResult = await handle.result()
+        sources = await sources_of(client, handle.id)
+    assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
+    assert world.failed
+    assert max(world.served.values()) == 1
+    assert {source.status for source in sources} == {SourceStatus.FULL}
+    assert result.usage.reads == len(sources)
+
+
+async def test_one_page_under_two_addresses_is_one_source(client: Client, tmp_path: Path) -> None:
+    """Tracking parameters are no difference, and equal text is found out after reading (S0-050)."""
+    original, *others = manual_sites()
+    twin = Site(9, "/mirror", original.title, original.body)
+    async with WebWorld([original, twin, *others]) as world, workers(client, tmp_path, world):
+        handle = await start(client, over_the_web())
+        result: ResearchResult = await handle.result()
+        sources = await sources_of(client, handle.id)
+    texts = [source.text.hash for source in sources if source.text]
+    assert len(texts) == len(set(texts))
+    merged = next(source for source in sources if source.url == world.url(original))
+    assert world.url(twin) in merged.aliases
+    assert result.counts.duplicates >= 1
+
+
+def _texts(count: int) -> list[str]:
+    """Different pages about one thing."""
+    return [
+        f"# Wraparound on engine {number}\n\nEngine number {number} prevents transaction ID wraparound by vacuuming "
+        f"every table after {number * 7 + 3} million transactions.\n\nIf that is neglected, engine number {number} "
+        f"refuses to start new transactions once fewer than {number + 2} million remain, as its manual explains."
+        for number in range(count)
+    ]
