@@ -12,7 +12,7 @@ override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS
 
-.PHONY: help setup demo run test lint format lock histories configuration bench soak cluster clean
+.PHONY: help setup demo run test lint format lock histories configuration bench storm soak cluster clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -28,6 +28,7 @@ help:
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
 	@echo '  make configuration             generate docs/configuration.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
+	@echo '  make storm                     many workers against services that refuse (ten minutes)'
 	@echo '  make soak [ROUNDS=10]          the slow proofs, again and again'
 	@echo '  make clean                     remove .venv, caches and the demo folder; reports stay'
 
@@ -108,6 +109,9 @@ bench: setup
 	@if [ -z "$$CORPUS" ]; then CORPUS=.demo/python-docs; $(BIN)/python examples/export_python_docs.py "$$CORPUS"; fi; \
 	$(BIN)/python benchmarks/index_pages.py "$$CORPUS"
 	@$(BIN)/python -m benchmarks.runs
+
+storm: setup
+	@$(BIN)/python -m benchmarks.storm
 
 # Each round kills and restarts real processes: what fails once in fifty runs fails here.
 ROUNDS ?= 10

@@ -2,7 +2,8 @@
 
 Label: the parts are weighted (in the manner of S0-160, by kind of search). `high` needs a sum of 0.70, an authority of
 0.70, a relevance of 0.30, a content of 0.40 and a site where not anybody can write. `low` is a sum below 0.40, an
-authority up to 0.15, a relevance below 0.15, and whatever does not show its text. Everything else is `medium`.
+authority up to 0.15, a relevance below 0.15, a content below 0.05, and whatever does not show its text. Everything
+else is `medium`.
 """
 
 from collections.abc import Mapping
@@ -52,6 +53,7 @@ HIGH_CONTENT: Final = 0.4
 LOW_SCORE: Final = 0.4
 LOW_AUTHORITY: Final = 0.15
 LOW_RELEVANCE: Final = 0.15
+LOW_CONTENT: Final = 0.05
 FULL_LENGTH: Final = 2_000
 """Characters of text from which more does not count."""
 LONG_LINE: Final = 60
@@ -125,7 +127,8 @@ def _label(mode: SourceType, standing: Standing, age: Age, relevance: float, con
         + weights.recency * age.recency
         + weights.content * content
     )
-    if score < LOW_SCORE or authority <= LOW_AUTHORITY or relevance < LOW_RELEVANCE:
+    poor = authority <= LOW_AUTHORITY or relevance < LOW_RELEVANCE or content < LOW_CONTENT
+    if poor or score < LOW_SCORE:
         return Quality.LOW
     fit = authority >= HIGH_AUTHORITY and relevance >= HIGH_RELEVANCE and content >= HIGH_CONTENT
     able = fit and not age.outside and not standing.user_generated

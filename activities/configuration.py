@@ -27,7 +27,7 @@ class WebSearchConfiguration:
     """What would make searches better, naming what to set."""
     policy: SearchPolicy = SearchPolicy.FAN_OUT
     max_results_per_query: int = 10
-    source_types: Sequence[SourceType] = (SourceType.WEB,)
+    source_types: Sequence[SourceType] = (SourceType.WEB, SourceType.ACADEMIC)
     domains_allow: Sequence[str] = ()
     domains_deny: Sequence[str] = ()
 

@@ -36,6 +36,15 @@ def excerpt(text: str, sections: list[SectionHint], question: str, budget: int) 
     return _joined(text, _fitting(text, ranked, budget))
 
 
+def shown_parts(shown: str) -> list[SectionHint]:
+    """The parts of an excerpt between which something was left out, so that it can be shortened further."""
+    parts, start = [], 0
+    for part in shown.split(LEFT_OUT):
+        parts.append(SectionHint(start=start, end=start + len(part), score=1.0))
+        start += len(part) + len(LEFT_OUT)
+    return parts
+
+
 def _blocks(text: str, sections: list[SectionHint]) -> list[_Block]:
     hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
     if not hints:

@@ -74,10 +74,11 @@ class RoleActivities:
     async def _done(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
         with translated(RECORDS):
             documents = await load_documents(request, self._content)
-        rendered = self._rendered(role, request, documents)
+        excerpts: dict[str, str] = {}
+        rendered = self._rendered(role, request, documents, 1.0, excerpts)
 
         def shortened(share: float) -> ShortPrompt:
-            short = self._rendered(role, request, documents, share)
+            short = self._rendered(role, request, documents, share, excerpts)
             return ShortPrompt(short.prompt, short.common_length, short.left_out)
 
         task = EngineTask(
@@ -106,12 +107,17 @@ class RoleActivities:
             raise
 
     def _rendered(
-        self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str], share: float = 1.0
+        self,
+        role: RoleSpec[Any, Any],
+        request: RoleInput,
+        documents: Mapping[str, str],
+        share: float,
+        excerpts: dict[str, str],
     ) -> RenderedPrompt:
         """Only a model reads a prompt: a report must not name the version of one that nobody used."""
         if request.engine is EngineKind.EXTRACTIVE:
             return RenderedPrompt(system="", prompt="", version="")
-        return render_role(role, request, documents, self._content_characters, share)
+        return render_role(role, request, documents, self._content_characters, share, excerpts)
 
     async def _answered(self, task: EngineTask) -> EngineAnswer:
         engine = self._engines.get(task.input.engine)

@@ -1,11 +1,11 @@
 """Blocks that prompts are made of: sources, findings, gaps, guidance, issues."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from activities.content_share import allotted, findings_shown, part_of
-from activities.excerpts import excerpt
+from activities.excerpts import excerpt, shown_parts
 from activities.untrusted import attribute, guarded, guarded_line
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import short_hash
@@ -36,6 +36,8 @@ class Rendering:
     """Tells our elements from imitations; the same for every attempt of a call."""
     share: float = 1.0
     """How much of the texts from outside is shown."""
+    excerpts: dict[str, str] = field(default_factory=dict)
+    """What is shown of each source at most, by its id: found once, shortened as often as needed."""
 
 
 def mark_of(request: RoleInput) -> str:
@@ -166,9 +168,16 @@ def _allotted(sources: list[SourceExtract], rendering: Rendering) -> list[int]:
     return allotted(lengths, rendering.content_characters, rendering.share)
 
 
+def _excerpt(source: SourceExtract, topic: str, rendering: Rendering, budget: int) -> str:
+    full = rendering.excerpts.get(source.id)
+    if full is None:
+        full = excerpt(_text(source, rendering), source.sections, topic, rendering.content_characters)
+        rendering.excerpts[source.id] = full
+    return full if budget >= rendering.content_characters else excerpt(full, shown_parts(full), topic, budget)
+
+
 def _source(source: SourceExtract, request: AnalyzeInput, rendering: Rendering, budget: int) -> str:
-    topic = f"{request.sub_query.text} {request.query}"
-    text = guarded(excerpt(_text(source, rendering), source.sections, topic, budget))
+    text = guarded(_excerpt(source, f"{request.sub_query.text} {request.query}", rendering, budget))
     width = part_of(300, rendering.share, SHORT_TITLE)
     snippet_characters = part_of(SNIPPET_CHARACTERS, rendering.share)
     snippet = attribute(source.snippet, snippet_characters) if snippet_characters else ""

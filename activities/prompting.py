@@ -47,14 +47,16 @@ def render_role(
     documents: Mapping[str, str],
     content_characters: int = DEFAULT_CONTENT_CHARACTERS,
     share: float = 1.0,
+    excerpts: dict[str, str] | None = None,
 ) -> RenderedPrompt:
     """The prompt of any role.
 
     `documents` are stored texts by hash, `content_characters` what is shown of one source at most. With a smaller
-    `share` than 1 texts from outside are shortened, all alike, down to as little as makes sense at 0.
+    `share` than 1 texts from outside are shortened, all alike, down to as little as makes sense at 0. `excerpts` keeps
+    what was found in the sources from one rendering of a request to the next.
     """
     file = load_prompt(role.prompt)
-    rendering = Rendering(documents, content_characters, mark_of(request), share)
+    rendering = Rendering(documents, content_characters, mark_of(request), share, {} if excerpts is None else excerpts)
     values = common_values(request) | VALUES[role.name](request, rendering)
     common, own = file.parts(values)
     return RenderedPrompt(file.system, common + own, file.version, len(common), left_out(request, rendering))

@@ -90,21 +90,21 @@ def expected_call(role: RoleSpec[Any, Any], *, sources: int = 0, findings: int =
     return CallSize(expected_input(role.name, sources=sources, findings=findings), EXPECTED_OUTPUT_TOKENS[role.name])
 
 
-def worst_output(role: RoleSpec[Any, Any]) -> int:
+def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) -> int:
     """Most tokens that an endpoint may generate for a role: the role's cap and the room for reasoning."""
-    return role.output_tokens + REASONING_TOKENS
+    return role.output_tokens + (REASONING_TOKENS if reasoning_tokens is None else reasoning_tokens)
 
 
-def worst_call(role: RoleSpec[Any, Any], request: RoleInput) -> CallSize:
+def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> CallSize:
     """The bound for one call with this input: its fields as text, and the stored text that its prompt will hold."""
     fields = request.model_dump_json(exclude=COUNTED_APART)
-    return CallSize(FIXED_INPUT_TOKENS + _tokens(fields) + _material(request), worst_output(role))
+    return CallSize(FIXED_INPUT_TOKENS + _tokens(fields) + _material(request), worst_output(role, reasoning_tokens))
 
 
-def worst_report(findings: int) -> CallSize:
+def worst_report(findings: int, reasoning_tokens: int | None = None) -> CallSize:
     """The bound for writing a report that is still to come, from how many findings it will be written."""
     known = expected_input(roles.SYNTHESIZER.name, findings=findings)
-    return CallSize(known + REPORT_EXTRAS_TOKENS, worst_output(roles.SYNTHESIZER))
+    return CallSize(known + REPORT_EXTRAS_TOKENS, worst_output(roles.SYNTHESIZER, reasoning_tokens))
 
 
 def _tokens(text: str) -> int:

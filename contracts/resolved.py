@@ -100,6 +100,8 @@ class ResolvedResearch(Contract):
     model_host: str | None = None
     model_prices: dict[str, ModelPrice] = {}
     """By tier; a tier without an entry has no known price."""
+    reasoning_tokens: int | None = None
+    """Most that a model may generate unseen, above a role's cap; null: as `contracts.expected_calls` has it."""
     providers: list[ProviderChoice] = []
     """In the order in which they are asked; only the available ones are."""
     search: EffectiveSearch = EffectiveSearch()

@@ -87,8 +87,8 @@ def _host(written: str) -> str:
     if written.isascii() and not NOT_IN_A_HOST.search(written):
         return written.lower().rstrip(".")
     folded = _folded(_folded(OTHER_DOTS.sub(".", written)))
-    # A compatibility form may hide a separator (`⁈`), or not settle: such a host has no identity.
-    if NOT_IN_A_HOST.search(folded) or folded != _folded(folded):
+    # A compatibility form may hide a separator (`⁈`): such a host has no identity.
+    if NOT_IN_A_HOST.search(folded):
         return ""
     host = folded.rstrip(".")
     try:

@@ -1,7 +1,8 @@
 """The other end of `SubprocessPool`: a child process that runs plain functions under limits.
 
-Frames in both directions are eight bytes of length and a pickle. In: `(function, [arguments, …])`. Out, one frame
-for each item: `("value", result)`, `("unreadable", kind, message)`, `("memory",)` or `("failed", type, place)`.
+Frames in both directions are eight bytes of length and a pickle. In: `(function, [arguments, …])`. Out, once:
+`("ready",)`; then one frame for each item: `("value", result)`, `("unreadable", kind, message)`, `("memory",)` or
+`("failed", type, place)`.
 """
 
 import contextlib
@@ -29,6 +30,7 @@ RECURSION_LIMIT = 10_000
 """Walking a tree of 512 levels takes a few frames for each."""
 
 Frame = tuple[Any, ...]
+READY: Frame = ("ready",)
 
 
 def read_frame(stream: BinaryIO) -> Any | None:
@@ -39,6 +41,13 @@ def read_frame(stream: BinaryIO) -> Any | None:
     (length,) = LENGTH.unpack(header)
     body = stream.read(length)
     return pickle.loads(body) if len(body) == length else None  # noqa: S301  # our own parent wrote it
+
+
+def write_frame(stream: BinaryIO, body: bytes) -> None:
+    """Write a pickle as a frame."""
+    stream.write(LENGTH.pack(len(body)))
+    stream.write(body)
+    stream.flush()
 
 
 def limit_process(memory_bytes: int) -> None:
@@ -83,14 +92,12 @@ def run_item(function: str, arguments: tuple[Any, ...]) -> bytes:
 
 def serve(tasks: "queue.SimpleQueue[Any]", answers: BinaryIO, cpu_seconds: float, wall_seconds: float) -> None:
     """Run tasks one after another until the parent goes away."""
+    write_frame(answers, pickle.dumps(READY))
     while True:
         function, items = tasks.get()
         for arguments in items:
             limit_item(cpu_seconds, wall_seconds)
-            body = run_item(function, arguments)
-            answers.write(LENGTH.pack(len(body)))
-            answers.write(body)
-            answers.flush()
+            write_frame(answers, run_item(function, arguments))
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from providers.errors import ProviderError, SourceUnreadable
-from providers.subprocess_child import LENGTH
+from providers.subprocess_child import LENGTH, READY
 
 KillKind = Literal["timeout", "memory", "crash"]
 
@@ -25,7 +25,7 @@ MEMORY_BYTES: Final = 1_610_612_736
 """1.5 GB of address space for one child (reliability-and-security 2.2)."""
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
 START_GRACE_SECONDS: Final = 30.0
-"""Extra time for the first item of a child: the interpreter and the libraries have to load."""
+"""Time for a child to start, apart from the time of its first item: the interpreter has to load."""
 TRUSTED_PACKAGES: Final = ("providers.", "contracts.")
 
 
@@ -89,6 +89,7 @@ class _Child:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.items_done = 0
+        self._ready = False
 
     @property
     def alive(self) -> bool:
@@ -103,19 +104,30 @@ class _Child:
             pipe.write(body)
             await pipe.drain()
 
+    async def started(self) -> None:
+        """Wait until it takes items. Raises `TimeoutError`, `asyncio.IncompleteReadError` if it died."""
+        if not self._ready:
+            async with asyncio.timeout(START_GRACE_SECONDS):
+                self._ready = await self._frame() == READY
+
     async def receive(self) -> TaskOutcome:
         """The next answer. Raises `asyncio.IncompleteReadError` if the child died."""
+        frame = await self._frame()
+        self.items_done += 1
+        return outcome_of(frame)
+
+    async def _frame(self) -> Any:
+        """What the child says next, null if it is not understood."""
         pipe = self.process.stdout
         assert pipe is not None
         (length,) = LENGTH.unpack(await pipe.readexactly(LENGTH.size))
         if length > MAX_FRAME_BYTES:
-            return TaskOutcome(error=TaskKilled("crash"))
+            return None
         body = await pipe.readexactly(length)
-        self.items_done += 1
         try:
-            return outcome_of(_AnswerUnpickler(io.BytesIO(body)).load())
+            return _AnswerUnpickler(io.BytesIO(body)).load()
         except (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError, TypeError, ValueError):
-            return TaskOutcome(error=TaskKilled("crash"))
+            return None
 
     async def cause_of_death(self) -> KillKind:
         """Why the child died by itself: out of processor time counts as timeout."""
@@ -209,14 +221,13 @@ class SubprocessPool:
         return outcomes
 
     async def _converse(self, child: _Child, function: str, items: Sequence[tuple[Any, ...]]) -> list[TaskOutcome]:
-        grace = START_GRACE_SECONDS if child.items_done == 0 else 0.0
         sending = asyncio.create_task(child.send(function, items))
         outcomes: list[TaskOutcome] = []
         try:
+            await child.started()
             for _ in items:
-                async with asyncio.timeout(self.wall_seconds + grace):
+                async with asyncio.timeout(self.wall_seconds):
                     outcomes.append(await child.receive())
-                grace = 0.0
                 if isinstance(outcomes[-1].error, TaskKilled):
                     break
         except TimeoutError:

@@ -12,12 +12,15 @@ from urllib.parse import urlsplit
 import httpx2
 from pydantic import SecretStr
 
+from contracts.vocabulary import Tier
+from providers.engines.directory import split_name
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 from providers.prices import PriceTable, load_prices
 from providers.search.availability import BY_MODEL, usable
 from providers.search.web_api import web_client
-from workers.settings import APPLICATION, DEFAULT_MODEL_HOST, Settings
+from workers.settings import APPLICATION, Settings
+from workers.settings_models import PUBLIC_HOST
 from workers.settings_web import WebSearchSettings
 
 
@@ -33,14 +36,18 @@ class SearchModel:
 
 
 def search_model(settings: Settings) -> SearchModel | None:
-    """The configured model, if its endpoint is known to search the web: the public one with a key, no other."""
-    names = settings.models.by_tier()
-    own_address = settings.models.base_url
-    public = own_address is None or urlsplit(own_address).hostname == DEFAULT_MODEL_HOST
-    if not names or settings.anthropic_api_key is None or not public:
-        return None
-    prices = load_prices().with_models(settings.models.prices)
-    return SearchModel(next(iter(names.values())), settings.anthropic_api_key, own_address, prices)
+    """The first configured model, the simplest tier first, at an endpoint that is known to search the web.
+
+    That is the public one, with a key; nobody says so of others.
+    """
+    models, keys = settings.models, settings.model_keys()
+    for given in (name for tier in Tier for name in models.names_for(tier)):
+        endpoint, name = split_name(given, models.endpoints)
+        address, key = models.address_of(endpoint), keys.get(endpoint)
+        public = address is None or urlsplit(address).hostname == PUBLIC_HOST
+        if public and key is not None:
+            return SearchModel(name, key, address, load_prices().with_models(models.prices))
+    return None
 
 
 @asynccontextmanager
@@ -53,16 +60,17 @@ async def open_search_providers(
 ) -> AsyncIterator[dict[str, SearchProvider]]:
     """Providers by name in the order of availability, closed at the end; `names` asks for these alone.
 
-    `contact` is told to every service, `model` makes the provider `anthropic` possible. Raises `NotConfigured` for a
-    provider that lacks something or that nobody knows.
+    `contact` is told to every service. With a `model` there is the provider `anthropic`, whether a run would choose
+    it or not. Raises `NotConfigured` for a provider that lacks something or that nobody knows.
     """
     choices = {choice.name: choice for choice in settings.choices(model_offers_search=model is not None)}
+    ready = [*usable([choices[name] for name in BUILDERS]), *([BY_MODEL] if model else [])]
     for name in names or ():
         if name not in choices:
             raise NotConfigured(f"no provider of that name; there are: {', '.join(choices)}")
-        if not choices[name].available:
+        if name not in ready:
             raise NotConfigured(f"the provider {name} cannot be asked: {choices[name].reason}")
-    chosen = usable(list(choices.values())) if names is None else names
+    chosen = ready if names is None else names
     async with web_client(user_agent(contact)) as client:
         yield {
             name: _anthropic(client, model) if model and name == BY_MODEL else BUILDERS[name](client, settings)

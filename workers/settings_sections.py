@@ -24,7 +24,7 @@ class SearchSettings(Section):
     providers: list[ProviderName] | None = Field(default=None, min_length=1)
     """Names in the order in which they are asked; others are not. Null: all that can be asked, in the usual order."""
     policy: SearchPolicy = SearchPolicy.FAN_OUT
-    source_types: list[SourceType] = Field(default=[SourceType.WEB], min_length=1)
+    source_types: list[SourceType] = Field(default=[SourceType.WEB, SourceType.ACADEMIC], min_length=1)
     max_results_per_query: int = Field(default=10, ge=1, le=50)
     domains_allow: list[Domain] = []
     domains_deny: list[Domain] = []

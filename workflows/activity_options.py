@@ -15,7 +15,7 @@ MODEL_CALL_SECONDS = 600.0
 """Longest single model call (synthesis in the original of S0: 600 s)."""
 EXTRACTIVE_CALL_SECONDS = 120.0
 SEARCH_SECONDS = 30.0
-SEARCH_PATIENCE_SECONDS = 120.0
+SEARCH_PATIENCE_SECONDS = 45.0
 """How long one of several providers is waited for when it says to wait."""
 READ_SECONDS = 65.0
 READ_PATIENCE_SECONDS = 180.0

@@ -1,8 +1,11 @@
 """How a run ends: outcome, completeness and the words for them, from the state alone (C0-13, C0-24, X-4)."""
 
+from contracts.names import CORPUS_SCHEME
 from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, GapStatus, Outcome, StopReason, SubQueryStatus
+from workflows.duplicates import same_titles
 
+MOST_TWINS = 3
 LIMITS = (
     StopReason.BUDGET_TIME,
     StopReason.BUDGET_TOKENS,
@@ -62,7 +65,18 @@ def limitations_of(state: ResearchState, reason: StopReason) -> list[str]:
     lines += [f"Not answered: {text}" for text in unanswered(state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
+    lines += _possible_twins(state)
     return list(dict.fromkeys(lines))
+
+
+def _possible_twins(state: ResearchState) -> list[str]:
+    """Pages of one title are kept apart, and a reader is told that they may be one work (ID rules of the domain)."""
+    pages = [source for source in state.readable_sources() if not source.url.startswith(CORPUS_SCHEME)]
+    groups = same_titles(pages)[:MOST_TWINS]
+    return [
+        f"{len(group)} sources bear the title “{state.sources[group[0]].title[:100]}”: they may be one work."
+        for group in groups
+    ]
 
 
 CUT_SHORT = {

@@ -205,8 +205,9 @@ class _Merge:
         for response in answers.responses:
             cost = response.cost_usd
             state.usage = state.usage.plus(Usage(searches=1, cached_searches=int(response.cached), cost_usd=cost))
-            state.query_ledger.append(record_of(query, response.provider, found=len(response.hits)))
-        state.query_ledger += [record_of(query, name, found=None) for name in answers.errors]
+        state.query_ledger += [
+            record_of(query, name, found=found, source_type=source_type) for name, source_type, found in answers.asked
+        ]
 
 
 def _status(*, finished: bool, failed: bool, answered: bool) -> SubQueryStatus:

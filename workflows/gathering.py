@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from contracts import activities
 from contracts.activities import ReadRecord, ReadRequest, SearchResponse
+from contracts.identity import canonical_url
+from contracts.names import CORPUS_SCHEME
 from contracts.plan import SubQuery
 from contracts.request import SourceType
 from contracts.sources import SearchHit
@@ -54,7 +56,7 @@ class Gathering:
         await asyncio.gather(*pipelines)
         identity_of = self._identities().identity_of
         for choice in self._allotment(identity_of).chosen:
-            self._start_read(choice.sub_query_id, identity_of(choice.hit), choice.hit)
+            self._start_read(identity_of(choice.hit), choice.hit)
         await self._run.host.settle(list(self._found.reads.values()))
 
     async def _pipeline(self, position: int, query: SubQuery) -> None:
@@ -68,9 +70,9 @@ class Gathering:
                 self._run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
                 self._take(query, await self._searching.search(query))
         share = guaranteed_share(self._budget, len(self._sub_queries), position, self._per_query)
-        identity_of = self._identities().identity_of
-        for hit in unread(self._found.hits(query.id), self._known, identity_of)[:share]:
-            self._start_read(query.id, identity_of(hit), hit)
+        identities = self._identities()
+        for hit in unread(self._found.hits(query.id), self._known, identities.identity_of)[:share]:
+            self._start_read(identities.identity_of(hit), identities.leader_of(hit))
 
     def _take(self, query: SubQuery, answers: Answers) -> None:
         run, why = self._run, answers.failed
@@ -83,39 +85,48 @@ class Gathering:
         self._found.responses[query.id] = response
         run.note("status", f"{len(response.hits)} found: {query.text}", sub_query_id=query.id, found=len(response.hits))
 
-    def _start_read(self, sub_query_id: str, identity: str, hit: SearchHit) -> None:
+    def _start_read(self, identity: str, hit: SearchHit) -> None:
         if identity not in self._found.reads and identity not in self._known:
-            self._found.reads[identity] = asyncio.ensure_future(self._read(identity, sub_query_id, hit))
+            self._found.reads[identity] = asyncio.ensure_future(self._read(identity, hit))
 
-    async def _read(self, identity: str, sub_query_id: str, hit: SearchHit) -> ReadRecord:
+    async def _read(self, identity: str, hit: SearchHit) -> ReadRecord:
         run = self._run
         async with self._reading:
-            request = self._read_request(identity, sub_query_id, hit)
+            request = self._read_request(identity, hit)
             options = read_options(request.operation, f"read: {hit.title or hit.url}", run.remaining_work_seconds())
             record = await run.host.execute(activities.read_source.__name__, request, ReadRecord, options)
         run.note("source.added", f"read: {record.title}", source_id=identity, title=record.title)
         return record
 
-    def _read_request(self, identity: str, sub_query_id: str, hit: SearchHit) -> ReadRequest:
-        resolved, search = self._run.resolved, self._run.resolved.search
-        asked = next(query.text for query in self._sub_queries if query.id == sub_query_id)
-        first, _ = published_between(search.timeframe, self._run.state.started_at[:10])
-        return ReadRequest(
+    def _read_request(self, identity: str, hit: SearchHit) -> ReadRequest:
+        resolved = self._run.resolved
+        request = ReadRequest(
             research_id=resolved.research_id,
             tenant=resolved.tenant,
             operation=f"read/{identity}",
             source_id=identity,
-            url=hit.url,
+            url=canonical_url(hit.url),
             title=hit.title,
-            query=asked,
-            snippet=hit.snippet,
-            source_type=hit.source_type,
-            published_at=hit.published_at,
-            venue=hit.venue,
-            doi=hit.doi,
-            mode=search.source_types[0] if search.source_types else SourceType.WEB,
-            published_from=first,
-            date=self._run.state.started_at[:10],
+        )
+        return request if hit.url.startswith(CORPUS_SCHEME) else self._to_be_assessed(request, hit)
+
+    def _to_be_assessed(self, request: ReadRequest, hit: SearchHit) -> ReadRequest:
+        """With what a page of the web is judged by; what a corpus is worth is declared."""
+        search, today = self._run.resolved.search, self._run.state.started_at[:10]
+        first, _ = published_between(search.timeframe, today)
+        return request.model_copy(
+            update={
+                # All of them: which one returned first must not decide what a page is worth.
+                "query": "\n".join(query.text for query in self._sub_queries),
+                "snippet": hit.snippet,
+                "source_type": hit.source_type,
+                "published_at": hit.published_at,
+                "venue": hit.venue,
+                "doi": hit.doi,
+                "mode": search.source_types[0] if search.source_types else SourceType.WEB,
+                "published_from": first,
+                "date": today,
+            }
         )
 
     def _identities(self) -> Identities:

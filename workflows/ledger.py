@@ -56,9 +56,11 @@ def total(reservations: Iterable[Reservation]) -> Reservation:
     return together
 
 
-def report_reserve(limits: EffectiveLimits, sub_queries: int, price: ModelPrice | None) -> Reservation:
+def report_reserve(
+    limits: EffectiveLimits, sub_queries: int, price: ModelPrice | None, reasoning_tokens: int | None = None
+) -> Reservation:
     """What is kept for writing a report on so many sub-queries, one repair included, within each limit."""
-    size = worst_report(max(1, sub_queries) * FINDINGS_PER_SUB_QUERY)
+    size = worst_report(max(1, sub_queries) * FINDINGS_PER_SUB_QUERY, reasoning_tokens)
     calls, tokens = REPORT_CALLS, REPORT_CALLS * size.tokens
     cost = REPORT_CALLS * (size.most_usd(price) or 0.0)
     if limits.max_model_calls is not None:

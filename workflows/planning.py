@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from contracts.identity import source_id, sub_query_id
+from contracts.identity import sub_query_id
 from contracts.plan import SubQuery
 from contracts.roles import GapAssessment, SubQueryDraft
 from contracts.sources import Candidate
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus
+from workflows.duplicates import Identities
 from workflows.query_ledger import unasked
 
 
@@ -64,4 +65,5 @@ def follow_ups(
 
 def unread_candidates(state: ResearchState) -> list[Candidate]:
     """Hits that were found and not read: the next rank window of a repeated gathering."""
-    return [candidate for candidate in state.candidates if source_id(candidate.hit.url) not in state.sources]
+    known = Identities(state.sources, state.aliases)
+    return [candidate for candidate in state.candidates if known.identity_of(candidate.hit) not in state.sources]

@@ -11,7 +11,7 @@ from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOut
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.accounting import account, account_failure, answer_key, forget_failures
-from workflows.activity_options import CallOptions, role_options
+from workflows.activity_options import role_options
 from workflows.call_errors import must_stop
 from workflows.desk import Interrupted
 from workflows.ledger import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
@@ -88,16 +88,15 @@ class RoleCaller:
     async def _call(
         self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any], kind: EngineKind, repair: str | None
     ) -> O:
-        run = self._run
-        options = role_options(operation, self._summary(role, fields), kind, run.remaining_work_seconds())
-        request = self._request(role, operation, fields, kind, repair, options)
+        request = self._request(role, operation, fields, kind, repair)
+        summary = self._summary(role, fields)
         if kind is not EngineKind.MODEL:
-            output = await run.within_limits(run.host.execute(role.activity, request, role.output, options))
+            output = await self._executed(role, request, summary)
             self._settle(role, output)
             return output
         number, left = await self._reserved(role, request)
         try:
-            output = await run.within_limits(run.host.execute(role.activity, request, role.output, options))
+            output = await self._executed(role, request, summary)
             left = left.unexplained_by(output.account.usage)
             self._settle(role, output)
         except ActivityError as error:
@@ -109,13 +108,7 @@ class RoleCaller:
         return output
 
     def _request(
-        self,
-        role: RoleSpec[I, O],
-        operation: str,
-        fields: dict[str, Any],
-        kind: EngineKind,
-        repair: str | None,
-        options: CallOptions,
+        self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any], kind: EngineKind, repair: str | None
     ) -> I:
         run = self._run
         return role.input(
@@ -131,9 +124,15 @@ class RoleCaller:
             max_iterations=run.resolved.limits.max_iterations,
             guidance=run.state.guidance[-NEWEST_GUIDANCE:],
             repair=repair,
-            time_limit_seconds=options.start_to_close.total_seconds(),
             **fields,
         )
+
+    async def _executed(self, role: RoleSpec[I, O], request: I, summary: str) -> O:
+        """Schedule the activity with the time that is left now: a call may have waited for its room."""
+        run = self._run
+        options = role_options(request.operation, summary, request.engine, run.remaining_work_seconds())
+        timed = request.model_copy(update={"time_limit_seconds": options.start_to_close.total_seconds()})
+        return await run.within_limits(run.host.execute(role.activity, timed, role.output, options))
 
     async def _reserved(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
         """What is reserved for a call, under its number. Waits while calls under way may give back enough.
@@ -141,7 +140,8 @@ class RoleCaller:
         Raises `CallRefused`, or `Interrupted` if the run is to end meanwhile.
         """
         run, holdings = self._run, self._holdings
-        wanted = reservation(worst_call(role, request), self._price(role))
+        size = worst_call(role, request, run.resolved.reasoning_tokens)
+        wanted = reservation(size, self._price(role))
         kept = self._kept_for_report(role)
         limits = run.resolved.limits
         while refusal(limits, run.state.usage, holdings.held, wanted, kept):
@@ -164,7 +164,8 @@ class RoleCaller:
         if role.name == SYNTHESIZER.name or reflects_on_report:
             return NOTHING
         sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
-        return report_reserve(run.resolved.limits, sub_queries, self._price(SYNTHESIZER))
+        resolved = run.resolved
+        return report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
         return self._run.resolved.model_prices.get(role.tier.value)

@@ -46,6 +46,8 @@ class Answers:
     responses: list[SearchResponse] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     """Provider → typed reason."""
+    asked: list[tuple[str, str, int | None]] = field(default_factory=list)
+    """Provider, type of source and number of hits of each search, null where it failed."""
 
     @property
     def failed(self) -> str | None:
@@ -109,6 +111,7 @@ class Searching:
         for part in parts:
             answers.responses += part.responses
             answers.errors |= part.errors
+            answers.asked += part.asked
         return answers
 
     def response(self, answers: Answers) -> SearchResponse:
@@ -134,9 +137,11 @@ class Searching:
             if is_cancelled(error):
                 raise
             answers.errors[place.name] = reason_of(error)
+            answers.asked.append((place.name, place.source_type.value, None))
             self._failed(place.name, error)
             return
         answers.responses.append(response)
+        answers.asked.append((place.name, place.source_type.value, len(response.hits)))
         for warning in response.warnings:
             run.note("status", f"{place.name}: {warning}", level="info", provider=place.name)
 

@@ -46,7 +46,8 @@ class RoleEstimate(Contract):
         """One line for a person."""
         cost = "cost unknown" if self.cost_usd is None else f"{_money(self.cost_usd)} USD"
         tokens = f"{_between(self.input_tokens)} tokens in, {_between(self.output_tokens)} out"
-        return f"{self.role}: {_between(self.calls)} calls of {self.model}, {tokens}, {cost}"
+        times = "1 call" if self.calls.high == 1 else f"{_between(self.calls)} calls"
+        return f"{self.role}: {times} of {self.model}, {tokens}, {cost}"
 
 
 class Estimate(Contract):

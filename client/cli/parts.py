@@ -10,6 +10,7 @@ from client.cli.corpora import index, registered_folders
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
+from client.cli.search_options import SearchOptions
 from client.rendering import plural, printable
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
@@ -38,19 +39,24 @@ async def read(inputs: list[str], *, as_json: bool) -> int:
     return ExitCode.FAILED if failed else ExitCode.COMPLETED
 
 
-async def search(query: str, *, provider: str, corpus: str | None, limit: int, as_json: bool) -> int:
+async def search(query: str, options: SearchOptions, *, as_json: bool) -> int:
     """Ask a provider one query."""
     if not query.strip():
         raise CommandError("there is nothing to search for")
-    if provider == "corpus":
-        answer = await _search_corpus(query, corpus, limit, quiet=as_json)
+    if options.provider == "corpus":
+        answer = await _search_corpus(query, options, quiet=as_json)
     else:
         from client.cli.web_search import search_web  # noqa: PLC0415  the web's libraries come with it
 
-        answer = await search_web(query, provider=provider, corpus=corpus, limit=limit)
+        answer = await search_web(query, options)
     if as_json:
         output.document(answer.model_dump(mode="json"))
         return ExitCode.COMPLETED
+    _tell_hits(answer)
+    return ExitCode.COMPLETED
+
+
+def _tell_hits(answer: SearchResponse) -> None:
     for hit in answer.hits:
         output.say(f"{hit.rank:>2}. {printable(hit.title)}   {printable(hit.url)}")
         for section in hit.sections[:1]:
@@ -60,11 +66,19 @@ async def search(query: str, *, provider: str, corpus: str | None, limit: int, a
     documents = answer.documents_searched
     of_all = "" if documents is None else f" in {plural(documents, 'document')}"
     output.tell(f"{plural(len(answer.hits), 'hit')}{of_all}")
-    return ExitCode.COMPLETED
+    for warning in answer.warnings:
+        output.tell(f"{answer.provider} {warning}")
+    if answer.cost_usd:
+        output.tell(f"cost: ${answer.cost_usd:.4f}")
 
 
-async def _search_corpus(query: str, corpus: str | None, limit: int, *, quiet: bool) -> SearchResponse:
+async def _search_corpus(query: str, options: SearchOptions, *, quiet: bool) -> SearchResponse:
     """Ask a folder one query, its index being up to date."""
+    corpus = options.corpus
+    if options.narrow_the_web:
+        raise CommandError(
+            "--domain, --not-domain, --language, --from, --to and --type belong to the web: --provider NAME"
+        )
     async with open_desk() as desk:
         registered = await registered_folders(desk)
         if corpus is None:
@@ -78,7 +92,7 @@ async def _search_corpus(query: str, corpus: str | None, limit: int, *, quiet: b
             provider="corpus",
             corpus=name,
             text=query,
-            max_results=limit,
+            max_results=options.limit,
         )
         return await (await desk.stores.corpora()).search(request)
 

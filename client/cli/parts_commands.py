@@ -46,8 +46,9 @@ SEARCH_HELP = """Search exactly as a worker does, and show the hits.
 \b
   research search "transaction id wraparound" --corpus manual
   research search "transaction id wraparound" --provider wikipedia
-Providers of the web: tavily, google, semantic_scholar, brave, searxng, wikipedia. `research doctor` shows which are set
-up. Runs do not search the web yet.
+  research search "heat pumps" --provider tavily --type news --from 2026-01 --not-domain example.com
+Providers of the web: tavily, google, semantic_scholar, brave, searxng, wikipedia, anthropic. `research doctor` shows
+which are set up. What a provider cannot do of what is asked is told on standard error, and in --json as `warnings`.
 """
 
 
@@ -56,12 +57,26 @@ def search(
     provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="who is asked")] = "corpus",
     corpus: Annotated[str | None, typer.Option("--corpus", metavar="DIR|NAME", help="where")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="at most so many hits")] = 10,
+    source_type: Annotated[
+        str | None, typer.Option("--type", metavar="web|academic|news", help="what sort of source; else web")
+    ] = None,
+    domain: Annotated[
+        list[str] | None, typer.Option("--domain", metavar="HOST", help="only there and below; repeatable")
+    ] = None,
+    not_domain: Annotated[
+        list[str] | None, typer.Option("--not-domain", metavar="HOST", help="neither there nor below; repeatable")
+    ] = None,
+    language: Annotated[str | None, typer.Option("--language", metavar="CODE", help="such as en, de")] = None,
+    first: Annotated[str | None, typer.Option("--from", metavar="DATE", help="published then or later")] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="DATE", help="published then or earlier")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Search."""
     from client.cli.parts import search as work
+    from client.cli.search_options import SearchOptions
 
-    finish(work(query, provider=provider, corpus=corpus, limit=limit, as_json=as_json))
+    options = SearchOptions(provider, corpus, limit, source_type, domain or (), not_domain or (), language, first, last)
+    finish(work(query, options, as_json=as_json))
 
 
 HealthPort = Annotated[

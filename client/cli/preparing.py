@@ -7,7 +7,7 @@ from client.cli import announcing, output
 from client.cli.asking import Asked
 from client.cli.corpora import index, summary
 from client.cli.desk import Desk
-from client.cli.estimating import Estimate, estimate
+from client.cli.estimating import Estimate, estimate_of
 from client.cli.exit_codes import ExitCode
 from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.run_options import RunOptions
@@ -71,6 +71,8 @@ def dry_run(desk: Desk, asked: Asked, *, as_json: bool) -> int:
     }
     for label, value in rows.items():
         output.say(f"{label:<9} {printable(value)}")
+    for line in [] if expected is None else expected.lines():
+        output.say(f"{'':<9} {printable(line)}")
     for advice in resolved.advice:
         output.tell(advice)
     output.tell("nothing was started; --json shows the whole effective request")
@@ -104,11 +106,10 @@ async def index_of(desk: Desk, asked: Asked, options: RunOptions) -> None:
 
 
 def _estimate(desk: Desk, resolved: ResolvedResearch) -> Estimate | None:
-    """Null without a model."""
-    if resolved.engine is not EngineKind.MODEL:
+    """Null where nothing is paid: neither a model nor the web is asked."""
+    if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
-    prices = load_prices().with_models(desk.settings.models.prices)
-    return estimate(resolved.limits, resolved.models, prices, thinks=announcing.thinks(resolved))
+    return estimate_of(resolved, load_prices().with_models(desk.settings.models.prices))
 
 
 def _effective(asked: Asked, resolved: ResolvedResearch, expected: Estimate | None) -> dict[str, Any]:

@@ -2,30 +2,49 @@
 
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
+from client.cli.search_options import SearchOptions
 from contracts.activities import SearchRequest, SearchResponse
-from workers.search_providers import open_search_providers
+from contracts.request import SourceType
+from workers.search_providers import open_search_providers, search_model
 from workers.settings import load_settings
 
 
-async def search_web(query: str, *, provider: str, corpus: str | None, limit: int) -> SearchResponse:
+async def search_web(query: str, options: SearchOptions) -> SearchResponse:
     """Ask one service one query. Raises `CommandError` for one that is unknown or lacks something (exit code 7)."""
-    settings = load_settings().web_search
-    choices = {choice.name: choice for choice in settings.choices()}
+    settings, provider = load_settings(), options.provider
+    model = search_model(settings)
+    choices = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=model is not None)}
     chosen = choices.get(provider)
     if chosen is None:
         known = ", ".join(["corpus", *choices])
         raise CommandError(f"no search provider is called {quoted(provider)}; there are: {known}")
-    if corpus is not None:
+    if options.corpus is not None:
         raise CommandError("--corpus belongs to the provider corpus: leave one of the two out")
+    request = request_of(query, options)
     if not chosen.available:
         message = f"the provider {provider} cannot be asked: {chosen.reason}"
         raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
-    request = SearchRequest(
+    contact = settings.web.contact
+    async with open_search_providers(settings.web_search, [provider], contact=contact, model=model) as providers:
+        return await providers[provider].search(request)
+
+
+def request_of(query: str, options: SearchOptions) -> SearchRequest:
+    """The request that a run would make. Raises `CommandError` for a type that there is not."""
+    types = {source_type.value: source_type for source_type in SourceType}
+    wanted = types.get(options.source_type or SourceType.WEB.value)
+    if wanted is None:
+        raise CommandError(f"--type is one of {', '.join(types)}, not {quoted(options.source_type or '')}")
+    return SearchRequest(
         research_id="command-line",
         operation="search/command-line",
-        provider=provider,
+        provider=options.provider,
         text=query,
-        max_results=limit,
+        max_results=options.limit,
+        source_type=wanted,
+        domains_allow=list(options.domains),
+        domains_deny=list(options.not_domains),
+        language=options.language,
+        published_from=options.first,
+        published_to=options.last,
     )
-    async with open_search_providers(settings, [provider]) as providers:
-        return await providers[provider].search(request)

@@ -8,6 +8,8 @@ from providers.chat import ChatMode, ChatRequest
 from providers.engines.capabilities import EndpointCapabilities
 from providers.engines.tokens import estimated_tokens
 
+TOOLS_SHARE: Final = 0.5
+"""JSON is estimated with the widest margin of all, and is not sent to the model as it is."""
 WORTH_WAITING: Final = 0.25
 """Share of a request's input from which on it pays to let another call write the beginning first."""
 
@@ -21,7 +23,7 @@ def cache_marks(request: ChatRequest, capabilities: EndpointCapabilities, ratio:
         return request
     offered = request.json_schema is not None and request.mode in {ChatMode.TOOL, ChatMode.TOOL_OFFERED}
     tools = json.dumps(request.json_schema) if offered else ""
-    before = (estimated_tokens(tools) + estimated_tokens(request.system)) * ratio
+    before = (estimated_tokens(tools) * TOOLS_SHARE + estimated_tokens(request.system)) * ratio
     common = estimated_tokens(request.prompt[: request.common_length]) * ratio
     return replace(
         request,

@@ -15,7 +15,7 @@ from providers.engines.directory import Candidate
 from providers.engines.fitting import Fitted, Fitter
 from providers.engines.speed import Speeds
 from providers.engines.token_counts import TokenCounter
-from providers.engines.tokens import Calibration, estimated_tokens
+from providers.engines.tokens import Calibration
 from providers.engines.warming import PrefixQueue
 from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, Limiter, Permit
@@ -69,7 +69,7 @@ class ModelCalls:
     async def ask(self, task: EngineTask, candidate: Candidate, seconds: float, *, shrink: bool = True) -> Exchanged:
         """Exactly one answered request; refused ways of asking come before it and cost nothing.
 
-        With `shrink` less is sent to a window that turns out to be smaller than known. Raises `Retryable` or `Rejected`.
+        With `shrink` less is sent to a window that turns out smaller than known. Raises `Retryable` or `Rejected`.
         """
         deadline = self._clock() + seconds
         while True:

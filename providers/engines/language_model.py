@@ -37,7 +37,7 @@ class EndpointHealth:
     name: str
     host: str
     state: str
-    """`not asked yet`, `answering`, `not configured`, `left alone for a while`, or `failing (CLASS)`, the last error."""
+    """`not asked yet`, `answering`, `not configured`, `left alone for a while`, or `failing (CLASS)`."""
     models: list[str]
 
 

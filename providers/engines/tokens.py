@@ -5,7 +5,7 @@ from typing import Final
 LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n"
 BEYOND_ASCII: Final = bytes(range(128, 256))
 TOKENS_PER_LETTER: Final = 0.27
-TOKENS_PER_SIGN: Final = 0.6
+TOKENS_PER_SIGN: Final = 0.7
 """Digits, punctuation and markup."""
 TOKENS_PER_BYTE_BEYOND: Final = 0.5
 """Two or three bytes make a letter of another alphabet."""

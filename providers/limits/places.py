@@ -1,5 +1,6 @@
 """A line of holders that wait, each with a time that is kept for it."""
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -7,6 +8,9 @@ from providers.limits.rate_state import Place
 
 GRACE_SECONDS: Final = 5.0
 """So much later than its time a holder may come and still have its place: engines and busy workers are late."""
+
+STANDING_BY: Final = 3
+STAND_BY_SECONDS: Final = 0.25
 
 Line = tuple[Place, ...]
 
@@ -17,21 +21,35 @@ def live(line: Line, now: float) -> Line:
 
 
 def arranged(line: Line, *, first: float, then: float, interval: Callable[[float], float]) -> Line:
-    """The same order, nobody earlier than before: the first from `first` on, the rest from `then` on.
+    """The same order behind a pause, nobody earlier than before; `interval` tells the seconds from a time to the next.
 
-    `interval` tells the seconds from a time to the next one.
+    The first comes at `first` as the probe. A few stand by for it: the first may be held up, or come in vain because
+    the pause was prolonged meanwhile. The rest come from `then` on.
     """
     places: list[Place] = []
     floor = first
-    for place in line:
+    for number, place in enumerate(line, start=1):
         at = max(place.at, floor)
         places.append(place._replace(at=at))
-        floor = max(then, at + interval(at))
+        floor = stand_by(first, number) if number <= STANDING_BY else max(then, at + interval(at))
     return tuple(places)
 
 
-def moved(line: Line, holder: str, at: float) -> Line:
-    """A holder's place at another time, and those behind it by as much."""
-    old = next(place.at for place in line if place.holder == holder)
-    later = max(0.0, at - old)
-    return tuple(place._replace(at=place.at + later) if place.at >= old else place for place in line)
+def stand_by(first: float, number: int) -> float:
+    """When the one with this number (from 1) comes who stands by for a probe that is due at `first`."""
+    return first + number * STAND_BY_SECONDS
+
+
+def moved(line: Line, holder: str, at: float, interval: Callable[[float], float]) -> Line:
+    """A holder's place at a later time, and those behind it as far as they are in the way."""
+    places: list[Place] = []
+    floor = -math.inf
+    for place in line:
+        when = max(place.at, floor)
+        if place.holder == holder:
+            when = max(when, at)
+            floor = when
+        if floor > -math.inf:
+            floor = when + interval(when)
+        places.append(place._replace(at=when))
+    return tuple(places)

@@ -6,9 +6,10 @@ that went well. Who must wait gets a place, kept for a while after its time.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from providers.limits.places import live, moved
+from providers.limits.places import STANDING_BY, live, moved, stand_by
 from providers.limits.rate_state import RECENT_SECONDS, Place, Probe, RateState
 from providers.limits.service_limits import ServiceLimits
 from providers.limits.slowdown import forgotten
@@ -149,7 +150,8 @@ def _opening(state: RateState, now: float) -> float:
         answer = max(SHORTEST_WAIT_SECONDS, (now - state.probe.since) / 2)
         return max(now + answer, state.pause_until + PROBE_MARGIN_SECONDS)
     probed = max(now, state.pause_until) + PROBE_MARGIN_SECONDS
-    return probed + state.probe_seconds if state.places else probed
+    waiting = len(state.places)
+    return stand_by(probed, waiting) if waiting <= STANDING_BY else probed + state.probe_seconds
 
 
 def _room(state: RateState, tokens: int, limits: ServiceLimits, floor: float, promised: tuple[Place, ...]) -> float:
@@ -179,7 +181,7 @@ def _waiting(
     floor = max(floor, now + SHORTEST_WAIT_SECONDS)
     tolerance = _tolerance(state, now, limits)
     if state.place_of(asking.holder) is not None:
-        places = moved(state.places, asking.holder, floor)
+        places = moved(state.places, asking.holder, floor, partial(interval, state, limits=limits))
         last = places[-1].at
         due = max(state.due, last + interval(state, last, limits) + tolerance)
         return state.changed(places=places, due=due), Told(floor - now)

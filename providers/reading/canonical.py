@@ -7,7 +7,7 @@ from typing import Final
 from contracts.vocabulary import PageAccess
 
 TEXT_LIMIT: Final = 2_000_000
-"""Characters of text that are kept of one document; whole blocks beyond it are left out."""
+"""Characters of text that are kept of one document; whole blocks beyond it are left out, save the very first."""
 
 
 class BlockKind(StrEnum):
@@ -67,7 +67,7 @@ class TextBuilder:
     def __init__(self, limit: int = TEXT_LIMIT) -> None:
         self._parts: list[str] = []
         self._length = 0
-        self._limit = limit
+        self.limit = limit
         self.blocks: list[Block] = []
         self.term: int | None = None
         """The term that the next blocks explain."""
@@ -90,9 +90,11 @@ class TextBuilder:
         close: bool = False,
     ) -> None:
         """Append a block with marks around its words; `close` puts it on the very next line."""
-        if self._length + len(words) > self._limit:
+        if self._length + len(words) > self.limit:
             self.cut = True
-            return
+            if self.blocks:
+                return
+            words = words[: self.limit].rpartition(" ")[0] or words[: self.limit]
         last = self.blocks[-1].kind if self.blocks else None
         if last is not None:
             self._append("\n" if close or (kind in TIGHT and kind is last) else "\n\n")

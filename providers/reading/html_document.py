@@ -10,7 +10,7 @@ from typing import Final
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical import BlockKind, Extraction, TextBuilder, add_code
+from providers.reading.canonical import TEXT_LIMIT, BlockKind, Extraction, TextBuilder, add_code
 from providers.reading.cleaning import clean, escape_markup, one_line
 from providers.reading.html_metadata import PageMetadata, metadata_of
 from providers.reading.html_rules import (
@@ -19,6 +19,7 @@ from providers.reading.html_rules import (
     HEADINGS,
     TITLE_CLASS,
     Element,
+    beginning_of,
     is_dropped,
     names_of,
     script_mark,
@@ -30,6 +31,7 @@ from providers.reading.pregate import NESTING_LIMIT, check_html
 MAIN_CONTENT: Final = ".//main | .//*[@role='main']"
 LEAST_MAIN_CHARACTERS: Final = 200
 PROSE_IN_PRE_SHARE: Final = 0.6
+LEAST_PLAIN_PAGE: Final = 3_000
 LONGEST_TERM: Final = 200
 BLOCK_MARK: Final = "\0"
 """Stands between blocks while they are put on one line; no cleaned text holds it."""
@@ -45,10 +47,10 @@ def extract_html(markup: str) -> Extraction:
     return found
 
 
-def extraction_of(root: Element, metadata: PageMetadata) -> Extraction:
-    """The canonical text of a tree, perhaps empty. Raises `SourceUnreadable` too_large."""
+def extraction_of(root: Element, metadata: PageMetadata, limit: int = TEXT_LIMIT) -> Extraction:
+    """The canonical text of a tree, perhaps empty, up to so many characters. Raises `SourceUnreadable` too_large."""
     body = root.find("body")
-    builder = TextBuilder()
+    builder = TextBuilder(limit)
     try:
         if body is not None:
             _Writer(builder).write(main_content(body))
@@ -135,6 +137,7 @@ class _Writer:
         self.label = ""
         self.after_term = False
         self.boxes = 0
+        self.page_size: int | None = None
         self.lists: list[int] = []
         """The open lists: the next number of an ordered one, 0 for others."""
 
@@ -146,6 +149,8 @@ class _Writer:
         if element.text:
             self.inline.add(element.text, in_link=in_link)
         for child in element:
+            if self.builder.cut or self.inline.characters > self.builder.limit:
+                return
             self._element(child, depth=depth + 1, in_link=in_link)
             if child.tail:
                 self.inline.add(child.tail, in_link=in_link)
@@ -305,10 +310,12 @@ class _Writer:
         self.after_term = False
 
     def _page_size(self, element: Element) -> int:
-        """Characters of the whole page, asked only for a long preformatted block."""
-        if len("".join(element.itertext())) < 3_000:
+        """Characters of the whole page, asked only for a long preformatted block, and counted once."""
+        if beginning_of(element, LEAST_PLAIN_PAGE) is not None:
             return 0
-        return sum(len(part) for part in _root_of(element).itertext())
+        if self.page_size is None:
+            self.page_size = sum(len(part) for part in _root_of(element).itertext())
+        return self.page_size
 
 
 def _root_of(element: Element) -> Element:

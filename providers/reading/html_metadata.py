@@ -8,7 +8,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from providers.reading.cleaning import one_line
 from providers.reading.html_json_ld import LinkedData, linked_data_of
-from providers.reading.html_rules import Element, names_of
+from providers.reading.html_rules import Element, beginning_of, names_of
 from providers.reading.page_dates import iso_date
 
 AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator", "parsely-author", "sailthru.author")
@@ -112,7 +112,7 @@ def _byline(root: Element) -> list[str]:
     found: dict[str, None] = {}
     for element in PERHAPS_BYLINES(root):
         if "author" in {element.get("rel"), element.get("itemprop")} or BYLINE.search(element.get("class") or ""):
-            words = BY.sub("", one_line("".join(element.itertext())))
+            words = BY.sub("", one_line(beginning_of(element, 2 * LONGEST_BYLINE) or ""))
             if 3 <= len(words) <= LONGEST_BYLINE and " " in words and not any(map(str.isdigit, words)):
                 found[words] = None
     return list(found) if len(found) <= MOST_BYLINES else []

@@ -30,6 +30,8 @@ PERHAPS_NAVIGATION: Final = re.compile(
 )
 """Names that mean navigation if what they name is mostly links."""
 NAVIGATION_LINK_SHARE: Final = 0.5
+NAVIGATION_CHARACTERS: Final = 100_000
+MOST_PARTS: Final = 10_000
 HIDDEN_CLASS: Final = re.compile(
     r"(?:^|\s)(?:sr-only|visually-?hidden|screen-reader-text|visuallyhidden|hidden)(?=\s|$)", re.IGNORECASE
 )
@@ -68,9 +70,26 @@ def is_hidden(element: Element) -> bool:
     return bool(names and HIDDEN_CLASS.search(names))
 
 
+def beginning_of(element: Element, most: int = NAVIGATION_CHARACTERS) -> str | None:
+    """All words of an element, null if there are more than so many characters; never looks at all of a large one.
+
+    Elements can stand in one another: whatever is asked of each of them must not take in all of its content.
+    """
+    parts, size = [], 0
+    for part in element.itertext():
+        parts.append(part)
+        size += len(part)
+        if size > most or len(parts) > MOST_PARTS:
+            return None
+    return "".join(parts)
+
+
 def link_share(element: Element) -> float:
-    """Share of an element's characters that are link text."""
-    total = len("".join(element.itertext()).split())
+    """Share of an element's words that are link text; 0 for more words than any navigation has."""
+    words = beginning_of(element)
+    if words is None:
+        return 0.0
+    total = len(words.split())
     linked = sum(len("".join(link.itertext()).split()) for link in element.iter("a"))
     return linked / total if total else 0.0
 

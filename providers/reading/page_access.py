@@ -10,7 +10,7 @@ from typing import Final
 
 from contracts.vocabulary import PageAccess
 from providers.reading.access_phrases import called, said
-from providers.reading.canonical import BlockKind, Extraction
+from providers.reading.canonical import Block, BlockKind, Extraction
 from providers.reading.page_signals import LOOKED_AT, POINTERS, PageSignals
 
 OTHER_PROSE: Final = 300
@@ -25,6 +25,8 @@ HARDLY_ANYTHING: Final = 200
 ENDING: Final = 700
 """Characters at the end in which the offer stands."""
 LEAST_SCRIPTS: Final = 1
+FIRST_BLOCKS, LAST_BLOCKS, LONGEST_BLOCK = 200, 50, 3_000
+"""How much is looked at of a page that has little prose but many links."""
 
 QUOTED: Final = re.compile('“[^”]{0,400}”|"[^"]{0,400}"|«[^»]{0,400}»|„[^“”]{0,400}[“”]|`[^`]{0,400}`|‘[^’]{0,400}’')
 SITE_NAME: Final = re.compile(r"\s+[|–—·•»:-]\s+.*$")
@@ -47,8 +49,8 @@ class _Page:
         self.prose = signals.prose
         self.names = {_name(found.title), _name(SITE_NAME.sub("", found.title))}
         self._blocks: list[tuple[str, int]] = []
-        for block in found.blocks:
-            words = found.text[block.start : block.end]
+        for block in _ends_of(found.blocks):
+            words = found.text[block.start : min(block.end, block.start + LONGEST_BLOCK)]
             is_prose = block.kind is not BlockKind.HEADING and block.link_share < POINTERS
             if block.kind is BlockKind.HEADING and block.level == 1:
                 self.names.add(_name(words))
@@ -150,6 +152,10 @@ def _said(access: PageAccess) -> re.Pattern[str]:
 @cache
 def _called(access: PageAccess) -> frozenset[str]:
     return frozenset(map(_name, called().get(access, ())))
+
+
+def _ends_of(blocks: list[Block]) -> list[Block]:
+    return blocks if len(blocks) <= FIRST_BLOCKS + LAST_BLOCKS else blocks[:FIRST_BLOCKS] + blocks[-LAST_BLOCKS:]
 
 
 def _folded(words: str) -> str:

@@ -8,7 +8,7 @@ from contracts.vocabulary import PageAccess
 from providers.reading.access_phrases import marks
 from providers.reading.canonical import BlockKind, Extraction
 from providers.reading.cleaning import one_line
-from providers.reading.html_rules import Element, is_dropped, names_of
+from providers.reading.html_rules import Element, beginning_of, is_dropped, names_of
 
 LOOKED_AT: Final = 6_000
 """Characters of prose above which nothing is looked for: such a page shows its content."""
@@ -16,6 +16,9 @@ POINTERS: Final = 0.5
 """Link share from which a block points elsewhere rather than says something."""
 MOST_ELEMENTS: Final = 20_000
 MOST_LABELS: Final = 3_000
+MOST_FIELDS: Final = 20
+UNFILLED: Final = 100
+"""Characters: less in what an application fills is a sign that it has not run."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,10 @@ def signals_of(root: Element, found: Extraction, free: bool | None, url: str) ->
         prose,
         free,
         marks=_marks(root, scripts),
-        password=any(map(_is_shown, fields)),
+        password=any(map(_is_shown, fields[:MOST_FIELDS])),
         scripts=len(scripts),
-        labels=_words(root, "button", "label", "dialog", "legend")[:MOST_LABELS],
-        noscript=_words(root, "noscript")[:MOST_LABELS],
+        labels=_words(root, "button", "label", "dialog", "legend"),
+        noscript=_words(root, "noscript"),
         consent_host=host.startswith(("consent.", "guce.", "cmp.", "cookies.")),
     )
 
@@ -86,7 +89,10 @@ def _marks(root: Element, scripts: list[Element]) -> frozenset[PageAccess]:
 def _is_unfilled(element: Element) -> bool:
     """Whether an element waits for an application to fill it."""
     name = element.get("id") or (element.tag if element.tag == "app-root" else "")
-    return name in marks()[PageAccess.SCRIPT_REQUIRED] and len("".join(element.itertext()).strip()) < 100
+    if name not in marks()[PageAccess.SCRIPT_REQUIRED]:
+        return False
+    words = beginning_of(element, LOOKED_AT)
+    return words is not None and len(words.strip()) < UNFILLED
 
 
 def _is_shown(field: Element) -> bool:
@@ -97,4 +103,13 @@ def _is_shown(field: Element) -> bool:
 
 
 def _words(root: Element, *tags: str) -> str:
-    return one_line(" ".join("".join(element.itertext()) for element in root.iter(*tags)))
+    """The words of all elements of a kind, up to a limit."""
+    parts: list[str] = []
+    size = 0
+    for element in root.iter(*tags):
+        words = beginning_of(element, LOOKED_AT) or ""
+        parts.append(words)
+        size += len(words) + 1
+        if size > MOST_LABELS:
+            break
+    return one_line(" ".join(parts))[:MOST_LABELS]

@@ -26,7 +26,9 @@ BOILERPLATE_LINK_SHARE: Final = 0.6
 FEW_LINKS: Final = 0.3
 WORTH_IT: Final = 1.5
 """How many times more prose another reading must find to be believed."""
-SENTENCE: Final = re.compile(r"[^.!?…。！？]{30,2000}+[.!?…。！？](?=[\s\"'”’»)\]]|$|(?<=[。！？]))")
+SENTENCE_END: Final = re.compile(r"[.!?…](?=[\s\"'”’»)\]]|$)|[。！？]")
+SHORTEST_SENTENCE: Final = 30
+LONGEST_SENTENCE: Final = 2_000
 WITHOUT_WORDS: Final = frozenset(("script", "style", "noscript", "template", "svg", "title"))
 MOST_CHARACTERS: Final = 500_000
 MOST_ELEMENTS: Final = 5_000
@@ -142,24 +144,17 @@ def _link_share(found: Extraction) -> float:
 
 
 def _in_sentences(text: str) -> int:
-    return sum(found.end() - found.start() for found in SENTENCE.finditer(text))
+    """Characters in what is neither too short nor too long for a sentence, and ends like one; linear."""
+    total, start = 0, 0
+    for found in SENTENCE_END.finditer(text):
+        size = found.end() - start
+        total += size if SHORTEST_SENTENCE <= size <= LONGEST_SENTENCE else 0
+        start = found.end()
+    return total
 
 
 def _shown(root: Element) -> str:
-    """The page without what readers do not see, which is taken out of the tree for good."""
+    """The page without what readers do not see, which is emptied for good."""
     for element in [element for element in root.iter() if is_hidden(element)]:
-        parent = element.getparent()
-        if parent is not None:
-            _remove(parent, element)
+        element.clear(keep_tail=True)
     return str(etree.tostring(root, encoding="unicode", method="html"))
-
-
-def _remove(parent: Element, element: Element) -> None:
-    """Take an element out and leave the words after it."""
-    previous = element.getprevious()
-    tail = element.tail or ""
-    if previous is not None:
-        previous.tail = (previous.tail or "") + tail
-    else:
-        parent.text = (parent.text or "") + tail
-    parent.remove(element)

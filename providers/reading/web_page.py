@@ -31,8 +31,7 @@ from providers.reading.web_types import HTML, JSON, MARKDOWN, PDF, XML, as_utf8
 KEPT_BYTES: Final = 200_000
 """Of the text of one page, as UTF-8 (reliability-and-security 2.2)."""
 OTHER_READING: Final = "the text is the reading of trafilatura: our own found little beside links"
-BEGINNING_ONLY: Final = "the text is long: only its first {kept} of {all} characters are kept"
-TOO_MUCH: Final = "the document is long: its end was not read"
+BEGINNING_ONLY: Final = "the text is long: only its first {kept:,} characters are kept"
 
 
 def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
@@ -52,15 +51,16 @@ def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extracti
 
 def shortened(found: Extraction, most_bytes: int = KEPT_BYTES) -> Extraction:
     """The extraction with whole blocks up to a size, and a line that says what was left out."""
-    warnings = [*found.warnings, *([TOO_MUCH] if found.cut else [])]
     if len(found.text) <= most_bytes // 4 or len(data := found.text.encode("utf-8")) <= most_bytes:
-        return replace(found, warnings=warnings)
+        return _warned(found) if found.cut else found
     most = len(data[:most_bytes].decode("utf-8", "ignore"))
     ends = (_end(found.text, block) for block in found.blocks)
     kept = max((end for end in ends if end <= most), default=0) or max(found.text.rfind(" ", 0, most), 1)
-    text = found.text[:kept].rstrip()
-    warnings.append(BEGINNING_ONLY.format(kept=f"{len(text):,}", all=f"{len(found.text):,}"))
-    return replace(found, text=text, warnings=warnings, cut=True)
+    return _warned(replace(found, text=found.text[:kept].rstrip(), cut=True))
+
+
+def _warned(found: Extraction) -> Extraction:
+    return replace(found, warnings=[*found.warnings, BEGINNING_ONLY.format(kept=len(found.text))])
 
 
 def _end(text: str, block: Block) -> int:
@@ -110,7 +110,7 @@ def extract_web_html(markup: str, url: str) -> Extraction:
     check_html(markup)
     root = parse(markup)
     metadata = metadata_of(root)
-    found = extraction_of(root, metadata)
+    found = extraction_of(root, metadata, KEPT_BYTES)
     signals = signals_of(root, found, metadata.free, url)
     found = replace(found, access=judge_access(found, signals))
     text_wanted = found.access is PageAccess.OPEN and wants_text(found) and can_have_text(root)

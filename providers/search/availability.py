@@ -56,7 +56,8 @@ def provider_choices(
     provider that stand for the services' own. Raises KeyError for an unknown provider.
     """
     known = {name: _choice(name, needs, variables_set) for name, needs in NEEDS.items()}
-    known[BY_MODEL] = _model_choice(known, model_offers_search=model_offers_search)
+    others = [name for name in CONFIGURED_WEB if name in order and known[name].available]
+    known[BY_MODEL] = _model_choice(others, model_offers_search=model_offers_search)
     at = addresses or {}
     return [
         known[name].model_copy(
@@ -79,14 +80,17 @@ def choose(
 ) -> list[ProviderChoice]:
     """Which of them a run uses.
 
-    Named ones: these alone, in the order in which they are named, those that cannot be asked with their reason. Else
-    every available one that has a wanted type of source; where only those without any setup are left for web pages,
-    the papers of Semantic Scholar count as such. If nobody is left, those that could be set up for it, unavailable,
-    with their reasons. Raises ValueError for a name that nobody knows.
+    Named ones: these alone, in the order in which they are named, those that cannot be asked with their reason; one
+    that has none of the wanted types is asked for the first of them nevertheless, and says what it lacks.
+
+    Else every available one that has a wanted type of source; where only those without any setup are left for web
+    pages, the papers of Semantic Scholar count as such. If nobody is left, those that could be set up for it,
+    unavailable, with their reasons. Raises ValueError for a name that nobody knows.
     """
     if wanted is not None:
-        return _named({choice.name: choice for choice in choices}, wanted)
-    widened = _widened(choices) if SourceType.WEB in source_types else list(choices)
+        return _named({choice.name: choice for choice in choices}, wanted, source_types)
+    stand_in = SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types
+    widened = _widened(choices) if stand_in else list(choices)
     fitting = [choice for choice in widened if set(choice.source_types) & set(source_types)]
     return [choice for choice in fitting if choice.available] or fitting
 
@@ -98,11 +102,19 @@ def advice(choices: Sequence[ProviderChoice]) -> list[str]:
     return [ADVICE] if names and names <= set(WITHOUT_SETUP) else []
 
 
-def _named(known: Mapping[str, ProviderChoice], wanted: Sequence[str]) -> list[ProviderChoice]:
+def _named(
+    known: Mapping[str, ProviderChoice], wanted: Sequence[str], source_types: Sequence[SourceType]
+) -> list[ProviderChoice]:
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
-    return [known[name] for name in dict.fromkeys(wanted)]
+    chosen = [known[name] for name in dict.fromkeys(wanted)]
+    return [
+        choice
+        if set(choice.source_types) & set(source_types)
+        else choice.model_copy(update={"source_types": [*choice.source_types, *source_types[:1]]})
+        for choice in chosen
+    ]
 
 
 def _widened(choices: Sequence[ProviderChoice]) -> list[ProviderChoice]:
@@ -131,12 +143,11 @@ def _choice(name: str, needs: Needs, variables_set: Collection[str]) -> Provider
     return ProviderChoice(name=name, available=True, reason=reason)
 
 
-def _model_choice(known: Mapping[str, ProviderChoice], *, model_offers_search: bool) -> ProviderChoice:
+def _model_choice(others: Sequence[str], *, model_offers_search: bool) -> ProviderChoice:
     if not model_offers_search:
         return ProviderChoice(name=BY_MODEL, available=False, reason=MODEL_LACKING)
-    instead = next((name for name in CONFIGURED_WEB if known[name].available), None)
-    if instead is not None:
-        return ProviderChoice(name=BY_MODEL, available=False, reason=f"not needed: {instead} searches the web")
+    if others:
+        return ProviderChoice(name=BY_MODEL, available=False, reason=f"not needed: {others[0]} searches the web")
     return ProviderChoice(name=BY_MODEL, available=True, reason="the model's endpoint searches the web")
 
 

@@ -16,7 +16,7 @@ HOST: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
 NOT_OF_A_NAME: Final = re.compile(r"[\s/:@?#*]")
 LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
 DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
-EARLIEST: Final = date(1900, 1, 1)
+EARLIEST: Final = date(1970, 1, 1)
 """Stands for no first day where a service wants both ends."""
 
 
@@ -54,7 +54,8 @@ class Days:
 
     def between(self) -> tuple[date, date]:
         """Both ends, for services that want both: an open one is long ago, or today."""
-        return self.first or EARLIEST, self.last or max(today(), self.first or EARLIEST)
+        first = self.first or min(EARLIEST, self.last or EARLIEST)
+        return first, self.last or max(today(), first)
 
     def exclude(self, published: str | None) -> bool:
         """Whether a stated date (a day, a month or a year) lies outside for certain; an unknown one does not."""
@@ -111,7 +112,7 @@ def unmet(request: SearchRequest, traits: ProviderTraits) -> list[str]:
             bool(request.domains_allow) and not traits.filters_domains_allow
         ),
         "cannot keep to a language": request.language is not None and not traits.filters_language,
-        "cannot keep to dates of publication: hits that state none were kept": (
+        "cannot keep to dates of publication: some hits may lie outside": (
             bool(request.published_from or request.published_to) and not traits.filters_dates
         ),
     }

@@ -47,8 +47,10 @@ TRAITS: Final[dict[str, ProviderTraits]] = {
         (WEB, NEWS), filters_language=True, filters_dates=True, host="api.search.brave.com", paid=True
     ),
     "searxng": ProviderTraits((WEB, NEWS, ACADEMIC), filters_language=True, filters_dates=True),
-    "wikipedia": ProviderTraits((WEB,), filters_language=True, host="wikipedia.org"),
+    "wikipedia": ProviderTraits(
+        (WEB,), filters_domains_allow=True, filters_domains_deny=True, filters_language=True, host="wikipedia.org"
+    ),
     "anthropic": ProviderTraits((WEB,), host="api.anthropic.com", paid=True),
     "corpus": ProviderTraits(()),
 }
-"""By provider. `anthropic` takes a list of domains to keep to or one of domains to avoid, never both (see there)."""
+"""By provider. Articles of Wikipedia have one host: it is not asked if that is outside the domains. `anthropic` takes a list of domains to keep to or one of domains to avoid, never both (see there)."""

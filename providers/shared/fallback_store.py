@@ -112,8 +112,11 @@ class FallbackStore:
 
     async def _swap_shared(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None) -> bool:
         done = await self._primary.swap(key, old, new, ttl_seconds)
-        if done and new is not None and ttl_seconds is None:
-            await self._copy(key, new, MIRROR_SECONDS)
+        if new is not None and ttl_seconds is None:
+            # Refused, it is there already: then that one is what this worker goes on with.
+            kept = new if done else (await self._primary.get(key)).value
+            if kept is not None:
+                await self._copy(key, kept, MIRROR_SECONDS)
         elif done and (new is None or key in self._copied):
             await self._copy(key, None, None)
         return done

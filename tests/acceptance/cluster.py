@@ -73,7 +73,8 @@ class Cluster:
     temporal: str
     valkey_port: int
     search: SearchApis
-    pages: WebServer
+    sites: list[WebServer]
+    """Each with one page."""
     model: MessagesApi
     dotenv: dict[str, str]
     reading_begun: asyncio.Event
@@ -207,7 +208,7 @@ async def valkey(folder: Path, password: str) -> AsyncIterator[int]:
 async def cluster(
     folder: Path, dotenv: Mapping[str, str], *, latency: float, slow_pages: bool
 ) -> AsyncIterator[Cluster]:
-    """Server, Valkey, a search service, a site and a model; no worker yet, and nothing set up.
+    """Server, Valkey, a search service, sites and a model; no worker yet, and nothing set up.
 
     With `slow_pages` no page is answered before the gate is opened.
     """
@@ -221,17 +222,23 @@ async def cluster(
     text = (files.ROOT / "deploy" / "compose" / "research.toml").read_text(encoding="utf-8")
     (configuration / "research.toml").write_text(text.replace("/documents", str(documents)), encoding="utf-8")
     async with AsyncExitStack() as stack:
-        answers = {path: gated(reply, begun, gate) for path, reply in web_pages().items()}
-        pages = await stack.enter_async_context(WebServer(answers))
-        found = [Item(n, pages.url(path), path[1:], "About it.") for n, path in enumerate(web_pages())]
+        sites, found = [], []
+        for number, (path, reply) in enumerate(web_pages().items()):
+            site = await stack.enter_async_context(WebServer({path: gated(reply, begun, gate)}))
+            sites.append(site)
+            found.append(Item(number, site.url(path), path[1:], "About it."))
         search = await stack.enter_async_context(SearchApis(results=found))
         model = await stack.enter_async_context(MessagesApi(latency=latency))
         port = await stack.enter_async_context(valkey(folder / "valkey", dotenv.get("REDIS_PASSWORD", "")))
         server = await WorkflowEnvironment.start_local(dev_server_existing_path=str(find_binary()))
         await stack.enter_async_context(server)
         address = server.client.service_client.config.target_host
-        person = {"RESEARCH_ALLOW_HOSTS": pages.host, "ANTHROPIC_BASE_URL": model.base_url, **dotenv}
-        made = Cluster(folder, address, port, search, pages, model, person, begun, gate)
+        person = {
+            "RESEARCH_ALLOW_HOSTS": ",".join(site.host for site in sites),
+            "ANTHROPIC_BASE_URL": model.base_url,
+            **dotenv,
+        }
+        made = Cluster(folder, address, port, search, sites, model, person, begun, gate)
         stack.push_async_callback(made.close)
         yield made
 

@@ -21,6 +21,8 @@ from tests.fakes.throttled_api import Served, ThrottledApi
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE = "throttled"
+READY = b"ready\n"
+"""What a worker says when it could begin; it does when its input ends, so that all begin at once."""
 ENGINE_WAITS_AT_LEAST = 1.0
 ON_THE_WAY_SECONDS = 0.5
 """A request that comes this soon after a refusal may have been sent before that was known."""
@@ -58,8 +60,15 @@ async def storm(api: ThrottledApi, store: str, *, calls: int, processes: int = 4
         count = calls // processes + (index < calls % processes)
         arguments = (store, api.url, str(index), str(count), str(slots))
         command = (sys.executable, "-m", "tests.acceptance.storm", *arguments)
-        workers.append(await asyncio.create_subprocess_exec(*command, cwd=ROOT))
+        pipe = asyncio.subprocess.PIPE
+        workers.append(await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=pipe, stdout=pipe))
     try:
+        for worker in workers:
+            assert worker.stdout is not None
+            assert await worker.stdout.readline() == READY
+        for worker in workers:
+            assert worker.stdin is not None
+            worker.stdin.close()
         codes = await asyncio.gather(*(worker.wait() for worker in workers))
     finally:
         for worker in workers:
@@ -68,6 +77,15 @@ async def storm(api: ThrottledApi, store: str, *, calls: int, processes: int = 4
                 await worker.wait()
     assert not any(codes), "a worker failed"
     return judged(api, calls)
+
+
+def assert_polite(seen: Storm, retry_after: float) -> None:
+    """What has to be true of every storm (F7)."""
+    assert seen.answered == seen.needed, seen
+    assert seen.refused > 0, f"the service was never asked too much: {seen}"
+    assert seen.requests <= 1.2 * seen.needed, seen
+    assert not seen.too_early, seen
+    assert max(seen.probes) <= retry_after + max(0.1 * retry_after, 1.1), seen
 
 
 def judged(api: ThrottledApi, calls: int) -> Storm:
@@ -128,6 +146,9 @@ async def work(store: str, url: str, index: int, count: int, slots: int) -> None
                 else:
                     return
 
+        sys.stdout.buffer.write(READY)
+        sys.stdout.buffer.flush()
+        await asyncio.to_thread(sys.stdin.read)
         await asyncio.gather(*(call(f"call-{index}-{number}") for number in range(count)))
     await limiter.close()
     await shared.close()

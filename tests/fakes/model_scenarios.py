@@ -153,6 +153,13 @@ def lacks_caching(request: ModelRequest) -> Reply:
     return good(request)
 
 
+def short_answers(request: ModelRequest) -> Reply:
+    """An endpoint that allows short answers only."""
+    if request.body["max_tokens"] > 4_096:
+        return error(400, "max_tokens: 24000 > 4096, which is the maximum allowed number of output tokens")
+    return good(request)
+
+
 def lacks_forcing(request: ModelRequest) -> Reply:
     """An endpoint that takes tools and forces none."""
     if request.body.get("tool_choice", {}).get("type") == "tool":
@@ -213,6 +220,7 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "lacks_tools": lacks_tools,
     "lacks_forcing": lacks_forcing,
     "lacks_caching": lacks_caching,
+    "short_answers": short_answers,
     "thinks": thinks,
     "echo_400": lambda request: error(400, f"cannot do this: {request.prompt[:300]}"),
     "too_long": _always(error(400, "prompt is too long: 250000 tokens > 200000 maximum")),

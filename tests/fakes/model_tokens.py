@@ -38,6 +38,8 @@ class TokenBook:
     characters_per_token: float = 4.0
     tokens_per_other: float = 0.25
     """Tokens of a character that is not of ASCII."""
+    counts_tools: bool = False
+    """Whether tools and schemas are charged like the prompt that they belong to."""
     charges: list[Charge] = field(default_factory=list)
     marks: list[list[int]] = field(default_factory=list)
     """Of each request, the tokens of its marked beginnings."""
@@ -70,7 +72,8 @@ class TokenBook:
             if "cache_control" in block:
                 found.append((seen + own, self.tokens(own)))
         self.marks.append([tools + tokens for _, tokens in found])
-        return [(text, tokens) for text, tokens in found if tools + tokens >= (self.cacheable or 10**9)]
+        charged = tools if self.counts_tools else 0
+        return [(text, charged + tokens) for text, tokens in found if tools + tokens >= (self.cacheable or 10**9)]
 
     def charged(self, request: ModelRequest, beginnings: list[tuple[str, int]], reply: Reply) -> Reply:
         """The reply with its usage, which goes into the books; what arrives as no message counts as not charged."""
@@ -84,7 +87,7 @@ class TokenBook:
         read = max((tokens for text, tokens in beginnings if text in self.kept), default=0)
         write = max([tokens for _, tokens in beginnings], default=0) - read
         self.kept.update(text for text, _ in beginnings)
-        total = self.tokens(request.system + request.prompt)
+        total = self.of_request(request) if self.counts_tools else self.tokens(request.system + request.prompt)
         charge = Charge(request.model, request.role, total - read - write, usage["output_tokens"], read, write)
         self.charges.append(charge)
         if charge.input == usage["input_tokens"]:

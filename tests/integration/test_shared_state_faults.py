@@ -22,7 +22,7 @@ from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
 pytestmark = pytest.mark.integration
 
 TRY_AGAIN_SECONDS = 0.3
-ONE_STEP_SECONDS = 6.0
+ONE_STEP_SECONDS = 12.0
 """Far below what a step takes if each of its questions waits a second for a server that hangs."""
 SOON = 30.0
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.assessment import WEIGHTS, assess, content_quality
-from activities.authorities import load_authorities
+from activities.authorities import Authorities, load_authorities
 from activities.coverage import coverage
 from contracts.activities import ReadRequest
 from contracts.request import SourceType
@@ -15,6 +15,7 @@ from contracts.sources import SourceAssessment
 from contracts.vocabulary import PageAccess, Quality
 from providers.interfaces import ExtractedDocument
 
+TODAY = "2026-11-21"
 QUERY = "How does autovacuum prevent transaction wraparound in PostgreSQL?"
 ANSWER = (
     "Autovacuum freezes old rows of PostgreSQL tables to prevent that transaction identifiers run into wraparound. "
@@ -32,7 +33,7 @@ def judged(url: str = "https://example.org/a", text: str = ANSWER * 25, **change
     title = str(changes.pop("title", "Wraparound"))
     asked = {
         "query": QUERY,
-        "date": "2026-11-21",
+        "date": TODAY,
         "research_id": "r",
         "operation": "o",
         "source_id": "src-1",
@@ -82,6 +83,12 @@ def test_what_does_not_show_its_text_is_low(access: PageAccess) -> None:
         assert found.content_quality <= 0.2
 
 
+def test_a_page_of_one_line_is_low() -> None:
+    """There is next to nothing to rely on, whoever publishes it (S0-067)."""
+    assert judged("https://www.postgresql.org/docs/x", ANSWER).label is Quality.MEDIUM
+    assert judged("https://www.postgresql.org/docs/x", ANSWER[:60]).label is Quality.LOW
+
+
 @given(st.text(max_size=200))
 def test_a_page_cannot_claim_authority(claim: str) -> None:
     """Whatever a page says of itself, in title or text, its authority is that of its host (X-20)."""
@@ -90,6 +97,21 @@ def test_a_page_cannot_claim_authority(claim: str) -> None:
     assert loud.authority == plain.authority
     assert loud.label is not Quality.HIGH
     assert "nih" not in loud.reason
+
+
+def test_where_anybody_can_write_nothing_is_high() -> None:
+    """Whatever figures the table gives to such sites (X-20)."""
+    table = load_authorities()
+    trusted = table.tiers["community"].model_copy(update={"web": 0.99})
+    url = "https://www.reddit.com/x"
+    document = ExtractedDocument(
+        url=url, title="", text=ANSWER * 25, raw=b"", media_type="text/html", published_at=TODAY
+    )
+    request = ReadRequest(research_id="r", operation="o", source_id="s", url=url, query=QUERY, date=TODAY)
+    for open_to_all, label in ((True, Quality.MEDIUM), (False, Quality.HIGH)):
+        tier = trusted.model_copy(update={"user_generated": open_to_all})
+        changed = Authorities(as_of="", forum_labels="", general=table.general, tiers={"community": tier})
+        assert assess(request, document, changed).label is label
 
 
 def test_the_operators_word_decides() -> None:
@@ -119,7 +141,7 @@ def test_a_date_of_the_search_counts_where_the_page_has_none() -> None:
         source_id="s",
         url="https://e.org",
         query=QUERY,
-        date="2026-11-21",
+        date=TODAY,
         published_at="2023",
     )
     assert assess(request, document, load_authorities()).reason.endswith("2023; little text")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.authorities import load_authorities
+from activities.authorities import Authorities, load_authorities
 from contracts.request import SourceType
 from contracts.vocabulary import Quality
 
@@ -87,6 +87,16 @@ def test_where_anybody_can_write_is_known() -> None:
         assert TABLE.standing(url, SourceType.WEB).user_generated
     for url in ("https://www.postgresql.org", "https://cs.stanford.edu", "https://example.org"):
         assert not TABLE.standing(url, SourceType.WEB).user_generated
+
+
+def test_a_forum_with_an_entry_of_its_own_has_its_tier() -> None:
+    """The first label only decides where the table does not name the very host."""
+    standards = TABLE.tiers["standards"].model_copy(update={"domains": "forum.example.org"})
+    table = Authorities(
+        as_of="", forum_labels=TABLE.forum_labels, general=TABLE.general, tiers={"standards": standards}
+    )
+    assert table.standing("https://forum.example.org", SourceType.WEB).tier == "standards"
+    assert TABLE.standing("https://forum.example.org", SourceType.WEB).tier == "community"
 
 
 def test_no_domain_stands_in_two_tiers() -> None:

@@ -75,7 +75,7 @@ class Bench:
 async def bench(window: int, *, characters_per_token: float = 3.0, **options: Any) -> AsyncIterator[Bench]:
     """A bench whose endpoint has a small window, as its configuration says."""
     own = {"default": CapabilityOverrides(window=window, **options.pop("own", {}))}
-    book = TokenBook(window=window, characters_per_token=characters_per_token, tokens_per_other=1.3)
+    book = TokenBook(window=window, characters_per_token=characters_per_token, tokens_per_other=1.3, counts_tools=True)
     async with MessagesApi(book=book, **options) as api, engine_for({"default": api}, own=own) as engine:
         yield Bench(engine, api)
 
@@ -135,6 +135,32 @@ async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
     assert (caught.value.type, caught.value.non_retryable) == (failures.MODEL_REJECTED, True)
     assert "window 8192" in caught.value.message
     assert "needs about" in caught.value.message
+
+
+async def test_a_window_that_nobody_named_is_found_out() -> None:
+    """S0-099: refusals, which cost nothing, lead to requests that fit; the next call begins with one that does."""
+    book = TokenBook(window=8_192, counts_tools=True)
+    async with MessagesApi(book=book) as api, engine_for({"default": api}) as engine:
+        one = Bench(engine, api)
+        await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20))
+        refused = [call.status for call in api.calls].count(400)
+        await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, operation="op/2"))
+    assert 1 <= refused <= 4
+    assert [call.status for call in api.calls] == [*[400] * refused, 200, 200]
+    assert len(book.charges) == 2
+
+
+async def test_a_cap_on_answers_that_nobody_named_is_found_out() -> None:
+    """An endpoint that allows short answers only is asked for shorter ones, which the model is told."""
+    async with MessagesApi("short_answers") as api, engine_for({"default": api}) as engine:
+        one = Bench(engine, api)
+        output = await one.run(roles.SYNTHESIZER, await one.write_input(3))
+        await one.run(roles.SYNTHESIZER, await one.write_input(3, operation="op/2"))
+    assert [call.status for call in api.calls][-2:] == [200, 200]
+    assert [call.status for call in api.calls].count(400) <= 6
+    assert api.requests[-1].body["max_tokens"] <= 4_096
+    assert "Keep the whole answer under" in api.requests[-1].prompt
+    assert any("shorter answers are asked for" in line for line in output.account.warnings)
 
 
 async def test_sources_are_shortened_alike() -> None:

@@ -165,6 +165,13 @@ def test_every_role_has_figures_and_the_bound_is_above_what_is_expected() -> Non
         assert expected_call(role).output_tokens <= role.output_tokens < worst_output(role)
 
 
+def test_the_room_for_reasoning_is_what_the_run_says() -> None:
+    """An operator's own room goes into the bound, so that a model that thinks for long exceeds no limit."""
+    assert worst_output(roles.PLANNER) == roles.PLANNER.output_tokens + expected_calls.REASONING_TOKENS
+    assert worst_output(roles.PLANNER, 0) == roles.PLANNER.output_tokens
+    assert worst_report(5, 50_000).output_tokens == roles.SYNTHESIZER.output_tokens + 50_000
+
+
 def test_an_analysis_grows_with_its_sources_up_to_twenty() -> None:
     """Sources times characters, and no more sources than one prompt holds (S0-060)."""
     few, many, most = (expected_call(roles.ANALYZER, sources=number).input_tokens for number in (5, 20, 90))

@@ -80,7 +80,7 @@ def test_what_may_be_another_page_stays_another(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["corpus:m/A/../b?utm_source=x#y", "ftp://E.org/", "http://e.org:port/", "http://e.org:70000/", "http://[::1/", "http://"]
+    "text", ["corpus:m/A/../b?utm_source=x#y", "ftp://E.org/", "http://E.org:port/", "http://E.org⁈/", "http://E.org:70000/", "http://[::1/", "http://"]
 )  # fmt: skip
 def test_what_is_no_web_address_stays_as_it_is(text: str) -> None:
     """Corpus addresses keep their ids; malformed ones never raise."""

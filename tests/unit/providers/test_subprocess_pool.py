@@ -10,7 +10,7 @@ import time
 import pytest
 
 from providers.errors import ProviderError, SourceUnreadable
-from providers.subprocess_pool import SubprocessPool, TaskFailed, TaskKilled, import_path
+from providers.subprocess_pool import START_GRACE_SECONDS, SubprocessPool, TaskFailed, TaskKilled, import_path
 
 MEGABYTE = 1_000_000
 
@@ -54,6 +54,14 @@ async def test_a_child_that_hangs_crashes_or_eats_memory_is_replaced(function, a
         assert isinstance(error, TaskKilled)
         assert error.kind == kind
         assert await pool.call("math:sqrt", 9.0) == 3.0
+
+
+async def test_the_first_item_of_a_child_has_no_more_time_than_others():
+    """Starting is waited for apart: a hanging first item ends at the limit of an item, long before that of a start."""
+    async with SubprocessPool(1, wall_seconds=0.5) as pool, asyncio.timeout(START_GRACE_SECONDS):
+        error = await failure_of(pool, "time:sleep", 60)
+    assert isinstance(error, TaskKilled)
+    assert error.kind == "timeout"
 
 
 async def test_processor_time_is_limited():

@@ -1,16 +1,18 @@
 """From the environment to search providers of the web."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from providers.errors import NotConfigured
+from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import NEEDS
-from tests.fakes.search_answers import CSE_ID, KEYS
+from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking
-from workers.search_providers import BUILDERS, open_search_providers
+from workers.search_providers import BUILDERS, open_search_providers, search_model, user_agent
 from workers.settings import Settings, SettingsError, load_settings
 
 
@@ -39,6 +41,74 @@ async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> No
     assert {asked.headers["user-agent"].split("/")[0] for asked in server.asked} == {"durable-research"}
 
 
+async def test_the_contact_is_told_to_every_service(tmp_path: Path) -> None:
+    """X-16: a service can turn to whoever runs this; Wikimedia asks every client for an address."""
+    async with SearchApis() as server:
+        settings = loaded(tmp_path, RESEARCH_CONTACT="https://example.org/bot", **variables(server))
+        async with open_search_providers(settings.web_search, contact=settings.web.contact) as providers:
+            for name, provider in providers.items():
+                await provider.search(asking(name))
+    assert len(server.asked) == len(NEEDS)
+    assert {asked.headers["user-agent"] for asked in server.asked} == {user_agent("https://example.org/bot")}
+    assert user_agent("https://example.org/bot").endswith(" (https://example.org/bot)")
+    assert user_agent().endswith(" (self-hosted research)")
+
+
+async def test_the_models_own_search_is_made_with_its_key_and_prices(tmp_path: Path) -> None:
+    """X-16: the cheapest configured model asks the public endpoint; what it costs is known."""
+    settings = loaded(tmp_path, ANTHROPIC_API_KEY=KEYS["anthropic"], RESEARCH_MODEL="m", RESEARCH_MODEL_SIMPLE=MODEL)
+    model = search_model(settings)
+    assert model is not None
+    assert (model.model, model.base_url) == (MODEL, None)
+    async with open_search_providers(settings.web_search, model=model) as providers:
+        assert list(providers) == ["semantic_scholar", "wikipedia", "anthropic"]
+        assert isinstance(providers["anthropic"], AnthropicSearch)
+        assert providers["anthropic"].address == "https://api.anthropic.com"
+    async with SearchApis() as server:
+        here = replace(model, base_url=server.url("anthropic"))
+        async with open_search_providers(settings.web_search, ["anthropic"], model=here) as providers:
+            answer = await providers["anthropic"].search(asking("anthropic"))
+    assert len(answer.hits) == 10
+    assert answer.cost_usd == pytest.approx(0.0125)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"ANTHROPIC_API_KEY": "planted"},
+        {"RESEARCH_MODEL": MODEL},
+        {"RESEARCH_MODEL": MODEL, "ANTHROPIC_API_KEY": "planted", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"},
+    ],
+)
+async def test_no_other_endpoint_is_taken_for_one_that_searches(tmp_path: Path, environment: dict[str, str]) -> None:
+    """A key without a model, a model without a key, and an endpoint of one's own search nothing."""
+    settings = loaded(tmp_path, **environment)
+    assert search_model(settings) is None
+    with pytest.raises(NotConfigured, match="anthropic cannot be asked: needs a model endpoint"):
+        async with open_search_providers(settings.web_search, ["anthropic"]):
+            pass
+
+
+def test_a_model_behind_a_gateway_is_passed_over(tmp_path: Path) -> None:
+    """Of the models of all tiers, the one at the public endpoint searches; its name is sent without the endpoint's."""
+    (tmp_path / "research.toml").write_text(
+        '[models]\nsimple = "local:small"\ncomplex = ["local:large", "public:claude-opus-5-5"]\n'
+        '[models.endpoints.local]\nbase_url = "http://127.0.0.1:9"\n'
+        '[models.endpoints.public]\nbase_url = "https://api.anthropic.com"\n'
+    )
+    model = search_model(loaded(tmp_path, RESEARCH_ENDPOINT_PUBLIC_KEY="planted"))
+    assert model is not None
+    assert (model.model, model.base_url) == ("claude-opus-5-5", "https://api.anthropic.com")
+    assert search_model(loaded(tmp_path)) is None
+
+
+def test_choices_say_where_queries_go(tmp_path: Path) -> None:
+    """Addresses of one's own are named as hosts, without what else stands in them."""
+    settings = loaded(tmp_path, SEARXNG_URL="https://me:word@search.example/x", BRAVE_BASE_URL="http://127.0.0.1:80")
+    hosts = {choice.name: choice.host for choice in settings.web_search.choices(["searxng", "brave", "tavily"])}
+    assert hosts == {"searxng": "search.example", "brave": "127.0.0.1:80", "tavily": "api.tavily.com"}
+
+
 async def test_those_that_lack_a_key_are_skipped(tmp_path: Path) -> None:
     """S0-102, S0-171: without any variable the two remain that need no key."""
     async with open_search_providers(loaded(tmp_path).web_search) as providers:
@@ -61,7 +131,13 @@ def test_keys_are_secrets_everywhere(tmp_path: Path) -> None:
     assert not any(key in shown for key in KEYS.values())
     assert "planted-password" not in json.dumps(settings.describe())
     assert set(KEYS.values()) | {"planted-password"} <= set(settings.secrets())
-    assert settings.digest() == loaded(tmp_path).digest()
+    others = {name: f"another-{key}" for name, key in planted.items()}
+    assert settings.digest() == loaded(tmp_path, SEARXNG_URL="https://search.example", **others).digest()
+
+
+def test_the_digest_tells_who_can_be_asked(tmp_path: Path) -> None:
+    """Pools that differ in which providers they can ask have different digests, so that `doctor` sees it."""
+    assert loaded(tmp_path, TAVILY_API_KEY="k").digest() != loaded(tmp_path).digest()
 
 
 def test_an_address_that_is_none_is_named_by_its_variable(tmp_path: Path) -> None:

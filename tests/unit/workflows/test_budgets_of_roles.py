@@ -1,6 +1,7 @@
 """Roles under limits: whole runs over a model that bills, fails and is asked side by side."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -209,6 +210,29 @@ def test_a_call_that_was_cut_off_keeps_its_room() -> None:
     assert state.result.stop_reason is StopReason.USER_STOPPED
     assert within(state.resolved.limits, world.bill)
     assert state.engine_by_role["synthesizer"] == "extractive"
+
+
+def test_who_waited_for_room_has_less_time() -> None:
+    """An hour passes while the first analysis is under way: those that waited for it get the time that is left."""
+
+    class Slow(BillingWorld):
+        given: list[float]
+
+        async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+            self.given.append(request.time_limit_seconds)
+            if len(self.given) == 1:
+                await asyncio.sleep(0)
+                host.clock += timedelta(hours=1)
+            return await super().analyze_sources(request)
+
+    world = Slow(4, trouble=0.0, share=0.05)
+    world.given = []
+    host = world.host()
+    state = beginning(iterations=1, max_tokens=60_000)
+    state.deadline_at = state.clock_started_at + 3_600 + 400
+    asyncio.run(Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct())
+    assert world.given[0] > 500
+    assert world.given[1] < 400
 
 
 def test_an_answer_without_counts_keeps_its_room() -> None:

@@ -78,8 +78,49 @@ async def test_failures_of_a_service_are_one_line(
     assert result.stderr.count("\n") == 1
 
 
+async def test_a_search_can_be_narrowed_down(planted: pytest.MonkeyPatch) -> None:
+    """X-16: type, domains, language and days reach the service; what it cannot do is told, and stands in the JSON."""
+    options = ["--domain", "site-3.example", "--domain", "example", "--not-domain", "site-0.example", "--type", "news"]
+    options += ["--language", "eo", "--from", "2024-05", "--to", "2024-06-30", "--provider", "brave"]
+    async with SearchApis() as server:
+        planted.setenv("BRAVE_BASE_URL", server.url("brave"))
+        shown = await called("backups", *options)
+        given = await called("backups", *options, "--json")
+    assert (shown.exit_code, given.exit_code) == (0, 0)
+    assert "site-0.example" not in shown.stdout
+    told = ["cannot search the allowed domains alone: hits elsewhere were left out", "cannot keep to the language eo"]
+    assert all(f"brave {line}" in shown.stderr for line in told)
+    document = json.loads(given.stdout)
+    assert document["warnings"] == told
+    assert document["cost_usd"] is None
+    assert {hit["source_type"] for hit in document["hits"]} == {"news"}
+    assert server.asked[0].path == "/res/v1/news/search"
+    assert server.asked[0].parameters["freshness"] == "2024-05-01to2024-06-30"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--provider", "brave", "--type", "books"], "--type is one of web, academic, news, not 'books'"),
+        (["--provider", "brave", "--language", "English"], "ISO 639"),
+        (["--provider", "brave", "--from", "yesterday"], "YYYY-MM-DD"),
+        (["--provider", "brave", "--from", "2024", "--to", "2023"], "lies after"),
+        (["--provider", "brave", "--domain", "https://a.example/x"], "host name"),
+        (["--corpus", "manual", "--domain", "a.example"], "belong to the web"),
+        (["--corpus", "manual", "--type", "web"], "belong to the web"),
+    ],
+)
+def test_what_narrows_nothing_down_is_refused(planted: pytest.MonkeyPatch, arguments: list[str], words: str) -> None:
+    """A filter that means nothing is a wrong command, before anybody is asked."""
+    result = CliRunner().invoke(app, ["search", "backups", *arguments])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+
+
 def test_doctor_tells_which_providers_are_set_up(planted: pytest.MonkeyPatch) -> None:
     """S0-102: one line names those that can be asked, in order, and what the others lack."""
     result = CliRunner().invoke(app, ["doctor"])
-    assert "semantic_scholar, brave, wikipedia" in result.stdout
+    (line,) = [line for line in result.stdout.splitlines() if "web search" in line]
+    places = [line.index(name) for name in ("semantic_scholar", "brave", "wikipedia")]
+    assert places == sorted(places)
     assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in result.stdout

@@ -26,7 +26,7 @@ class Grant:
 
 @dataclass
 class Simulation:
-    """Every caller comes back when told, late by what `late` says of its number of tries, until it is answered.
+    """Every caller comes back when told, late by what `late` says of the event's number, until it is answered.
 
     `refuses` is asked for each request, with its time and the number of those before it, and gives the seconds of
     Retry-After or null. A call takes `call_seconds`.
@@ -34,7 +34,7 @@ class Simulation:
 
     limits: ServiceLimits
     refuses: Callable[[float, int], float | None] = lambda at, number: None
-    late: Callable[[int], float] = lambda tries: 0.0
+    late: Callable[[int], float] = lambda number: 0.0
     call_seconds: float = 0.2
     tokens: int = 0
     state: RateState = field(default_factory=RateState)
@@ -73,7 +73,7 @@ class Simulation:
         self.state, decision = asked(self.state, START + now, asking, self.limits)
         if not isinstance(decision, Granted):
             self.denied_places += due
-            back = now + decision.seconds + self.late(tries)
+            back = now + decision.seconds + self.late(self._pushed)
             self._later(back, partial(self._ask, holder=holder, tries=tries + 1))
             return
         retry_after = self.refuses(now, len(self.grants))
@@ -88,5 +88,5 @@ class Simulation:
         refusal = Refusal(retry_after, granted.at)
         self.state, told = refused(self.state, START + now, asking, refusal, self.limits)
         self.pauses.append((now, self.state.pause_until - START))
-        back = now + told.seconds + self.late(tries)
+        back = now + told.seconds + self.late(self._pushed)
         self._later(back, partial(self._ask, holder=asking.holder, tries=tries + 1))

@@ -55,7 +55,7 @@ def test_no_window_holds_more_than_configured(
     arrivals: list[float], late: list[float], requests: int, window: float
 ) -> None:
     """Whoever comes when, late or not: in no window are there more calls than the service allows (F7)."""
-    made = Simulation(ServiceLimits(requests, window), late=lambda tries: late[tries % len(late)]).run(arrivals)
+    made = Simulation(ServiceLimits(requests, window), late=lambda number: late[number % len(late)]).run(arrivals)
     assert made.most_in(window) <= requests
     assert len(made.grants) == len(arrivals)
 
@@ -77,7 +77,7 @@ def test_nothing_goes_in_a_pause_and_then_one_probe(
     made = Simulation(
         UNLIMITED,
         refuses=lambda at, number: retry_after if number in bad else None,
-        late=lambda tries: late[tries % len(late)],
+        late=lambda number: late[number % len(late)],
     ).run(arrivals)
     assert not [grant for grant in made.grants for begin, end in made.pauses if begin < grant.at < end], (
         "a call went in a pause"
@@ -124,6 +124,18 @@ def test_who_asks_too_early_keeps_its_place() -> None:
     state, behind = told(state, 1, "third", limits)
     assert behind > again
     granted(state, wait, "second", limits)
+
+
+def test_latecomers_do_not_crowd_a_window() -> None:
+    """A place that is used late moves the next one: real times count, and the order stays."""
+    limits = ServiceLimits(1, 2.0)
+    state, second = told(granted(RateState(), 0, "first", limits), 0, "second", limits)
+    state, third = told(state, 0, "third", limits)
+    state = granted(state, third - 0.1, "second", limits)
+    state, wait = told(state, third, "third", limits)
+    assert wait >= 1.9
+    assert second < third
+    granted(state, third + wait, "third", limits)
 
 
 def test_a_place_is_kept_for_a_while_and_not_for_ever() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from providers.limits.places import STANDING_BY
 from providers.limits.rate_state import RateState
 from providers.limits.rates import Asking, Granted, answered, asked
 from providers.limits.refusals import LONGEST_UNEXPLAINED_SECONDS, Refusal, refused
@@ -50,7 +51,7 @@ def rate(state: RateState, at: float) -> float:
 def test_the_pause_is_what_was_asked_for_within_reason(retry_after: float | None, pause: float) -> None:
     """From 0 to 300 s; what says nothing counts as one second (F7)."""
     state, _ = refusal(burst(5), 1, granted_at=0.4, retry_after=retry_after)
-    assert state.pause_until == pytest.approx(START + 1 + pause)
+    assert state.pause_until - START == pytest.approx(1 + pause)
 
 
 def test_pauses_without_a_reason_grow() -> None:
@@ -72,7 +73,7 @@ def test_a_shorter_pause_does_not_end_a_longer_one() -> None:
     """The latest time that any refusal asked for counts."""
     state, _ = refusal(burst(5), 1, granted_at=0.4, retry_after=20)
     state, _ = refusal(state, 1.1, granted_at=0.3, retry_after=1)
-    assert state.pause_until == pytest.approx(START + 21)
+    assert state.pause_until - START == pytest.approx(21)
 
 
 def test_refusals_of_one_moment_halve_once() -> None:
@@ -107,15 +108,29 @@ def test_a_refused_probe_halves_again() -> None:
     state, _ = refusal(state, 7.3, granted_at=7.2, permit="probe")
     assert state.slowdown is not None
     assert state.slowdown.start == pytest.approx(once / 2)
-    assert state.pause_until == pytest.approx(START + 12.3)
+    assert state.pause_until - START == pytest.approx(12.3)
 
 
 def test_the_refused_call_is_the_first_to_come_back() -> None:
-    """Who tells of the limit gets the place of the probe, at the end of the pause; the rest come after it."""
+    """Who tells of the limit gets the place of the probe, a few stand by, and the rest come after its answer."""
     state, wait = refusal(burst(20), 1, granted_at=0.4)
     assert 5 < wait < 5.5
+    waits = []
+    for number in range(STANDING_BY + 2):
+        state, seconds = refusal(state, 1, granted_at=0.3, permit=f"p{number}")
+        waits.append(seconds)
+    assert waits == sorted(waits)
+    assert waits[STANDING_BY - 1] < wait + 1
+    assert waits[STANDING_BY] >= wait + 1
+
+
+def test_one_who_stands_by_is_the_probe_when_the_first_is_held_up() -> None:
+    """A first in line that comes too early, or not at all, delays the probe by a moment only."""
+    state, wait = refusal(burst(20), 1, granted_at=0.4)
     state, second = refusal(state, 1, granted_at=0.3)
-    assert second >= wait + 1
+    state, decision = asked(state, START + 1 + second, Asking("refused-0.3-p", "p"), UNLIMITED)
+    assert decision == Granted(START + 1 + second, probe=True)
+    assert second < wait + 0.5
 
 
 def test_places_from_before_a_refusal_are_kept_in_order_behind_the_pause() -> None:

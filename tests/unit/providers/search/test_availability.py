@@ -95,6 +95,12 @@ def test_the_models_search_is_a_way_out_only(variables: list[str]) -> None:
     assert beside.reason.startswith("not needed: ")
 
 
+def test_a_provider_that_the_operator_left_out_makes_nothing_superfluous() -> None:
+    """A key for a provider outside the configured order does not stand in the way of the model's search."""
+    choices = provider_choices(["TAVILY_API_KEY"], ["wikipedia", "anthropic"], model_offers_search=True)
+    assert usable(choices) == ["wikipedia", "anthropic"]
+
+
 def test_named_providers_are_used_alone() -> None:
     """X-16: in the order in which they are named, each once; one that cannot be asked stays, with its reason."""
     choices = provider_choices(["BRAVE_API_KEY"])
@@ -103,6 +109,12 @@ def test_named_providers_are_used_alone() -> None:
         ("wikipedia", True), ("tavily", False), ("brave", True),
     ]  # fmt: skip
     assert chosen[1].reason == "set TAVILY_API_KEY"
+
+
+def test_a_named_provider_is_asked_whatever_it_has() -> None:
+    """Whoever names one wants it asked: it says itself that it has no news."""
+    (chosen,) = choose(provider_choices([]), ["wikipedia"], NEWS)
+    assert chosen.source_types == [SourceType.WEB, SourceType.NEWS]
 
 
 def test_a_name_that_nobody_knows_lists_the_known_ones() -> None:
@@ -135,6 +147,8 @@ def test_papers_stand_in_for_the_web_only_where_nobody_searches_it() -> None:
     """Whoever goes by the types of a choice asks Semantic Scholar for web pages exactly then."""
     without = by_name(choose(provider_choices([]), None, WEB))["semantic_scholar"]
     assert without.source_types == [SourceType.ACADEMIC, SourceType.WEB]
+    both = by_name(choose(provider_choices([]), None, [*WEB, *ACADEMIC]))["semantic_scholar"]
+    assert both.source_types == ACADEMIC
     with_model = choose(provider_choices([], model_offers_search=True), None, WEB)
     assert [choice.name for choice in with_model] == ["wikipedia", "anthropic"]
 
@@ -154,6 +168,7 @@ def test_a_type_that_nobody_has_names_what_to_set() -> None:
     ("variables", "model", "types", "lines"),
     [
         ([], False, WEB, [ADVICE]),
+        ([], False, [*WEB, *ACADEMIC], [ADVICE]),
         ([], False, ACADEMIC, []),
         ([], True, WEB, []),
         (["SEARXNG_URL"], False, WEB, []),

@@ -96,6 +96,8 @@ def test_an_open_end_is_closed_for_those_who_want_both() -> None:
     """A first day in the future still gives a range."""
     first, last = Days(date(2999, 1, 1), None).between()
     assert first == last == date(2999, 1, 1)
+    assert Days(None, date(1950, 1, 1)).between() == (date(1950, 1, 1), date(1950, 1, 1))
+    assert Days(None, date(2020, 1, 1)).between() == (date(1970, 1, 1), date(2020, 1, 1))
 
 
 @pytest.mark.parametrize("language", ["EN", "e", "english", "d/", "../", "en.evil", ""])

@@ -173,6 +173,16 @@ async def test_an_answer_given_before_is_not_paid_again(pair: Pair, *, flushed: 
     assert await SharedCallStore(pair.worker()).begin("k", "r-1", 60.0) == "answer"
 
 
+async def test_an_answer_that_came_second_is_not_paid_again(pair: Pair) -> None:
+    """Where another worker's answer stayed, that one is known here too when the shared store forgets it."""
+    calls = SharedCallStore(pair.store)
+    await calls.begin("k", "r-1", 60.0)
+    assert await pair.primary.swap("calls/r-1/answer/k", None, b"first")
+    await calls.finish("k", "second")
+    await pair.primary.remove("")
+    assert await calls.begin("k", "r-1", 60.0) == "first"
+
+
 async def test_copies_of_what_is_kept_do_not_stay_for_ever(pair: Pair) -> None:
     """The copy of a value that the shared store keeps is dropped after a day; what exists only here is not."""
     await pair.store.swap("shared", None, b"1")

@@ -6,30 +6,9 @@ import contextlib
 import pytest
 
 from providers.interfaces import SharedStore
-from tests.fakes.shared_stores import processes
-from tests.unit.providers.shared.conftest import EVERYWHERE, SHARED_BY_PROCESSES, Stores
+from tests.unit.providers.shared.conftest import EVERYWHERE, Stores
 
 SOON = 20.0
-
-COUNTER = """
-import asyncio, sys
-from tests.fakes.shared_stores import opener
-async def main():
-    store = opener(sys.argv[1])()
-    await store.get("counter")
-    print("ready", flush=True)
-    sys.stdin.readline()
-    lost = 0
-    for _ in range(int(sys.argv[2])):
-        while True:
-            held = (await store.get("counter")).value
-            if await store.swap("counter", held, b"%d" % (int(held or 0) + 1), 60.0):
-                break
-            lost += 1
-    await store.close()
-    print(lost, flush=True)
-asyncio.run(main())
-"""
 
 pytestmark = pytest.mark.parametrize("kind", EVERYWHERE)
 
@@ -151,8 +130,8 @@ async def test_a_prefix_removes_its_keys_and_no_other(store: SharedStore) -> Non
 
 async def test_many_keys_are_removed_together(store: SharedStore) -> None:
     """A run of many calls is forgotten as a whole."""
-    await asyncio.gather(*(store.swap(f"many/{number}", None, b"1") for number in range(1_500)))
-    assert await store.remove("many/") == 1_500
+    await asyncio.gather(*(store.swap(f"many/{number}", None, b"1") for number in range(1_100)))
+    assert await store.remove("many/") == 1_100
 
 
 async def test_all_have_one_clock_that_goes_on(stores: Stores) -> None:
@@ -171,16 +150,6 @@ async def test_tasks_that_race_lose_no_change(stores: Stores) -> None:
     assert await value_of(one, "counter") == b"160"
     won = await asyncio.gather(*(each.swap("first", None, b"1") for each in (one, other) for _ in range(20)))
     assert sum(won) == 1
-
-
-async def test_processes_that_race_lose_no_change(kind: str, address: str, store: SharedStore) -> None:
-    """The same for several processes."""
-    if kind not in SHARED_BY_PROCESSES:
-        pytest.skip("lives in one process")
-    async with asyncio.timeout(SOON * 2):
-        lost = await processes(COUNTER, address, "100", count=3)
-    assert len(lost) == 3
-    assert await value_of(store, "counter") == b"300"
 
 
 async def test_a_cancelled_change_is_made_or_not_and_harms_nothing(store: SharedStore) -> None:
