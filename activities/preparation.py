@@ -59,6 +59,7 @@ def resolve(
         models=models,
         model_host=host,
         model_prices=prices_of(models, configuration),
+        reasoning_tokens=configuration.reasoning_tokens if models else None,
         providers=providers,
         search=effective_search(request, configuration.web_search),
         corpus=corpus,
@@ -104,8 +105,16 @@ def choose_models(request: ResearchRequest, configuration: ResearchConfiguration
 
 def prices_of(models: Mapping[str, str], configuration: ResearchConfiguration) -> dict[str, ModelPrice]:
     """Price by tier, for those models whose price is known."""
-    known = {tier: configuration.model_price(name) for tier, name in models.items()}
-    return {tier: price for tier, price in known.items() if price is not None}
+    prices: dict[str, ModelPrice] = {}
+    for tier, first in models.items():
+        names = dict.fromkeys([first, *configuration.candidates.get(tier, ())])
+        known = [price for price in map(configuration.model_price, names) if price is not None]
+        if known and configuration.model_price(first) is not None:
+            # Whoever takes over may be dearer: what is reserved must be enough for each of them.
+            prices[tier] = ModelPrice(
+                input=max(price.input for price in known), output=max(price.output for price in known)
+            )
+    return prices
 
 
 def effective_search(request: ResearchRequest, configured: WebSearchConfiguration) -> EffectiveSearch:

@@ -6,10 +6,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.request import Depth, SourceType
 from contracts.resolved import Hook, ModelPrice, ProviderChoice
+from contracts.vocabulary import Tier
+from providers.engines.capabilities import capabilities_of
+from providers.engines.directory import split_name
 from providers.prices import load_prices
 from providers.search.availability import ORDER, advice, choose
 from workers.search_providers import search_model
 from workers.settings import APPLICATION, Settings
+from workers.settings_models import PUBLIC_HOST, EndpointSettings
 
 
 def configuration_of(
@@ -19,6 +23,8 @@ def configuration_of(
     return ResearchConfiguration(
         models=settings.models.by_tier() if settings.model_configured else {},
         model_host=settings.model_host,
+        candidates={tier.value: settings.models.names_for(tier) for tier in Tier} if settings.model_configured else {},
+        reasoning_tokens=_reasoning_tokens(settings),
         model_price=_prices(settings),
         web_search=web_search_of(settings),
         hooks={
@@ -71,7 +77,7 @@ def _prices(settings: Settings) -> Callable[[str], ModelPrice | None]:
 
     def price_of(model: str) -> ModelPrice | None:
         """The highest that one call may cost per token: what is reserved must never be too little."""
-        known = table.price_of(model)
+        known = table.price_of(model) or table.price_of(split_name(model, settings.models.endpoints)[1])
         if known is None:
             return None
         dearest = max(1.0, table.cache_write_factor)
@@ -81,3 +87,16 @@ def _prices(settings: Settings) -> Callable[[str], ModelPrice | None]:
         )
 
     return price_of
+
+
+def _reasoning_tokens(settings: Settings) -> int | None:
+    """The most that any configured model may generate unseen."""
+    rooms = [_room_of(settings, name) for tier in Tier for name in settings.models.names_for(tier)]
+    return max(rooms, default=None)
+
+
+def _room_of(settings: Settings, written: str) -> int:
+    endpoint, model = split_name(written, settings.models.endpoints)
+    address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
+    own = settings.models.endpoints.get(endpoint, EndpointSettings()).overrides()
+    return capabilities_of(address, model, own=own).reasoning_tokens

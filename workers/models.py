@@ -11,7 +11,7 @@ from providers.engines.language_model import LanguageModelEngine
 from providers.errors import NotConfigured
 from providers.interfaces import Limiter, SharedStore
 from providers.limits.circuit import CircuitBreaker
-from providers.limits.rate_state import ServiceLimits
+from providers.limits.service_limits import ServiceLimits
 from providers.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.prices import load_prices
 from workers.settings import Settings

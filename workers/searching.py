@@ -7,7 +7,7 @@ from typing import Final
 
 from activities.searching import SearchingActivities
 from providers.interfaces import Limiter, SearchProvider
-from providers.limits.rate_state import ServiceLimits
+from providers.limits.service_limits import ServiceLimits
 from providers.search.cached_search import CachedSearch
 from providers.search.corpus import CorpusLibrary
 from providers.search.limited_search import LimitedSearch

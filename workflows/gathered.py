@@ -10,7 +10,8 @@ from contracts.activities import ReadRecord, SearchResponse
 from contracts.plan import SubQuery
 from contracts.sources import Candidate, SearchHit, Source
 from contracts.usage import Usage
-from contracts.vocabulary import SourceStatus, SubQueryStatus
+from contracts.vocabulary import AgentRole, SourceStatus, SubQueryStatus
+from workflows.accounting import account
 from workflows.allocation import Allotment, Identity
 from workflows.call_errors import is_cancelled, must_stop, reason_of
 from workflows.duplicates import registered
@@ -114,7 +115,7 @@ class _Merge:
         source = self._source(identity, choice, self._allotment.owners[identity], task)
         if source is not None:
             cached = source.status is SourceStatus.FULL and task.result().cached
-            self._state.usage = self._state.usage.plus(Usage(reads=1, cached_reads=int(cached)))
+            account(self._state, AgentRole.GATHERER.value, Usage(reads=1, cached_reads=int(cached)))
         return source
 
     def _source(
@@ -204,7 +205,8 @@ class _Merge:
         state = self._state
         for response in answers.responses:
             cost = response.cost_usd
-            state.usage = state.usage.plus(Usage(searches=1, cached_searches=int(response.cached), cost_usd=cost))
+            use = Usage(searches=1, cached_searches=int(response.cached), cost_usd=cost)
+            account(state, AgentRole.GATHERER.value, use)
         state.query_ledger += [
             record_of(query, name, found=found, source_type=source_type) for name, source_type, found in answers.asked
         ]

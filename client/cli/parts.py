@@ -14,6 +14,7 @@ from client.cli.search_options import SearchOptions
 from client.rendering import plural, printable
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
+from contracts.vocabulary import PageAccess
 from providers.content_store import hash_of
 from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
@@ -112,31 +113,50 @@ def is_address(given: str) -> bool:
 
 def _tell_document(given: str, document: ExtractedDocument, *, as_json: bool) -> None:
     if as_json:
-        output.json_line(
-            _line(given, document.title, document.url, hash_of(document.raw), len(document.text), error=None)
-        )
+        output.json_line(_line(given, document))
         return
     output.say(f"{printable(document.title) or given}   {document.media_type}   {len(document.text):,} characters")
+    for line in [_origin(document), _access(document), *document.warnings]:
+        if line:
+            output.say(printable(line))
     output.say(document.text[:SHOWN_CHARACTERS] + ("\n…" if len(document.text) > SHOWN_CHARACTERS else ""))
+
+
+def _origin(document: ExtractedDocument) -> str:
+    """Who wrote it, where and when, in which language, as far as that is known."""
+    known = [", ".join(document.authors), document.publisher, document.published_at, document.language]
+    return "   ".join(part for part in known if part)
+
+
+def _access(document: ExtractedDocument) -> str:
+    if document.access is PageAccess.OPEN:
+        return ""
+    return f"this page holds its content back: {document.access.replace('_', ' ')}"
 
 
 def _tell_failure(given: str, error: ProviderError, *, as_json: bool) -> None:
     kind = error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
     if as_json:
-        output.json_line(_line(given, None, None, None, 0, error={"type": kind, "message": str(error)}))
+        output.json_line(_line(given, None, error={"type": kind, "message": str(error)}))
     else:
         output.tell(f"{quoted(given)}: {kind}: {error}")
 
 
-def _line(
-    given: str, title: str | None, url: str | None, content_hash: str | None, characters: int, *, error: Any
-) -> dict[str, Any]:
+def _line(given: str, document: ExtractedDocument | None, error: dict[str, str] | None = None) -> dict[str, Any]:
+    """One line of `--json`: the same fields whether it could be read or not."""
     return {
         "input": given,
-        "ok": error is None,
-        "title": title,
-        "url": url,
-        "content_hash": content_hash,
-        "characters": characters,
+        "ok": document is not None,
+        "title": document and document.title,
+        "url": document and document.url,
+        "content_hash": document and hash_of(document.raw),
+        "characters": len(document.text) if document else 0,
+        "media_type": document and document.media_type,
+        "access": document and document.access.value,
+        "language": document and document.language,
+        "authors": document.authors if document else [],
+        "publisher": document and document.publisher,
+        "published_at": document and document.published_at,
+        "warnings": document.warnings if document else [],
         "error": error,
     }

@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
     )
 
 
-READ_HELP = """Read documents exactly as a worker does, and show what comes out.
+READ_HELP = """Read documents exactly as a worker does, and show what comes out; also whether a page shows its content.
 
 \b
   research read manual/vacuum.html

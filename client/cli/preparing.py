@@ -18,6 +18,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import EngineKind
 from providers.prices import load_prices
+from providers.search.traits import TRAITS
 from workers.embedded import describe_engine
 
 EFFECTIVE = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice"}
@@ -109,7 +110,8 @@ def _estimate(desk: Desk, resolved: ResolvedResearch) -> Estimate | None:
     """Null where nothing is paid: neither a model nor the web is asked."""
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
-    return estimate_of(resolved, load_prices().with_models(desk.settings.models.prices))
+    free = {name: 0.0 for name, traits in TRAITS.items() if not traits.paid}
+    return estimate_of(resolved, load_prices().with_models(desk.settings.models.prices), free)
 
 
 def _effective(asked: Asked, resolved: ResolvedResearch, expected: Estimate | None) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def asked(state: RateState, now: float, asking: Asking, limits: ServiceLimits) -
     paused = now < state.pause_until
     may_probe = state.must_probe and state.probe is None and not paused
     if mine is not None and mine.at > now + EARLY_SECONDS and not may_probe:
-        return state, Told(mine.at - now)
+        return state, _told(mine.at, now)
     if paused or (state.must_probe and not may_probe):
         return _waiting(state, now, asking, limits, _opening(state, now))
     room = _room(state, asking.tokens, limits, now, state.places[:0])
@@ -184,15 +184,22 @@ def _waiting(
         places = moved(state.places, asking.holder, floor, partial(interval, state, limits=limits))
         last = places[-1].at
         due = max(state.due, last + interval(state, last, limits) + tolerance)
-        return state.changed(places=places, due=due), Told(floor - now)
+        at = next(place.at for place in places if place.holder == asking.holder)
+        return state.changed(places=places, due=due), _told(at, now)
     at = _slot(state, now, asking.tokens, limits, floor)
     spacing = interval(state, at, limits)
-    if len(state.places) >= MOST_PLACES or at > max(now, state.pause_until) + max(HORIZON_SECONDS, spacing):
+    reach = max(HORIZON_SECONDS, min(spacing, LONGEST_WAIT_SECONDS))
+    if len(state.places) >= MOST_PLACES or at > max(now, state.pause_until) + reach:
         beyond = min(max(state.beyond + spacing, at), now + LONGEST_WAIT_SECONDS)
-        return state.changed(beyond=beyond), Told(beyond - now)
+        return state.changed(beyond=beyond), _told(beyond, now)
     place = Place(asking.holder, at, asking.tokens)
     due = max(state.due, at - tolerance) + spacing
-    return state.changed(places=(*state.places, place), due=due), Told(at - now)
+    return state.changed(places=(*state.places, place), due=due), _told(at, now)
+
+
+def _told(at: float, now: float) -> Told:
+    """To come back then; who would have to wait very long asks once more on the way."""
+    return Told(min(LONGEST_WAIT_SECONDS, at - now))
 
 
 def _counted(state: RateState, now: float, asking: Asking, limits: ServiceLimits) -> RateState:

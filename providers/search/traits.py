@@ -53,4 +53,6 @@ TRAITS: Final[dict[str, ProviderTraits]] = {
     "anthropic": ProviderTraits((WEB,), host="api.anthropic.com", paid=True),
     "corpus": ProviderTraits(()),
 }
-"""By provider. Articles of Wikipedia have one host: it is not asked if that is outside the domains. `anthropic` takes a list of domains to keep to or one of domains to avoid, never both (see there)."""
+"""By provider. Articles of Wikipedia have one host: it is not asked if that is outside the domains. `anthropic`
+takes a list of domains to keep to or one of domains to avoid, never both, and so promises neither.
+"""

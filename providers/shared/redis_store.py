@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from providers.errors import NotConfigured, SharedStateUnavailable
 from providers.interfaces import StoredValue
@@ -54,6 +54,8 @@ class RedisSharedStore:
     def __init__(self, url: str, *, answer_seconds: float = ANSWER_SECONDS) -> None:
         """Raises `NotConfigured` if the URL is malformed; its text is not shown, for it may hold a password."""
         self._answer_seconds = answer_seconds
+        self._free = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._silences = 0
         # redis-py leaves the method for a plain command without types.
         self._redis: Any = Redis(connection_pool=_pool(url, answer_seconds))
 
@@ -91,11 +93,19 @@ class RedisSharedStore:
 
     @asynccontextmanager
     async def _answered(self) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(self._answer_seconds):
-                yield
-        except (RedisError, OSError, EOFError, TimeoutError, UnicodeError) as error:
-            raise _unavailable(error) from None
+        """Wait for a free connection, then for the server, but not long: only the server's time is counted."""
+        silences = self._silences
+        async with self._free:
+            if self._silences != silences:  # it let down those in front: the rest need not find out one by one
+                raise _unavailable(TimeoutError())
+            try:
+                async with asyncio.timeout(self._answer_seconds):
+                    yield
+            except ResponseError as error:
+                raise _unavailable(error) from None
+            except (RedisError, OSError, EOFError, TimeoutError, UnicodeError) as error:
+                self._silences += 1
+                raise _unavailable(error) from None
 
 
 def _pool(url: str, answer_seconds: float) -> BlockingConnectionPool:

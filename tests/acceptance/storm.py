@@ -5,7 +5,10 @@ call that is told to wait frees its slot, comes back after that time (at least a
 """
 
 import asyncio
+import json
+import math
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,22 +27,27 @@ SERVICE = "throttled"
 READY = b"ready\n"
 """What a worker says when it could begin; it does when its input ends, so that all begin at once."""
 ENGINE_WAITS_AT_LEAST = 1.0
-ON_THE_WAY_SECONDS = 0.5
-"""A request that comes this soon after a refusal may have been sent before that was known."""
+SAME_PAUSE_SECONDS = 1.5
+"""Refusals so near each other belong to one pause: they are of requests that were made before it was known."""
+
+Told = dict[str, list[float]]
+"""Call → when its worker knew that everybody knows, for each of its refusals in order. Seconds of the wall clock."""
 
 
 @dataclass(frozen=True)
 class Storm:
-    """What the service saw."""
+    """What the service and the workers saw."""
 
     needed: int
     requests: int
     answered: int
     refused: int
     too_early: tuple[float, ...]
-    """Seconds after a refusal at which requests came although it had asked for more."""
+    """Seconds after a refusal at which requests were allowed although it had asked for more, and that was known."""
     probes: tuple[float, ...]
     """Seconds from the last refusal of a pause to the first request after it."""
+    held_up: float
+    """Most seconds from a refusal to when it was known: how slow the machine was."""
     seconds: float
     share: float
     """Of what the service could have done in that time."""
@@ -49,7 +57,7 @@ class Storm:
         return (
             f"{self.requests} requests for {self.needed} calls ({self.requests / self.needed:.3f}), "
             f"{self.refused} refused in {len(self.probes)} pauses, first probe at the latest after {latest}, "
-            f"{len(self.too_early)} too early, {self.seconds:.1f} s, {self.share:.0%} of the capacity"
+            f"{len(self.too_early)} too early, known after {self.held_up:.2f} s, {self.seconds:.1f} s, {self.share:.0%} of the capacity"
         )
 
 
@@ -69,6 +77,7 @@ async def storm(api: ThrottledApi, store: str, *, calls: int, processes: int = 4
         for worker in workers:
             assert worker.stdin is not None
             worker.stdin.close()
+        said = await asyncio.gather(*(worker.stdout.read() for worker in workers if worker.stdout is not None))
         codes = await asyncio.gather(*(worker.wait() for worker in workers))
     finally:
         for worker in workers:
@@ -76,7 +85,10 @@ async def storm(api: ThrottledApi, store: str, *, calls: int, processes: int = 4
                 worker.kill()
                 await worker.wait()
     assert not any(codes), "a worker failed"
-    return judged(api, calls)
+    told: Told = {}
+    for text in said:
+        told |= json.loads(text)
+    return judged(api, calls, told)
 
 
 def assert_polite(seen: Storm, retry_after: float) -> None:
@@ -85,35 +97,46 @@ def assert_polite(seen: Storm, retry_after: float) -> None:
     assert seen.refused > 0, f"the service was never asked too much: {seen}"
     assert seen.requests <= 1.2 * seen.needed, seen
     assert not seen.too_early, seen
-    assert max(seen.probes) <= retry_after + max(0.1 * retry_after, 1.1), seen
+    assert max(seen.probes) <= retry_after + max(0.1 * retry_after, 1.1) + seen.held_up, seen
 
 
-def judged(api: ThrottledApi, calls: int) -> Storm:
-    """What the journal shows."""
+def judged(api: ThrottledApi, calls: int, told: Told) -> Storm:
+    """What the journals show."""
     journal = sorted(api.journal, key=lambda served: served.began)
-    refusals = [served.ended for served in journal if served.status == 429]
+    refusals = [served for served in journal if served.status == 429]
+    waiting = {call: iter(times) for call, times in told.items()}
+    known = [(served.ended, next(waiting[served.call])) for served in refusals]
     seconds = max(served.ended for served in journal) - journal[0].began
     return Storm(
         needed=calls,
         requests=len(journal),
         answered=len({served.call for served in journal if served.status == 200}),
         refused=len(refusals),
-        too_early=_too_early(journal, refusals, api.retry_after_seconds),
-        probes=_probes(journal, refusals, api.retry_after_seconds),
+        too_early=_too_early(journal, known, api.retry_after_seconds),
+        probes=_probes(journal, sorted(known)),
+        held_up=max((when - ended for ended, when in known), default=0.0),
         seconds=seconds,
         share=calls / (seconds * api.calls_per_second),
     )
 
 
-def _too_early(journal: list[Served], refusals: list[float], retry_after: float) -> tuple[float, ...]:
-    gaps = (served.began - refused for refused in refusals for served in journal)
-    return tuple(sorted(gap for gap in gaps if ON_THE_WAY_SECONDS < gap < retry_after))
+def _too_early(journal: list[Served], known: list[tuple[float, float]], retry_after: float) -> tuple[float, ...]:
+    return tuple(
+        served.granted - ended
+        for ended, when in known
+        for served in journal
+        if when < served.granted < ended + retry_after
+    )
 
 
-def _probes(journal: list[Served], refusals: list[float], retry_after: float) -> tuple[float, ...]:
-    ends = [one for one, following in zip(refusals, [*refusals[1:], float("inf")], strict=True) if following - one > 1]
-    firsts = ((end, [served.began for served in journal if served.began > end + ON_THE_WAY_SECONDS]) for end in ends)
-    return tuple(begins[0] - end for end, begins in firsts if begins)
+def _probes(journal: list[Served], known: list[tuple[float, float]]) -> tuple[float, ...]:
+    probes, everybody_knows = [], 0.0
+    for (ended, when), (after, _) in zip(known, [*known[1:], (math.inf, math.inf)], strict=True):
+        everybody_knows = max(everybody_knows, when)
+        if after - ended > SAME_PAUSE_SECONDS:
+            begins = [served.began for served in journal if served.granted > everybody_knows]
+            probes += [begins[0] - ended] if begins else []
+    return tuple(probes)
 
 
 def opened(store: str) -> SharedStore:
@@ -125,13 +148,14 @@ async def work(store: str, url: str, index: int, count: int, slots: int) -> None
     """One worker process: all its calls wait in line for its slots."""
     shared = opened(store)
     limiter = SharedLimiter(shared, {})
+    told: Told = {}
     free = asyncio.Semaphore(slots)
     limits = httpx2.Limits(max_connections=slots, max_keepalive_connections=slots)
     async with httpx2.AsyncClient(base_url=url, limits=limits, timeout=60.0, trust_env=False) as client:
 
         async def attempt(name: str) -> None:
-            async with limiter.permit(SERVICE, name):
-                response = await client.get(f"/{name}")
+            async with limiter.permit(SERVICE, name) as permit:
+                response = await client.get(f"/{name}", headers={"x-granted": repr(permit.granted_at)})
                 if response.status_code == 429:
                     raise RateLimited("refused", retry_after=retry_after_seconds(response.headers.multi_items()))
                 response.raise_for_status()
@@ -141,8 +165,10 @@ async def work(store: str, url: str, index: int, count: int, slots: int) -> None
                 try:
                     async with free:
                         await attempt(name)
-                except RateLimited as told:
-                    await asyncio.sleep(max(ENGINE_WAITS_AT_LEAST, told.retry_after or 0.0))
+                except RateLimited as wait:
+                    if wait.__cause__ is not None:  # the service's own refusal, which all workers know by now
+                        told.setdefault(name, []).append(time.time())
+                    await asyncio.sleep(max(ENGINE_WAITS_AT_LEAST, wait.retry_after or 0.0))
                 else:
                     return
 
@@ -152,6 +178,7 @@ async def work(store: str, url: str, index: int, count: int, slots: int) -> None
         await asyncio.gather(*(call(f"call-{index}-{number}") for number in range(count)))
     await limiter.close()
     await shared.close()
+    sys.stdout.write(json.dumps(told))
 
 
 if __name__ == "__main__":

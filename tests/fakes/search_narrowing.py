@@ -14,7 +14,7 @@ KNOWN = {
     "tavily": """query max_results search_depth topic include_answer include_raw_content include_images include_domains
         exclude_domains start_date end_date time_range country""",
     "google": "q cx num start lr sort siteSearch siteSearchFilter dateRestrict alt",
-    "semantic_scholar": "query fields limit offset publicationDateOrYear year",
+    "semantic_scholar": "query fields limit offset publicationDateOrYear",
     "brave": "q count offset result_filter text_decorations search_lang freshness country",
     "brave_news": "q count offset search_lang freshness country",
     "searxng": "q format pageno categories language time_range",

@@ -17,6 +17,8 @@ class Served:
     """One request: which call it was for, when it came, what it was answered and when. Seconds of the wall clock."""
 
     call: str
+    granted: float
+    """When the caller was allowed to make it, as it says itself in the header `x-granted`."""
     began: float
     status: int
     ended: float
@@ -74,6 +76,7 @@ class ThrottledApi:
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         call = head.split(" ", 2)[1].rpartition("/")[2]
+        granted = head.lower().partition("x-granted:")[2].partition("\r\n")[0]
         began = time.time()
         status = 200 if self._takes(began) else 429
         if status == 200:
@@ -82,7 +85,7 @@ class ThrottledApi:
                 await asyncio.sleep(self.service_seconds)
             finally:
                 self._in_flight -= 1
-        self.journal.append(Served(call, began, status, time.time()))
+        self.journal.append(Served(call, float(granted or began), began, status, time.time()))
         reason = "OK" if status == 200 else "Too Many Requests"
         wait = "" if status == 200 else f"retry-after: {self.retry_after_seconds}\r\n"
         writer.write(f"HTTP/1.1 {status} {reason}\r\n{wait}content-length: 0\r\n\r\n".encode())

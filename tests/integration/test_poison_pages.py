@@ -84,7 +84,8 @@ async def read_all(names: list[str], server: WebServer, reader: Reader, results:
             results.outcomes[name] = error.kind
         results.seconds[name] = time.monotonic() - begun
         del server.pages[f"/{name}"]
-        results.good_reads += GOOD in (await reader.read(server.url("/good"))).text
+        good = await reader.read(server.url("/good"))
+        results.good_reads += GOOD in good.text
 
 
 @pytest.fixture(scope="module")

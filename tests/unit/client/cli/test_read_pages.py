@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from client.cli.app import app
 from client.cli.parts import is_address
-from tests.fakes.web import WebServer, page, redirect
+from tests.fakes.web import WebServer, page, redirect, reply
 
 
 @pytest.fixture
@@ -58,6 +58,13 @@ def test_a_page_is_read_under_its_final_address(
         "url": server.url("/new"),
         "content_hash": "",
         "characters": 0,
+        "media_type": "text/html",
+        "access": "open",
+        "language": None,
+        "authors": [],
+        "publisher": None,
+        "published_at": None,
+        "warnings": [],
         "error": None,
     }
     assert good["content_hash"].startswith("sha256:")
@@ -65,6 +72,25 @@ def test_a_page_is_read_under_its_final_address(
     code, lines = read(server.url("/new"), server.url("/none"), "http://127.0.0.1/")
     assert (code, [line["ok"] for line in lines]) == (4, [True, False, False])
     assert [line["error"]["type"] for line in lines[1:]] == ["not_found", "refused_address"]
+    assert {tuple(line) for line in lines} == {tuple(good)}
+
+
+def test_people_are_told_what_a_page_holds_back(
+    server: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who wrote it and when, and that its content is not there; nothing of that for a page that has neither."""
+    monkeypatch.setenv("RESEARCH_HOME", str(tmp_path))
+    monkeypatch.setenv("RESEARCH_ALLOW_HOSTS", server.host)
+    head = "<title>Vacuum</title><meta name=author content='Ada L.'><meta name=date content=2024-05-17>"
+    server.pages["/offer"] = reply(
+        f"<html><head>{head}</head><body><p>Subscribe to continue reading.</p></body></html>"
+    )
+    shown = CliRunner().invoke(app, ["read", server.url("/offer")]).stdout
+    assert "this page holds its content back: paywall" in shown
+    assert "Ada L.   2024-05-17" in shown
+    plain = CliRunner().invoke(app, ["read", server.url("/new")]).stdout
+    assert "holds its content back" not in plain
+    assert plain.splitlines()[1] == "# Vacuum"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 """Who may call a service now, and who must wait how long."""
 
+import ast
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from providers.limits import rates
 from providers.limits.places import GRACE_SECONDS
 from providers.limits.rate_state import RateState, state_from_bytes, state_to_bytes
 from providers.limits.rates import (
@@ -21,8 +25,10 @@ from providers.limits.rates import (
 )
 from providers.limits.refusals import Refusal, refused
 from providers.limits.service_limits import ServiceLimits
+from providers.retry_after import LONGEST_WAIT_SECONDS
 from tests.unit.providers.limits.simulation import START, Simulation
 
+FOLDER = Path(rates.__file__).parent
 UNLIMITED = ServiceLimits()
 ARRIVALS = st.lists(st.floats(0, 40), min_size=1, max_size=40)
 LATE = st.lists(st.floats(0, 3), min_size=1, max_size=5)
@@ -170,6 +176,31 @@ def test_there_are_only_so_many_places() -> None:
         state, _ = asked(state, START + 2, Asking(f"h{number}", "p"), limits)
     assert len(state.places) <= MOST_PLACES
     assert len(state_to_bytes(state)) < 20_000
+
+
+@pytest.mark.parametrize("limits", [ServiceLimits(3, 86_400.0), ServiceLimits(100, 86_400.0), ServiceLimits(1, 1e9)])
+def test_nobody_is_told_to_wait_for_hours(limits: ServiceLimits) -> None:
+    """A limit of a day is asked about again every five minutes, and is kept."""
+    state, granted_at = RateState(), []
+    for minute in range(0, 60 * 30, 5):
+        for number in range(10):
+            state, decision = asked(state, START + 60 * minute, Asking(f"h{number}", "p"), limits)
+            if isinstance(decision, Granted):
+                granted_at.append(minute)
+            else:
+                assert SHORTEST_WAIT_SECONDS <= decision.seconds <= LONGEST_WAIT_SECONDS
+    assert granted_at
+    assert limits.requests is not None
+    assert sum(minute < 60 * 24 for minute in granted_at) <= limits.requests
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: str(path.name))
+def test_no_decision_reads_a_clock_of_its_own(path: Path) -> None:
+    """The store's clock alone decides: a worker whose clock is wrong does no harm (F13)."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert not imported & {"time", "datetime"}
 
 
 def test_a_wait_is_never_shorter_than_the_engine_can_wait() -> None:

@@ -124,6 +124,52 @@ async def test_hits_keep_to_the_days(name: str, first: str | None, last: str | N
     assert told is (name in {"searxng", "anthropic"})
 
 
+SENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "tavily": (
+        {"start_date": "2024-03-01", "end_date": "2024-03-31"},
+        {"include_domains": ["a.example", "b.example"], "exclude_domains": ["c.example"]},
+    ),
+    "google": (
+        {"sort": "date:r:20240301:20240331"},
+        {"q": "how are backups made? (site:a.example OR site:b.example) -site:c.example"},
+    ),
+    "semantic_scholar": ({"publicationDateOrYear": "2024-03-01:2024-03-31"}, {"limit": "100"}),
+    "brave": ({"freshness": "2024-03-01to2024-03-31"}, {"count": "20", "q": "how are backups made?"}),
+    "searxng": ({"q": "how are backups made?"}, {"q": "how are backups made?"}),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+async def test_what_a_service_can_narrow_down_is_left_to_it(name: str) -> None:
+    """X-16: days and domains are in the request itself, in the service's own form, where it knows them."""
+    domains = {"domains_allow": ["a.example", "b.example"], "domains_deny": ["c.example"]}
+    async with SearchApis() as server:
+        await search(name, server, published_from="2024-03", published_to="2024-03")
+        await search(name, server, **domains)
+    for asked, expected in zip(server.asked, SENT[name], strict=True):
+        given = {**asked.parameters, **asked.body}
+        assert {key: given[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "allow", "deny", "expected"),
+    [
+        ("google", ["a.example"], [], {"siteSearch": "a.example", "siteSearchFilter": "i"}),
+        ("google", [], ["a.example"], {"siteSearch": "a.example", "siteSearchFilter": "e"}),
+        ("brave", ["a.example"], [], {"q": "how are backups made? site:a.example"}),
+        ("searxng", ["a.example"], [], {"q": "how are backups made? site:a.example"}),
+    ],
+)
+async def test_one_domain_is_left_to_more_services(
+    name: str, allow: list[str], deny: list[str], expected: dict[str, str]
+) -> None:
+    """What is known to work for one domain is used for one."""
+    async with SearchApis() as server:
+        await search(name, server, domains_allow=allow, domains_deny=deny)
+    given = server.asked[0].parameters
+    assert {key: given[key] for key in expected} == expected
+
+
 @pytest.mark.parametrize(("days", "word"), [(1, "day"), (6, "week"), (30, "month"), (300, "year")])
 async def test_searxng_is_given_the_shortest_range(days: int, word: str) -> None:
     """It knows four ranges that reach back from today."""

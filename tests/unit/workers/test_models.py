@@ -1,0 +1,184 @@
+"""`[models]`: tiers, endpoints, keys, and the engine that is made of them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.roles import PLANNER, PlanInput
+from contracts.vocabulary import EngineKind, Tier
+from providers.errors import NotConfigured
+from providers.interfaces import EngineTask
+from providers.limits.rate_state import ServiceLimits
+from tests.fakes.messages_api import MessagesApi
+from workers.configuration import configuration_of
+from workers.models import language_model, model_limits
+from workers.settings import FILE_NAME, Settings, SettingsError, load_settings
+from workers.settings_models import key_variable
+
+KEY = "sk-of-the-gateway"
+TWO = """
+[models]
+simple = "small:qwen3:8b"
+analytical = ["claude-opus-4-8", "gateway-1:claude-opus-4-8", "qwen3:8b"]
+complex = "gateway-1:big"
+
+[models.endpoints.small]
+base_url = "http://user:password@127.0.0.1:11434"
+mode = "text"
+window = 8192
+reasoning_tokens = 0
+requests_per_minute = 30
+
+[models.endpoints.gateway-1]
+base_url = "https://gateway.example/anthropic"
+tokens_per_minute = 90000
+caching = true
+
+[models.prices."gateway-1:big"]
+input = 7
+output = 9
+"""
+
+
+def settings_of(folder: Path, text: str, **environment: str) -> Settings:
+    """The settings of one file and these variables."""
+    (folder / FILE_NAME).write_text(text, encoding="utf-8")
+    return load_settings(environment=environment, working_directory=folder, user_folder=folder / "none")
+
+
+def task(tier_model: str | None) -> EngineTask:
+    """A plan to be made."""
+    given = PlanInput(
+        research_id="r-1",
+        operation="plan/1",
+        engine=EngineKind.MODEL,
+        model=tier_model,
+        date="2026-11-22",
+        query="How does vacuum work?",
+    )
+    return EngineTask(PLANNER, given, {}, "role: planner\n\nYou plan.", "<question>\nHow?\n</question>", "1")
+
+
+@asynccontextmanager
+async def engine_of(settings: Settings) -> AsyncIterator[Any]:
+    """The engine as workers make it."""
+    engine = language_model(settings, None, None)
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+def test_a_tier_has_one_model_or_several(tmp_path: Path) -> None:
+    """The first name of a tier is the one that runs are resolved to; the others stand by in their order."""
+    models = settings_of(tmp_path, TWO).models
+    assert models.by_tier() == {"simple": "small:qwen3:8b", "analytical": "claude-opus-4-8", "complex": "gateway-1:big"}
+    assert models.names_for(Tier.ANALYTICAL) == ["claude-opus-4-8", "gateway-1:claude-opus-4-8", "qwen3:8b"]
+    assert models.names_for(Tier.SIMPLE) == ["small:qwen3:8b"]
+
+
+def test_a_variable_replaces_the_list_of_a_tier(tmp_path: Path) -> None:
+    """The environment goes before the file, as everywhere."""
+    models = settings_of(tmp_path, TWO, RESEARCH_MODEL_ANALYTICAL="m").models
+    assert models.names_for(Tier.ANALYTICAL) == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[models.endpoints.x]\nwindow = 9000", "models: endpoints.x.base_url: missing"),
+        ('[models.endpoints.default]\nbase_url = "http://h"', "endpoints.default.base_url"),
+        ('[models.endpoints.x]\nbase_url = "http://h"\nkey = "k"', "models.endpoints.x.key: unknown key"),
+        ('[models.endpoints.x]\nbase_url = "ftp://h"', "models.endpoints.x.base_url"),
+        ('[models.endpoints."Not A Name"]\nbase_url = "http://h"', "models.endpoints.Not A Name"),
+        ("[models]\ndefault = []", "models.default"),
+        ('[models.endpoints.x]\nbase_url = "http://h"\nwindow = 5', "models.endpoints.x.window"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(tmp_path: Path, text: str, problem: str) -> None:
+    """Keys have no place in the file, and every endpoint but the default one needs an address."""
+    with pytest.raises(SettingsError) as raised:
+        settings_of(tmp_path, text)
+    assert problem in str(raised.value)
+
+
+def test_keys_come_from_the_environment_and_are_shown_nowhere(tmp_path: Path) -> None:
+    """An endpoint's key is in its own variable; neither it nor a password of an address is in what is described."""
+    assert key_variable("gateway-1") == "RESEARCH_ENDPOINT_GATEWAY_1_KEY"
+    settings = settings_of(tmp_path, TWO, RESEARCH_ENDPOINT_GATEWAY_1_KEY=KEY, RESEARCH_ENDPOINT_SMALL_KEY=" ")
+    assert {name: key.get_secret_value() for name, key in settings.model_keys().items()} == {"gateway-1": KEY}
+    assert KEY in settings.secrets()
+    shown = str(settings.describe()) + repr(settings)
+    assert KEY not in shown
+    assert "password" not in str(settings.describe())
+    assert settings.describe()["endpoint_keys"] == {"RESEARCH_ENDPOINT_GATEWAY_1_KEY": "set"}
+    other = settings_of(tmp_path, TWO, RESEARCH_ENDPOINT_GATEWAY_1_KEY="another")
+    assert settings.digest() == other.digest()
+
+
+def test_where_text_goes_names_every_endpoint_that_may_be_asked(tmp_path: Path) -> None:
+    """X-15: without a key nothing can go to the public API; with one it may."""
+    without, with_key = settings_of(tmp_path, TWO), settings_of(tmp_path, TWO, ANTHROPIC_API_KEY="k")
+    assert without.model_host == "gateway.example, 127.0.0.1:11434"
+    assert with_key.model_host == "gateway.example, api.anthropic.com, 127.0.0.1:11434"
+    assert without.model_configured
+    assert not settings_of(tmp_path, '[models]\ndefault = "m"').model_configured
+    assert settings_of(tmp_path, '[models.endpoints.x]\nbase_url = "http://h"').model_host is None
+
+
+def test_limits_and_prices_go_by_endpoint(tmp_path: Path) -> None:
+    """What is configured of an endpoint reaches the limiter and the reserve under the right names."""
+    settings = settings_of(tmp_path, TWO)
+    assert model_limits(settings) == {
+        "model/small": ServiceLimits(30, 60.0, None),
+        "model/gateway-1": ServiceLimits(None, 60.0, 90_000),
+    }
+    price_of = configuration_of(settings).model_price
+    assert price_of is not None
+    big, known = price_of("gateway-1:big"), price_of("gateway-1:claude-opus-4-8")
+    assert big is not None
+    assert known is not None
+    assert (big.output, known.output) == (9, 25)
+
+
+async def test_the_configured_endpoints_are_asked_in_order(tmp_path: Path) -> None:
+    """From the file to the wire: overrides hold, the list of a tier stands by, and each endpoint gets its own key."""
+    async with MessagesApi("status:529") as main, MessagesApi() as spare:
+        text = f"""
+[models]
+base_url = "{main.base_url}"
+default = ["qwen3:8b", "spare:qwen3:8b"]
+[models.endpoints.spare]
+base_url = "{spare.base_url}"
+mode = "text"
+reasoning_tokens = 0
+"""
+        settings = settings_of(tmp_path, text, RESEARCH_ENDPOINT_SPARE_KEY=KEY, ANTHROPIC_API_KEY="main-key")
+        async with engine_of(settings) as engine:
+            answer = await engine.answer(task(settings.models.by_tier()["analytical"]))
+            health = await engine.health()
+            assert health[1].host == spare.base_url.split("/")[2]
+    assert (main.calls[0].model, spare.calls[0].model) == ("qwen3:8b", "qwen3:8b")
+    assert (main.calls[0].mode, spare.calls[0].mode) == ("tool", "text")
+    assert spare.requests[0].body["max_tokens"] == PLANNER.output_tokens
+    assert (str(main.headers[0]).count("main-key"), str(spare.headers[0]).count(KEY)) == (1, 1)
+    assert KEY not in str(main.headers)
+    assert answer.warnings == ["model qwen3:8b did not answer (Unavailable): spare:qwen3:8b did"]
+    assert [(one.name, one.state) for one in health] == [("default", "failing (Unavailable)"), ("spare", "answering")]
+
+
+async def test_a_missing_key_is_told_by_its_own_name(tmp_path: Path) -> None:
+    """The public API without a key, and an endpoint that refuses one, each name the variable to set."""
+    async with MessagesApi("status:401") as api:
+        text = f'[models]\ndefault = "own:m"\n[models.endpoints.own]\nbase_url = "{api.base_url}"'
+        async with engine_of(settings_of(tmp_path, text)) as engine:
+            with pytest.raises(NotConfigured, match="RESEARCH_ENDPOINT_OWN_KEY"):
+                await engine.answer(task("own:m"))
+            with pytest.raises(NotConfigured, match=r"RESEARCH_ENDPOINT_OWN_KEY|ANTHROPIC_API_KEY"):
+                await engine.answer(task("claude-opus-4-8"))
+    async with engine_of(settings_of(tmp_path, '[models]\ndefault = "m"')) as engine:
+        with pytest.raises(NotConfigured, match="ANTHROPIC_API_KEY"):
+            await engine.answer(task("m"))
