@@ -46,6 +46,8 @@ CHILDREN = max(1, min(4, os.cpu_count() or 1))
 """Child processes for extraction, and as many for the engine that needs no model."""
 ANALYSIS_SECONDS = 100.0
 """Limit of one analysis without a model: shorter than its activity's, so that the reason is known."""
+ASK_OUTSIDE = frozenset({"models", "search", "reading"})
+"""Pools that agree with others of their kind on whom they ask, how often, and what was answered."""
 CONTENT_FOLDER, SESSIONS_FOLDER, CORPORA_FOLDER = "content", "sessions", "corpora"
 
 
@@ -98,17 +100,18 @@ async def _contents(
     library = CorpusLibrary(settings.home / CORPORA_FOLDER, children, corpus_definitions(settings))
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)
-    shared = await stack.enter_async_context(shared_state(settings))
-    limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
-    stack.push_async_callback(limiter.close)
     activities: dict[str, list[Callable[..., Any]]] = {}
-    if "models" in pools:
-        activities["models"] = await _role_activities(settings, content, shared, limiter, stack)
-    if "search" in pools:
-        searching = await searching_activities(settings, library, shared, limiter, stack)
-        activities["search"] = [searching.check_providers, searching.search]
-    if "reading" in pools:
-        activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
+    if pools & ASK_OUTSIDE:
+        shared = await stack.enter_async_context(shared_state(settings))
+        limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
+        stack.push_async_callback(limiter.close)
+        if "models" in pools:
+            activities["models"] = await _role_activities(settings, content, shared, limiter, stack)
+        if "search" in pools:
+            searching = await searching_activities(settings, library, shared, limiter, stack)
+            activities["search"] = [searching.check_providers, searching.search]
+        if "reading" in pools:
+            activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
     if "records" in pools:
         sessions = FileSessionStore(settings.home / SESSIONS_FOLDER)
         configuration = configuration_of(settings, partial(have_search_attributes, client))

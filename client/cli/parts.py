@@ -125,7 +125,7 @@ def _tell_document(given: str, document: ExtractedDocument, *, as_json: bool) ->
 def _origin(document: ExtractedDocument) -> str:
     """Who wrote it, where and when, in which language, as far as that is known."""
     known = [", ".join(document.authors), document.publisher, document.published_at, document.language]
-    return "   ".join(part for part in known if part)
+    return " · ".join(part for part in known if part)
 
 
 def _access(document: ExtractedDocument) -> str:

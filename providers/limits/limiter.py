@@ -6,19 +6,21 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2s
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from providers.errors import AnswerUnusable, ProviderError, RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.limits.agreement import Agreement, Among, Change
 from providers.limits.rate_state import RateState, kept_seconds, state_from_bytes, state_to_bytes
-from providers.limits.rates import Asking, Granted, Told, answered, asked, given_back, settled
+from providers.limits.rates import SHORTEST_WAIT_SECONDS, Asking, Granted, Told, answered, asked, given_back, settled
 from providers.limits.refusals import Refusal, refused
 from providers.limits.service_limits import ANYTHING, ServiceLimits, limits_alone
 from providers.limits.unfinished import Unfinished
 from providers.shared.keys import part
 
 T = TypeVar("T")
+
+REFUSAL_TRIES: Final = 5
 
 
 @dataclass
@@ -134,8 +136,10 @@ class SharedLimiter:
             state, told = refused(state, now, permit.asking, Refusal(retry_after, granted_at), limits)
             return _change(state, now, limits, told)
 
-        agreed = await self._agreement.change(_key(service), decide)
-        return agreed.result.seconds
+        for _ in range(REFUSAL_TRIES):
+            with suppress(RateLimited):  # others are quicker; but this one has something to tell
+                return (await self._agreement.change(_key(service), decide)).result.seconds
+        return max(SHORTEST_WAIT_SECONDS, retry_after or 0.0)
 
 
 def _key(service: str) -> str:

@@ -4,12 +4,14 @@ import re
 from collections import Counter
 from typing import Final
 
-from providers.text import FUNCTION_WORDS, detect_language, words
+from providers.text import FUNCTION_WORDS, words
 
 SAMPLE: Final = 6_000
 """Characters that are looked at."""
 LEAST_WORDS: Final = 40
-"""Fewer words of a text say little about its language."""
+"""Fewer words of a text say less about its language than what the page declares."""
+FEWEST_WORDS: Final = 12
+"""Fewer words say nothing."""
 CLEAR_SHARE: Final = 0.12
 """Share of a text's words that are among the commonest of its language; about 0.2 to 0.3 in prose."""
 CLEAR_LEAD: Final = 1.4
@@ -48,7 +50,7 @@ def page_language(text: str, declared: str | None) -> str | None:
         return language
     if declared is not None:
         return declared
-    return detect_language(prose) if best >= CLEAR_SHARE else None
+    return language if spoken >= FEWEST_WORDS and best >= CLEAR_SHARE else None
 
 
 def _script(text: str) -> str | None:

@@ -17,6 +17,7 @@ QUOTA: Final = re.compile(
 )
 KEY_REFUSED: Final = re.compile(r"api key (not valid|expired)|api_key_invalid|keyinvalid|subscription_token")
 NO_CREDIT: Final = re.compile(r"credit balance|billing|payment required")
+FORCED_TOOL: Final = re.compile(r"tool_choice")
 LOOKED_AT: Final = 4_000
 
 
@@ -49,6 +50,8 @@ def error_for_status(
     if 300 <= status < 400:
         return NotConfigured(f"{service.label} has moved ({status}): set {service.address_variable} to its new address")
     hint = f": {service.refused_hint}" if service.refused_hint else ""
+    if status in {400, 422} and FORCED_TOOL.search(said):
+        return InvalidCall(f"{service.label} forces no tool ({status})", kind="unsupported_parameter")
     if status in {404, 405}:
         hint = hint or f": see {service.address_variable}"
         return InvalidCall(f"{service.label} has nothing at this address ({status}){hint}", kind="unknown_address")

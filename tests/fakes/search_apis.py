@@ -23,7 +23,7 @@ TRICKLE_SECONDS = 0.02
 SCENARIOS = (
     "good", "empty", "401", "403", "403_quota", "408", "429", "500", "503", "html", "cut", "huge", "trickle", "never",
     "reset", "reset_after_headers", "wrong_shape", "list", "deep", "not_json", "redirect", "gzip", "bomb", "oversized",
-    "brotli", "surrogate", "404",
+    "brotli", "surrogate", "404", "unforced",
 )  # fmt: skip
 STATUSES = {"401": 401, "403": 403, "403_quota": 403, "404": 404, "408": 408, "429": 429, "500": 500, "503": 503}
 REASONS = {"403_quota": "dailyLimitExceeded: quota", "429": "RATE_LIMITED", "403": "forbidden"}
@@ -107,6 +107,9 @@ class SearchApis:
         if self.scenario in STATUSES:
             status, said = error(asked, STATUSES[self.scenario], REASONS.get(self.scenario, "internal"))
             return await _send(writer, status, *encoded(said), self.headers)
+        if self.scenario == "unforced" and asked.body["tool_choice"]["type"] == "tool":
+            said = error(asked, 400, "Thinking may not be enabled when tool_choice forces tool use.")
+            return await _send(writer, said[0], *encoded(said[1]), self.headers)
         if self.scenario == "redirect":
             return await _send(writer, 302, "text/html", b"", [*self.headers, ("location", self.location)])
         if self.scenario == "never":

@@ -156,8 +156,11 @@ def _anthropic(asked: Request) -> Wanted:
     _only(tool, KNOWN["anthropic_tool"])
     if (tool["type"], tool["name"]) != ("web_search_20250305", "web_search") or tool["max_uses"] < 1:
         raise BadParameterError("tools")
-    if asked.body["tool_choice"]["name"] != "web_search" or asked.body["max_tokens"] < 1:
+    choice = asked.body["tool_choice"]
+    if choice.get("name", "web_search" if choice["type"] == "auto" else "") != "web_search":
         raise BadParameterError("tool_choice")
+    if asked.body["max_tokens"] < 1:
+        raise BadParameterError("max_tokens")
     if {"allowed_domains", "blocked_domains"} <= tool.keys():
         raise BadParameterError("only one of the two lists")
     if list(json.loads(asked.body["messages"][0]["content"])) != ["query"]:

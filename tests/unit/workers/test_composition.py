@@ -37,9 +37,9 @@ async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
 
 async def test_a_pool_opens_what_it_needs(tmp_path: Path) -> None:
     """A process of one pool makes no journal and no engine for others."""
-    async with compose(settings(tmp_path), NO_CLIENT, ["search"]) as contents:
-        assert set(contents.activities) == {"search"}
-    assert not (tmp_path / "calls.sqlite3").exists()
+    async with compose(settings(tmp_path), NO_CLIENT, ["records"]) as contents:
+        assert set(contents.activities) == {"records"}
+    assert not (tmp_path / "shared.sqlite3").exists()
 
 
 async def test_a_model_is_wired_where_one_is_configured(tmp_path: Path) -> None:

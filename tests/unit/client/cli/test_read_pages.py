@@ -87,7 +87,7 @@ def test_people_are_told_what_a_page_holds_back(
     )
     shown = CliRunner().invoke(app, ["read", server.url("/offer")]).stdout
     assert "this page holds its content back: paywall" in shown
-    assert "Ada L.   2024-05-17" in shown
+    assert "Ada L. · 2024-05-17" in shown
     plain = CliRunner().invoke(app, ["read", server.url("/new")]).stdout
     assert "holds its content back" not in plain
     assert plain.splitlines()[1] == "# Vacuum"

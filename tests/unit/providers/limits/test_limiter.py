@@ -6,6 +6,7 @@ import pytest
 
 from providers.errors import AnswerCut, RateLimited, SharedStateUnavailable, StorageFull, Unavailable
 from providers.interfaces import Limiter, SharedStore, StoredValue
+from providers.limits.agreement import MOST_TRIES
 from providers.limits.limiter import SharedLimiter
 from providers.limits.rates import PROBE_LEASE_SECONDS
 from providers.limits.service_limits import ALONE, ServiceLimits, limits_alone
@@ -289,6 +290,23 @@ async def test_a_store_that_always_loses_says_come_again() -> None:
             return StoredValue(None, START)
 
     assert await wait_of(SharedLimiter(Contended(), {}), "first") == 1.0
+
+
+async def test_a_refusal_gets_through_contention() -> None:
+    """Who has a refusal to tell of does not give up as long as one who only asks."""
+
+    class Contended(MemorySharedStore):
+        lost = 0
+
+        async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+            if b"slowdown" in (new or b"") and self.lost < MOST_TRIES + 1:
+                self.lost += 1
+                return False
+            return await super().swap(key, old, new, ttl_seconds)
+
+    limiter = SharedLimiter(Contended(), {})
+    assert await wait_of(limiter, "refused", error=RateLimited("429", retry_after=60.0)) >= 60
+    assert await wait_of(limiter, "else") >= 59
 
 
 async def test_names_of_holders_and_services_stay_here() -> None:

@@ -11,7 +11,7 @@ from providers.search.anthropic_search import PRICE, SERVICE, cost_usd
 from providers.search.web_errors import error_for_status
 from tests.fakes.search_answers import KEYS, MODEL, message
 from tests.fakes.search_apis import SearchApis
-from tests.fakes.search_clients import QUESTION, open_provider, search
+from tests.fakes.search_clients import QUESTION, asking, open_provider, search
 
 ROW = {"type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "x"}
 USAGE = {"input_tokens": 1_000, "output_tokens": 100, "server_tool_use": {"web_search_requests": 1}}
@@ -48,6 +48,15 @@ async def test_one_search_is_made_with_the_query_as_data() -> None:
     assert asked.body["model"] == MODEL
     assert asked.headers["user-agent"] == "durable-research/test"
     assert not any(name.startswith("x-stainless") for name in asked.headers)
+
+
+async def test_a_model_that_cannot_be_forced_is_offered_the_tool() -> None:
+    """A refusal is learnt once; from then on each search is one request."""
+    name = "anthropic"
+    async with SearchApis("unforced") as server, open_provider(name, server.url(name)) as provider:
+        answers = [await provider.search(asking(name)) for _ in range(2)]
+    assert [len(answer.hits) for answer in answers] == [10, 10]
+    assert [asked.body["tool_choice"]["type"] for asked in server.asked] == ["tool", "auto", "auto"]
 
 
 @pytest.mark.parametrize(

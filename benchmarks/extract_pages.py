@@ -1,0 +1,123 @@
+"""How fast pages become text: `python benchmarks/extract_pages.py FOLDER`, with HTML files somewhere in it.
+
+Three readings of the same pages: ours on one core in this process, ours in child processes as workers use it, and
+trafilatura alone on one core, as it is usually called (Markdown with metadata) and at its cheapest (text alone).
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median, quantiles
+
+import trafilatura
+from rich.console import Console
+from rich.table import Table
+
+from providers.errors import SourceUnreadable
+from providers.reading.canonical import Extraction
+from providers.reading.extractor import extract_page
+from providers.reading.web_page import read_page
+from providers.reading.web_types import HTML
+from providers.subprocess_pool import SubprocessPool
+
+URL = "https://site.test/page"
+WARM_UP = 5
+
+
+def ours(raw: bytes) -> object:
+    """Our reading of a page of the web, with metadata, access and language."""
+    try:
+        return read_page(raw, HTML, None, URL)
+    except SourceUnreadable:
+        return None
+
+
+def theirs(raw: bytes) -> object:
+    """Markdown with metadata by trafilatura."""
+    return trafilatura.extract(raw, url=URL, output_format="markdown", with_metadata=True)
+
+
+def theirs_fast(raw: bytes) -> object:
+    """Text by trafilatura, without metadata and without its second readings."""
+    return trafilatura.extract(raw, url=URL, fast=True)
+
+
+def one_core(read: Callable[[bytes], object], pages: list[bytes]) -> list[float]:
+    """Seconds of processor time for each page."""
+    for raw in pages[:WARM_UP]:
+        read(raw)
+    times = []
+    for raw in pages:
+        begun = time.process_time()
+        read(raw)
+        times.append(time.process_time() - begun)
+    return times
+
+
+async def in_children(pages: list[bytes], children: int) -> tuple[float, float]:
+    """Wall seconds for all pages, and seconds of processor time of this process and its children."""
+    async with SubprocessPool(children, recycle_after=len(pages) + WARM_UP * children) as pool:
+
+        async def read(raw: bytes) -> Extraction | None:
+            try:
+                return await extract_page(pool, raw, HTML, None, URL)
+            except SourceUnreadable:
+                return None
+
+        await asyncio.gather(*(read(raw) for raw in pages[: WARM_UP * children]))
+        begun, used = time.perf_counter(), own_seconds()
+        await asyncio.gather(*(read(raw) for raw in pages))
+        wall, parent = time.perf_counter() - begun, own_seconds() - used
+    return wall, parent
+
+
+def own_seconds() -> float:
+    """Processor time of this process."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def row(name: str, times: list[float], base: float | None = None) -> list[str]:
+    """One line of the table."""
+    mean = sum(times) / len(times)
+    p95 = quantiles(times, n=20)[-1]
+    ratio = "" if base is None else f"{mean / base:.1f}"
+    return [name, f"{mean * 1e3:.1f}", f"{median(times) * 1e3:.1f}", f"{p95 * 1e3:.1f}", f"{1 / mean:.0f}", ratio]
+
+
+def main() -> None:
+    """Read the arguments and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pages", type=int, default=400)
+    parser.add_argument("--children", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    files = sorted(path for path in arguments.folder.rglob("*.htm*") if path.is_file() and path.stat().st_size)
+    random.Random(7).shuffle(files)
+    pages = [path.read_bytes() for path in files[: arguments.pages]]
+    size = sum(map(len, pages))
+    mine = one_core(ours, pages)
+    base = sum(mine) / len(mine)
+    table = Table(
+        "reading", "ms/page", "p50", "p95", "pages/s", "times ours", title=f"{len(pages)} pages, {size:,} bytes"
+    )
+    table.add_row(*row("ours, one core", mine))
+    table.add_row(*row("trafilatura, Markdown and metadata", one_core(theirs, pages), base))
+    table.add_row(*row("trafilatura, text alone", one_core(theirs_fast, pages), base))
+    wall, parent = asyncio.run(in_children(pages, arguments.children))
+    rate = len(pages) / wall
+    table.add_row(
+        f"ours, {arguments.children} children", f"{wall / len(pages) * 1e3:.1f}", "", "",
+        f"{rate:.0f} ({rate / arguments.children:.0f} a child)", "",
+    )  # fmt: skip
+    Console().print(table)
+    Console().print(f"the worker's own process spends {parent / len(pages) * 1e3:.2f} ms a page on that")
+
+
+if __name__ == "__main__":
+    main()
