@@ -41,7 +41,7 @@ class EngineTask:
     common_length: int = 0
     """How many leading characters of the prompt the run's other calls of this role share."""
     shortened: Callable[[float], ShortPrompt] | None = field(default=None, compare=False, repr=False)
-    """The prompt with that share of its content, from 0 (as little as makes sense) to 1; null if it has no other form."""
+    """The prompt with that share of its content, from 0 (as little as makes sense) to 1; null: it has one form."""
 
 
 @dataclass(frozen=True)

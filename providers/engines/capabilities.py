@@ -106,12 +106,12 @@ class LearntLimits:
 
     def too_long(self, model: str, tokens: int) -> bool:
         """A request of so many tokens, its answer included, exceeds the window; whether it is worth another try."""
-        self._windows[model] = int(tokens * STEP_DOWN)
+        self._windows[model] = min(int(tokens * STEP_DOWN), self._windows.get(model, tokens))
         return self._windows[model] >= SMALLEST_WINDOW
 
     def output_too_long(self, model: str, tokens: int) -> bool:
         """So many tokens of an answer are not allowed; whether fewer are worth another try."""
-        self._outputs[model] = int(tokens * STEP_DOWN)
+        self._outputs[model] = min(int(tokens * STEP_DOWN), self._outputs.get(model, tokens))
         return self._outputs[model] >= SMALLEST_OUTPUT
 
 

@@ -31,6 +31,7 @@ An earlier reply to this request could not be used, for these reasons:
 {problem}
 Do the work again and avoid them."""
 
+SHORTEST_SECONDS: Final = 0.001
 ANSWER_SHARE: Final = 4
 """One in so many tokens of the cap is expected to be written."""
 PATIENCE_SHARE: Final = 0.25
@@ -75,10 +76,9 @@ class ModelCalls:
         while True:
             limited = replace(candidate, capabilities=self._limits.applied(_key(candidate), candidate.capabilities))
             mode = self._mode(task, limited)
-            left = max(0.001, deadline - self._clock())
-            request, fitted = await self._request(task, limited, mode, left)
+            request, fitted = await self._request(task, limited, mode, deadline - self._clock())
             try:
-                reply = await self._sent(request, task, limited, fitted)
+                reply = await self._sent(request, task, limited, fitted, deadline)
             except InvalidCall as error:
                 if error.kind == "context_too_long" and not (shrink and self._too_long(limited, request, fitted)):
                     raise
@@ -102,9 +102,9 @@ class ModelCalls:
         key = _key(candidate)
         if error.kind == "output_too_long":
             return self._limits.output_too_long(key, request.max_tokens)
-        if error.kind == "unsupported_caching" and candidate.capabilities.caching and key not in self._without_caching:
+        if error.kind == "unsupported_caching":
             self._without_caching.add(key)
-            return True
+            return request.cache_system or request.cache_common
         return error.kind == "unsupported_parameter" and self._modes.refused(key, request.mode)
 
     async def _request(
@@ -144,14 +144,14 @@ class ModelCalls:
         ratio = self._calibration.low(key, candidate.capabilities.token_factor)
         return cache_marks(request, candidate.capabilities, ratio)
 
-    async def _sent(self, request: ChatRequest, task: EngineTask, candidate: Candidate, fitted: Fitted) -> ChatReply:
+    async def _sent(
+        self, request: ChatRequest, task: EngineTask, candidate: Candidate, fitted: Fitted, deadline: float
+    ) -> ChatReply:
         expected = fitted.estimated + request.max_tokens // ANSWER_SHARE
-        deadline = self._clock() + request.timeout_seconds
         async with self._turn(request, candidate, fitted), self._permit(task, candidate, expected) as permit:
             began = self._clock()
-            reply = await candidate.endpoint.chat.complete(
-                replace(request, timeout_seconds=max(0.001, deadline - began))
-            )
+            left = max(SHORTEST_SECONDS, deadline - began)
+            reply = await candidate.endpoint.chat.complete(replace(request, timeout_seconds=left))
             tokens = reply.tokens
             if tokens.known:
                 permit.used(tokens.input + tokens.cache_write + tokens.cache_read + tokens.output)

@@ -74,7 +74,7 @@ def unanswered(made: Cluster) -> set[str]:
 
 
 async def test_a_worker_of_each_pool_is_killed_and_nothing_is_lost(tmp_path: Path) -> None:
-    """Two workers a pool, one killed in each: reports are complete, cite the web, and no answered call is paid again."""
+    """Two workers a pool, one killed in each: reports are complete, cite the web, and no answer is paid twice (S0-131)."""
     async with cluster(tmp_path, DOTENV, latency=LATENCY, slow_pages=True) as made:
         await set_up_and_started(made)
         client = await made.client()
@@ -96,7 +96,7 @@ async def test_a_worker_of_each_pool_is_killed_and_nothing_is_lost(tmp_path: Pat
             assert (code, "no difference" in said) == (0, True), said
 
         calls, keys = len(made.model.calls), shared_keys(made.valkey_port, PASSWORD)
-        answers = [key for key in keys if any(answer_prefix(research_id) in key for research_id in results)]
+        answers = [key for key in keys if "/answer/" in key and any(research_id in key for research_id in results)]
         assert len(answers) == sum(result.usage.model_calls for result in results.values())
         assert calls - len(answers) <= len(in_flight)
         survivors = [worker for worker in made.workers if worker.running.returncode is None]
