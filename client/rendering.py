@@ -9,6 +9,7 @@ from rich.text import Text
 
 from client.live_view import PHASE_LABELS, LiveView, Mark, PhaseLine, TaskLine, task_progress
 from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.usage import Usage
 from contracts.vocabulary import Outcome, Phase
 
 SIGNS: Final = {Mark.WAITING: "○", Mark.RUNNING: "▸", Mark.DONE: "✔", Mark.FAILED: "✖"}
@@ -52,12 +53,19 @@ def duration(seconds: float) -> str:
 def money(status: ResearchStatus) -> str:
     """What the run has cost so far, in words."""
     usage = status.usage
+    cost = _cost(usage)
     if status.engine == "extractive" and not usage.model_calls:
-        return "cost 0.00 (no model)"
+        return f"{cost} (no model)" if usage.known_cost_usd or usage.cost_usd is None else "cost 0.00 (no model)"
     calls = plural(usage.model_calls, "model call")
-    tokens = f"{usage.input_tokens + usage.output_tokens:,} tokens"
-    cost = "cost unknown" if usage.cost_usd is None else f"cost {usage.cost_usd:.2f} USD"
-    return f"{calls} · {tokens} · {cost}"
+    return f"{calls} · {usage.tokens:,} tokens · {cost}"
+
+
+def _cost(usage: Usage) -> str:
+    """The cost as far as it is known."""
+    if usage.cost_usd is not None:
+        return f"cost {usage.cost_usd:.2f} USD"
+    known = usage.known_cost_usd
+    return f"cost {known:.2f} USD and what has no known price" if known else "cost unknown"
 
 
 def plural(count: int, noun: str) -> str:

@@ -54,7 +54,7 @@ MEANINGS = {
     "BRAVE_API_KEY": "key of Brave Search; without it this provider is skipped",
     "BRAVE_BASE_URL": "another address of Brave's interface",
     "SEARXNG_URL": "address of your SearXNG, whose settings allow the format `json`; without it, it is skipped",
-    "WIKIPEDIA_BASE_URL": "another Wikipedia or MediaWiki; default `https://en.wikipedia.org`",
+    "WIKIPEDIA_BASE_URL": "another wiki; `{language}` stands for the language; default `https://{language}.wikipedia.org`",
     "TEMPORAL_ADDRESS": "`host:port` of a Temporal cluster; without it the embedded engine is used",
     "TEMPORAL_PROFILE": "a profile of Temporal's own client configuration file",
     "TEMPORAL_CONFIG_FILE": "another place of that file",

@@ -11,6 +11,7 @@ from providers.limits.service_limits import ServiceLimits
 from providers.search.cached_search import CachedSearch
 from providers.search.corpus import CorpusLibrary
 from providers.search.limited_search import LimitedSearch
+from providers.search.priced_search import PricedSearch
 from providers.search.reachability import probe
 from workers.search_providers import open_search_providers, search_model
 from workers.settings import Settings
@@ -42,7 +43,12 @@ async def searching_activities(
     """Made with every provider that can be asked; the stack closes their connections."""
     opened = open_search_providers(settings.web_search, contact=settings.web.contact, model=search_model(settings))
     web = await stack.enter_async_context(opened)
-    limited = {name: LimitedSearch(provider, limiter, service_of(name)) for name, provider in web.items()}
+    prices = settings.search.usd_per_1000
+    priced = {
+        name: PricedSearch(provider, prices[name] / 1_000) if name in prices else provider
+        for name, provider in web.items()
+    }
+    limited = {name: LimitedSearch(provider, limiter, service_of(name)) for name, provider in priced.items()}
     cached = {name: CachedSearch(provider, shared.cache) for name, provider in limited.items()}
     return SearchingActivities({library.name: library, **cached}, Reachability(web).why_not)
 

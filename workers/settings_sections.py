@@ -30,8 +30,10 @@ class SearchSettings(Section):
     domains_deny: list[Domain] = []
     requests_per_minute: dict[ProviderName, Annotated[float, Field(gt=0, le=100_000)]] = {}
     """By provider: all workers together ask no more often."""
+    usd_per_1000: dict[ProviderName, Annotated[float, Field(ge=0, le=100_000)]] = {}
+    """By provider: what 1,000 searches cost you. Without it the cost of a provider that charges by plan is unknown."""
 
-    @field_validator("providers", "requests_per_minute")
+    @field_validator("providers", "requests_per_minute", "usd_per_1000")
     @classmethod
     def _known(cls, value: Any) -> Any:
         unknown = [name for name in value or () if name not in ORDER]

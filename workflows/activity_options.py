@@ -14,8 +14,9 @@ HEARTBEAT = timedelta(seconds=10)
 MODEL_CALL_SECONDS = 600.0
 """Longest single model call (synthesis in the original of S0: 600 s)."""
 EXTRACTIVE_CALL_SECONDS = 120.0
-SEARCH_SECONDS = 30.0
-SEARCH_PATIENCE_SECONDS = 45.0
+SEARCH_SECONDS = 65.0
+"""The model's own web search takes up to a minute; the others give up after 20 s by themselves."""
+SEARCH_PATIENCE_SECONDS = 75.0
 """How long one of several providers is waited for when it says to wait."""
 READ_SECONDS = 65.0
 READ_PATIENCE_SECONDS = 180.0

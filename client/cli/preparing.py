@@ -110,8 +110,9 @@ def _estimate(desk: Desk, resolved: ResolvedResearch) -> Estimate | None:
     """Null where nothing is paid: neither a model nor the web is asked."""
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
-    free = {name: 0.0 for name, traits in TRAITS.items() if not traits.paid}
-    return estimate_of(resolved, load_prices().with_models(desk.settings.models.prices), free)
+    stated = {name: price / 1_000 for name, price in desk.settings.search.usd_per_1000.items()}
+    known = {name: 0.0 for name, traits in TRAITS.items() if not traits.paid} | stated
+    return estimate_of(resolved, load_prices().with_models(desk.settings.models.prices), known)
 
 
 def _effective(asked: Asked, resolved: ResolvedResearch, expected: Estimate | None) -> dict[str, Any]:

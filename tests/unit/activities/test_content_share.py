@@ -51,8 +51,9 @@ def test_findings_are_left_out_last() -> None:
 
 def test_an_excerpt_can_be_shortened_again() -> None:
     """The parts of an excerpt compete as blocks do, and what was left out before stays marked as left out."""
-    best, other = "Vacuum and wraparound are told here.", "Vacuum alone is told in this place."
-    once = f"{other}{LEFT_OUT}{best}{LEFT_OUT}Nothing of use."
-    assert [once[part.start : part.end] for part in shown_parts(once)] == [other, best, "Nothing of use."]
-    assert excerpt(once, shown_parts(once), "vacuum wraparound", 60) == best
-    assert excerpt(once, shown_parts(once), "vacuum wraparound", 75) == f"{other}{LEFT_OUT}{best}"
+    best, other = ("Vacuum and wraparound are told here. " * 4).strip(), ("Vacuum is told in this place. " * 4).strip()
+    useless = ("Nothing of use stands here. " * 4).strip()
+    once = f"{other}{LEFT_OUT}{best}{LEFT_OUT}{useless}"
+    assert [once[part.start : part.end] for part in shown_parts(once)] == [other, best, useless]
+    assert excerpt(once, shown_parts(once), "vacuum wraparound", 160) == best
+    assert excerpt(once, shown_parts(once), "vacuum wraparound", 290) == f"{other}{LEFT_OUT}{best}"

@@ -121,6 +121,13 @@ async def test_an_endpoint_that_refuses_marks_is_asked_without() -> None:
     assert [call.status for call in api.calls] == [400, 200, 200]
 
 
+async def test_calls_side_by_side_all_survive_a_refusal_of_marks() -> None:
+    """Requests that were marked before the first refusal arrived are made again without marks as well."""
+    async with MessagesApi("lacks_caching") as api, engine_for({"default": api}, own={"default": KEEPS}) as engine:
+        done = await asyncio.gather(*(engine.answer(task(number)) for number in range(4)))
+    assert sum(answer.usage.model_calls for answer in done) == len(api.book.charges) == 4
+
+
 async def test_a_fan_out_writes_its_beginning_once() -> None:
     """Of calls made side by side the first goes ahead, and the others read what it wrote."""
     async with MessagesApi(book=kept_from(1_024), latency=0.05) as api:
