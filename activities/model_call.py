@@ -6,6 +6,7 @@ from typing import Any, Final
 from temporalio import activity
 
 from activities.analysing import finish_analysis
+from activities.canary import check_answer
 from activities.documents import load_documents
 from activities.failures import MODELS, RECORDS, application_error, translated
 from activities.finishing import Draft
@@ -101,6 +102,7 @@ class RoleActivities:
             warnings=answer.warnings,
         )
         try:
+            check_answer(request, answer.draft)
             return await self._finished(role, Draft(shown, answer.draft, documents, account))
         except AnswerUnusable as error:
             error.usage, error.model = answer.usage, answer.model

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from activities.canary import with_canary
 from activities.content_share import part_of
 from activities.prompt_blocks import (
     DEFAULT_CONTENT_CHARACTERS,
@@ -59,7 +60,8 @@ def render_role(
     rendering = Rendering(documents, content_characters, mark_of(request), share, {} if excerpts is None else excerpts)
     values = common_values(request) | VALUES[role.name](request, rendering)
     common, own = file.parts(values)
-    return RenderedPrompt(file.system, common + own, file.version, len(common), left_out(request, rendering))
+    system = with_canary(file.system, request.canary)
+    return RenderedPrompt(system, common + own, file.version, len(common), left_out(request, rendering))
 
 
 def request_as_shown(

@@ -37,6 +37,8 @@ class ReadingActivities:
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store (S0-055)."""
         async with attempted(READING):
+            if request.holds_private:
+                raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
             document = await self._reader.read(request.url, tenant=request.tenant)
             if not document.text.strip():
                 raise SourceUnreadable("no_text", "the document holds no text")

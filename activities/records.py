@@ -3,6 +3,7 @@
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.canary import new_canary
 from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, translated
 from activities.heartbeats import heartbeating
@@ -12,7 +13,7 @@ from contracts.activities import DocumentPiece, DocumentPieceRequest, SaveReques
 from contracts.documents import DocumentRef
 from contracts.prepared import Prepared, PrepareRequest, SessionRef
 from contracts.request import ResearchRequest
-from contracts.resolved import CorpusSnapshot
+from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
 from providers.errors import ContentMissing, CorpusUnknown
@@ -71,7 +72,12 @@ class RecordsActivities:
             await self._corpus(asked.corpus),
             search_attributes=await check() if check else False,
         )
-        return Prepared(resolved=resolved)
+        return Prepared(resolved=await self._marked(resolved))
+
+    async def _marked(self, resolved: ResolvedResearch) -> ResolvedResearch:
+        """With a canary: that of an earlier start of this run, so that its paid answers are found again, or a new one."""
+        stored = await self._sessions.load(resolved.research_id)
+        return resolved.model_copy(update={"canary": canary_of(stored) or new_canary()})
 
     async def _go_on(self, request: PrepareRequest, asked: ResearchRequest, session: str) -> Prepared:
         stored = await self._sessions.load(session)
@@ -84,6 +90,8 @@ class RecordsActivities:
         if request.continued:
             return Prepared(resolved=state.resolved, packed_state=state.pack())
         resolved = resolve_again(state.resolved, asked)
+        if not resolved.canary:
+            resolved = resolved.model_copy(update={"canary": new_canary()})
         finished = state.result is not None and state.result.outcome is Outcome.COMPLETED
         return Prepared(
             resolved=resolved,
@@ -110,6 +118,15 @@ class RecordsActivities:
             return stored
         state = ResearchState.model_validate_json(stored)
         return await self._content.get_text(_reference(state, request.name))
+
+
+def canary_of(stored: str | None) -> str:
+    """The canary in a stored session; empty if there is none that can be read, for another one will do."""
+    try:
+        state = ResearchState.model_validate_json(stored or "{}")
+    except ValueError:
+        return ""
+    return state.resolved.canary if state.resolved else ""
 
 
 def _reference(state: ResearchState, name: str) -> DocumentRef:

@@ -74,6 +74,8 @@ class ReadRequest(Contract):
     published_from: str | None = None
     date: str = ""
     """Date of the run: recency is judged against it."""
+    holds_private: bool = False
+    """The address carries words that only this run knows: it is refused. False in old histories."""
 
 
 class ReadRecord(Contract):

@@ -119,6 +119,8 @@ class ResolvedResearch(Contract):
     tenant: str = "default"
     priority: int = 3
     search_attributes: bool = False
+    canary: str = ""
+    """What only this run knows, and nothing going out may hold (`contracts.canary`); empty in old histories."""
     configuration_digest: str = ""
     product_version: str = ""
     egress: str = "nothing leaves this machine"

@@ -39,6 +39,8 @@ class RoleInput(Contract):
     guidance: list[Guidance] = []
     issues: list[GateIssue] = []
     """Why the phase is done again; empty the first time."""
+    canary: str = ""
+    """The run's canary, told to the roles that see words from outside; empty in old histories."""
     repair: str | None = None
     """The validation error of the previous answer, when this call is its repair."""
     time_limit_seconds: float = 300.0

@@ -82,7 +82,7 @@ class SourceUnreadable(Rejected):
     `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied, symlink_loop,
     wrong_type, timeout, memory, malformed, not_a_file, outside (a path or link that leaves its folder); of the web also
     certificate, http_status, robots, and those that begin with `refused`: refused_url, refused_scheme, refused_host,
-    refused_port, refused_address, refused_unresolved, refused_redirect.
+    refused_port, refused_address, refused_unresolved, refused_redirect, refused_private.
     """
 
     def __init__(self, kind: str, message: str) -> None:

@@ -35,6 +35,8 @@ OUTPUT_TOO_LONG: Final = re.compile(r"max_(completion_|output_)?tokens")
 UNSUPPORTED_CACHING: Final = re.compile(
     r"cache_control|prompt.caching|(system|content)\W.{0,20}should be a valid string"
 )
+ODD_IN_NAMES: Final = re.compile(r"[^\w.:/@-]")
+LONGEST_NAME: Final = 80
 UNKNOWN_MODEL: Final = re.compile(r"\bmodel\b")
 NO_CREDIT: Final = re.compile(r"credit balance|billing|payment|quota exceeded")
 
@@ -66,6 +68,11 @@ def error_for_status(
     return _invalid_call(status, said, model, places)
 
 
+def shown_name(model: str) -> str:
+    """A model's name as it may stand in a message: a request may name anything."""
+    return ODD_IN_NAMES.sub("?", model)[:LONGEST_NAME]
+
+
 def _invalid_call(status: int, said: str, model: str, places: EndpointPlaces) -> InvalidCall:
     if status == 413 or CONTEXT_TOO_LONG.search(said):
         return InvalidCall(
@@ -82,7 +89,7 @@ def _invalid_call(status: int, said: str, model: str, places: EndpointPlaces) ->
             f"the model endpoint lacks a parameter for answers of a schema ({status})", kind="unsupported_parameter"
         )
     if status in {400, 404, 422} and UNKNOWN_MODEL.search(said):
-        name = re.sub(r"[^\w.:/@-]", "?", model)[:80]
+        name = shown_name(model)
         return InvalidCall(
             f"the model endpoint does not know the model {name} ({status}): see {MODEL_VARIABLE}", kind="unknown_model"
         )

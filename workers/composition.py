@@ -145,9 +145,12 @@ async def _reading(
 
 
 def slots_of(settings: Settings) -> dict[str, int]:
-    """Activities at once by pool: a model is waited for, but without one the roles compute, two per processor."""
+    """Activities at once by pool: a model is waited for, but without one the roles compute, two per processor.
+
+    What the operator set goes before that.
+    """
     models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
-    return {**DEFAULT_SLOTS, "models": models}
+    return {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
 
 
 async def _role_activities(

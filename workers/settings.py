@@ -33,6 +33,7 @@ from workers.settings_sections import (
     PresetSettings,
     SearchSettings,
     WebSettings,
+    WorkersSettings,
 )
 from workers.settings_web import WEB_VARIABLES, WebSearchSettings
 
@@ -107,6 +108,7 @@ class Settings(BaseSettings):
     search: SearchSettings = SearchSettings()
     web: WebSettings = WebSettings()
     web_search: WebSearchSettings = WebSearchSettings()
+    workers: WorkersSettings = WorkersSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[Strategy, dict[Depth, PresetSettings]] = {}
@@ -199,14 +201,16 @@ class Settings(BaseSettings):
         }
 
     def digest(self) -> str:
-        """Hash of everything that shapes a run: equal in pools that are configured alike, whatever their folders."""
+        """Hash of everything that shapes a run: equal in workers that are configured alike, whatever their size."""
         values = self.model_dump(
             mode="json",
-            exclude={"home", "temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search"},
+            exclude={
+                *("home", "workers", "temporal_variables", "redis_url"),
+                *("anthropic_api_key", "endpoint_keys", "web_search"),
+            },
         )
         values["content_url"] = None if self.content_url is None else without_user(self.content_url)
         _hide_users(values)
-        values["web_search"] = sorted(self.web_search.variables_set())
         values["shared_state"] = "redis" if self.redis_url else "local"
         text = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType, Strategy
 from contracts.vocabulary import Severity
 from providers.reading.egress_addresses import hosts_and_ports
@@ -76,6 +77,22 @@ class WebSettings(Section):
         return value
 
 
+class WorkersSettings(Section):
+    """`[workers]`: how much one worker process takes on; processes of a cluster may differ in it."""
+
+    slots: dict[str, Annotated[int, Field(ge=1, le=1_000)]] = {}
+    """Activities at once by pool; a pool that is not named keeps its own figure."""
+
+    @field_validator("slots")
+    @classmethod
+    def _of_pools_with_activities(cls, value: dict[str, int]) -> dict[str, int]:
+        sized = [name for name in POOLS if POOLS[name] != WORKFLOWS_QUEUE]
+        unknown = [name for name in value if name not in sized]
+        if unknown:
+            raise ValueError(f"no pool with slots is called {unknown[0]}; there are: {', '.join(sized)}")
+        return value
+
+
 class HookSettings(Section):
     """`[hooks.NAME]`: an activity of the operator on a task queue of the operator."""
 
@@ -100,6 +117,7 @@ class FileSettings(Section):
     models: ModelsSettings = ModelsSettings()
     search: SearchSettings = SearchSettings()
     web: WebSettings = WebSettings()
+    workers: WorkersSettings = WorkersSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[Strategy, dict[Depth, PresetSettings]] = {}

@@ -107,6 +107,7 @@ class Gathering:
             source_id=identity,
             url=canonical_url(hit.url),
             title=hit.title,
+            holds_private=self._run.holds_private(hit.url),
         )
         return request if hit.url.startswith(CORPUS_SCHEME) else self._to_be_assessed(request, hit)
 

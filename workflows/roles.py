@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
+from contracts.canary import STEERED, STEERED_NOTE
 from contracts.expected_calls import worst_call
 from contracts.resolved import ModelPrice
 from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
@@ -123,6 +124,7 @@ class RoleCaller:
             iteration=run.state.iteration,
             max_iterations=run.resolved.limits.max_iterations,
             guidance=run.state.guidance[-NEWEST_GUIDANCE:],
+            canary="" if role.name == PLANNER.name else run.resolved.canary,  # a planner sees nothing from outside
             repair=repair,
             **fields,
         )
@@ -195,6 +197,8 @@ class RoleCaller:
         note = f"{role.name}: {kind}"
         self._run.branch_failed(note)
         self._run.note("task.failed", f"{note}: {_short(cause)}", role=role.name, error=kind)
+        if detail.get("problem") == STEERED:
+            self._run.degrade(STEERED_NOTE)
         if kind in REPAIRABLE:
             return str(detail.get("problem") or "the answer was cut at the output limit: answer more briefly")[:600]
         if kind in UNUSABLE:

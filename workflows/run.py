@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from contracts.canary import holds_private
 from contracts.decisions import AgentDecision, GateIssue, Guidance
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft, RoleInput, RoleOutput, RoleSpec
@@ -157,6 +158,13 @@ class ResearchRun:
         if len(self.state.decisions) < MAX_DECISIONS:
             self.state.decisions.append(decision)
         self.note("decision.recorded", f"{agent.value}: {action} {rationale}".strip(), agent=agent.value, action=action)
+
+    def holds_private(self, url: str) -> bool:
+        """Whether an address carries words that only this run knows: its canary, or what a person told it alone."""
+        told = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
+        private = [self.resolved.system_prompt or "", *told]
+        public = [self.resolved.query, *(query.text for query in self.state.plan.sub_queries)]
+        return holds_private(url, self.resolved.canary, private, public)
 
     def degrade(self, note: str) -> None:
         """Record that something is less good than asked for; the report says so."""

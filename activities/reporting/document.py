@@ -71,7 +71,7 @@ def compose_document(matter: Matter, text: ReportText) -> dict[str, Any]:
         "product_version": matter.product_version,
         "research_id": resolved.research_id,
         "query": resolved.query,
-        "effective_request": resolved.model_dump(mode="json"),
+        "effective_request": resolved.model_dump(mode="json", exclude={"canary"}),
         "strategy": resolved.strategy.value,
         "engine_by_role": state.engine_by_role,
         "models": state.models_used,

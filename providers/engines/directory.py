@@ -8,6 +8,7 @@ from contracts.vocabulary import Tier
 from providers.chat import Chat, ChatReply, ChatRequest
 from providers.engines.capabilities import EndpointCapabilities
 from providers.errors import NotConfigured
+from providers.model_errors import shown_name
 
 DEFAULT_ENDPOINT: Final = "default"
 
@@ -41,6 +42,11 @@ class Candidate:
     def name(self) -> str:
         """As it is written in a configuration."""
         return self.model if self.endpoint.name == DEFAULT_ENDPOINT else f"{self.endpoint.name}:{self.model}"
+
+    @property
+    def shown(self) -> str:
+        """The same, fit for a message."""
+        return shown_name(self.name)
 
 
 def split_name(written: str, endpoints: Collection[str]) -> tuple[str, str]:
@@ -93,4 +99,4 @@ class MissingChat:
         """Nothing to close."""
 
     def _error(self, request: ChatRequest) -> NotConfigured:
-        return NotConfigured(f"{self.remedy} (asked for {request.model[:80]})")
+        return NotConfigured(f"{self.remedy} (asked for {shown_name(request.model)})")

@@ -19,6 +19,7 @@ from providers.engines.tokens import Calibration
 from providers.engines.warming import PrefixQueue
 from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, Limiter, Permit
+from providers.model_errors import shown_name
 
 JSON_INSTRUCTION: Final = """
 
@@ -114,7 +115,7 @@ class ModelCalls:
         instructions = _instructions(task, schema if mode is ChatMode.TEXT else None)
         around = instructions if schema is None or mode is ChatMode.TEXT else instructions + json.dumps(schema)
         pace = self._speeds.pace(_key(candidate))
-        fitter = Fitter(task, candidate.model, candidate.capabilities, around, pace, seconds)
+        fitter = Fitter(task, shown_name(candidate.model), candidate.capabilities, around, pace, seconds)
         request = ChatRequest(
             model=candidate.model,
             system=task.system,

@@ -40,7 +40,7 @@ def most_helpful(failures: Sequence[tuple[Candidate, ProviderError]]) -> Provide
     """The error of a call that nobody answered: to wait if that can help, else what the preferred model said."""
     if len(failures) == 1:
         return failures[0][1]
-    named = (f"{one.name} ({type(error).__name__})" for one, error in failures[:MOST_NAMED])
+    named = (f"{one.shown} ({type(error).__name__})" for one, error in failures[:MOST_NAMED])
     told = f"no model answered: {', '.join(named)}"
     for kind in (RateLimited, Unavailable, Retryable):
         waiting = [error for _, error in failures if isinstance(error, kind)]
@@ -53,4 +53,4 @@ def most_helpful(failures: Sequence[tuple[Candidate, ProviderError]]) -> Provide
 
 def replaced_warning(failed: Candidate, reason: str, answered: Candidate) -> str:
     """The line of the account for a model that another one stood in for."""
-    return f"model {failed.name} did not answer ({reason}): {answered.name} did"
+    return f"model {failed.shown} did not answer ({reason}): {answered.shown} did"

@@ -14,6 +14,7 @@ RUNTIME_OVERHEAD: Final = 10_000
 NEAR_LIMIT: Final = 0.7
 """From this share of the room on a count is worth a request."""
 SHARE_OF_TIME: Final = 0.9
+SHORTEST_SECONDS: Final = 1.0
 FEWEST_VISIBLE: Final = 300
 WORDS_PER_TOKEN: Final = 0.5
 SHORT_ANSWER: Final = 0.5
@@ -54,6 +55,7 @@ class Fitter:
 
     task: EngineTask
     model: str
+    """Its name, fit for a message."""
     capabilities: EndpointCapabilities
     around: str
     pace: Pace | None
@@ -118,7 +120,7 @@ class Fitter:
 
     def _paced(self, room: Room, prompt_tokens: float) -> Room:
         """A model too slow for the whole answer writes less; if reading alone takes too long, it also reads less."""
-        time = self.seconds * SHARE_OF_TIME
+        time = max(SHORTEST_SECONDS, self.seconds * SHARE_OF_TIME)
         reads = min(prompt_tokens, room.prompt)
         if self.pace is None or self.pace.seconds(reads, room.visible) <= time:
             return room

@@ -14,14 +14,14 @@ from providers.reading.canonical import TEXT_LIMIT, BlockKind, Extraction, TextB
 from providers.reading.cleaning import clean, escape_markup, one_line
 from providers.reading.html_metadata import PageMetadata, metadata_of
 from providers.reading.html_rules import (
-    ADMONITION,
     BLOCKS,
+    BOXED,
     HEADINGS,
-    TITLE_CLASS,
     Element,
     beginning_of,
     is_dropped,
-    names_of,
+    is_titled,
+    meaning_of,
     script_mark,
 )
 from providers.reading.html_tables import Cell, is_data_table, rows_of, write_rows
@@ -180,7 +180,7 @@ class _Writer:
             self._children(element, depth=depth, in_link=in_link or (tag == "a" and element.get("href") is not None))
 
     def _block(self, element: Element, tag: str, *, depth: int, in_link: bool) -> None:
-        if tag in HEADINGS or (tag == "div" and TITLE_CLASS.search(names_of(element))):
+        if tag in HEADINGS or (tag == "div" and is_titled(element)):
             self._heading(element, HEADINGS.get(tag, 1), depth=depth)
         elif tag in {"pre", "xmp", "listing", "plaintext"}:
             self._preformatted(element)
@@ -199,7 +199,7 @@ class _Writer:
         elif tag in {"figcaption", "caption"}:
             self._caption(element, depth=depth)
         else:
-            boxed = bool(ADMONITION.search(element.get("class") or "")) or tag in {"aside", "td", "th", "figure"}
+            boxed = bool(meaning_of(element.get("class")) & BOXED) or tag in {"aside", "td", "th", "figure"}
             self.boxes += boxed
             self._children(element, depth=depth, in_link=in_link)
             self._flush()

@@ -1,6 +1,8 @@
 """Which elements of a page are its content: pure rules on names, classes and styles."""
 
 import re
+from enum import IntFlag
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 Element: TypeAlias = Any
@@ -51,9 +53,53 @@ FOOTNOTE_MARK: Final = re.compile(r"^[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?$")
 ORDINAL: Final = re.compile(r"^(?:st|nd|rd|th|tm|sm|®|™|er|re|e|o|a|ª|º)$", re.IGNORECASE)
 
 
+class NameMeaning(IntFlag):
+    """What the name of a class or an id says about its element."""
+
+    NONE = 0
+    NAVIGATION = 1
+    PERHAPS_NAVIGATION = 2
+    HIDDEN = 4
+    ADMONITION = 8
+    TITLE = 16
+
+
+MEANINGS: Final = (
+    (NAVIGATION, NameMeaning.NAVIGATION),
+    (PERHAPS_NAVIGATION, NameMeaning.PERHAPS_NAVIGATION),
+    (HIDDEN_CLASS, NameMeaning.HIDDEN),
+    (ADMONITION, NameMeaning.ADMONITION),
+    (TITLE_CLASS, NameMeaning.TITLE),
+)
+
+
+SURELY, PERHAPS = int(NameMeaning.NAVIGATION), int(NameMeaning.PERHAPS_NAVIGATION)
+HIDDEN, BOXED, TITLED = int(NameMeaning.HIDDEN), int(NameMeaning.ADMONITION), int(NameMeaning.TITLE)
+LONGEST_KEPT_NAMES: Final = 200
+
+
+def meaning_of(names: str | None) -> int:
+    """What class names or an id mean, as flags of `NameMeaning`; the same few names come again and again."""
+    if not names:
+        return 0
+    return _kept_meaning(names) if len(names) <= LONGEST_KEPT_NAMES else _meaning(names)
+
+
+def _meaning(names: str) -> int:
+    return sum(int(flag) for pattern, flag in MEANINGS if pattern.search(names))
+
+
+_kept_meaning = lru_cache(maxsize=4_096)(_meaning)
+
+
 def names_of(element: Element) -> str:
     """Class names and id, separated by spaces."""
     return f"{element.get('class', '')} {element.get('id', '')}".strip()
+
+
+def is_titled(element: Element) -> bool:
+    """Whether the element is named as the title of the page."""
+    return bool((meaning_of(element.get("class")) | meaning_of(element.get("id"))) & TITLED)
 
 
 def is_hidden(element: Element) -> bool:
@@ -66,8 +112,7 @@ def is_hidden(element: Element) -> bool:
     style = attributes.get("style")
     if style and HIDDEN_STYLE.search(style):
         return True
-    names = attributes.get("class")
-    return bool(names and HIDDEN_CLASS.search(names))
+    return bool(meaning_of(attributes.get("class")) & HIDDEN)
 
 
 def beginning_of(element: Element, most: int = NAVIGATION_CHARACTERS) -> str | None:
@@ -102,12 +147,12 @@ def is_navigation(element: Element, tag: str) -> bool:
         return True
     if tag == "header" and element.find(".//h1") is None:
         return True
-    names = names_of(element)
-    if not names or tag in HEADINGS:
+    if tag in HEADINGS:
         return False
-    if NAVIGATION.search(names):
+    meaning = meaning_of(element.get("class")) | meaning_of(element.get("id"))
+    if meaning & SURELY:
         return True
-    return bool(PERHAPS_NAVIGATION.search(names)) and link_share(element) >= NAVIGATION_LINK_SHARE
+    return bool(meaning & PERHAPS) and link_share(element) >= NAVIGATION_LINK_SHARE
 
 
 def is_dropped(element: Element, tag: str) -> bool:

@@ -29,13 +29,14 @@ FIRST_BLOCKS, LAST_BLOCKS, LONGEST_BLOCK = 200, 50, 3_000
 """How much is looked at of a page that has little prose but many links."""
 
 QUOTED: Final = re.compile('“[^”]{0,400}”|"[^"]{0,400}"|«[^»]{0,400}»|„[^“”]{0,400}[“”]|`[^`]{0,400}`|‘[^’]{0,400}’')
+QUOTE_SIGN: Final = re.compile('[“"«„`‘]')
 SITE_NAME: Final = re.compile(r"\s+[|–—·•»:-]\s+.*$")
 ENDS: Final = " .!?…:-–—|¡¿"
 
 
 def judge_access(found: Extraction, signals: PageSignals) -> PageAccess:
     """What the page shows; `OPEN` unless a rule says otherwise."""
-    if signals.prose > LOOKED_AT:
+    if signals.prose >= (LOOKED_AT if signals.free is False else TEASER):
         return PageAccess.OPEN
     page = _Page(found, signals)
     return next((access for access, applies in RULES if applies(page)), PageAccess.OPEN)
@@ -159,7 +160,8 @@ def _ends_of(blocks: list[Block]) -> list[Block]:
 
 
 def _folded(words: str) -> str:
-    return QUOTED.sub(" ", words).replace("’", "'").casefold()
+    unquoted = QUOTED.sub(" ", words) if QUOTE_SIGN.search(words) else words
+    return unquoted.replace("’", "'").casefold()
 
 
 def _name(words: str) -> str:

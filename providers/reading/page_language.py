@@ -6,7 +6,7 @@ from typing import Final
 
 from providers.text import FUNCTION_WORDS, words
 
-SAMPLE: Final = 6_000
+SAMPLE: Final = 4_000
 """Characters that are looked at."""
 LEAST_WORDS: Final = 40
 """Fewer words of a text say less about its language than what the page declares."""

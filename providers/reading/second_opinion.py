@@ -20,13 +20,12 @@ from providers.reading.page_dates import iso_date
 from providers.reading.page_signals import POINTERS, prose_of
 
 LITTLE_PROSE: Final = 200
-HINTS_WITHIN: Final = 100_000
-"""Characters at the beginning in which the marks of an article's author and date stand."""
 BOILERPLATE_LINK_SHARE: Final = 0.6
 FEW_LINKS: Final = 0.3
 WORTH_IT: Final = 1.5
 """How many times more prose another reading must find to be believed."""
-SENTENCE_END: Final = re.compile(r"[.!?…](?=[\s\"'”’»)\]]|$)|[。！？]")
+SENTENCE_END: Final = re.compile(r"(?<![\d\s])[.!?…](?=[\s\"'”’»)\]]|$)|[。！？]")
+"""A point after a digit ends a number of a chapter as often as a sentence."""
 SHORTEST_SENTENCE: Final = 30
 LONGEST_SENTENCE: Final = 2_000
 WITHOUT_WORDS: Final = frozenset(("script", "style", "noscript", "template", "svg", "title"))
@@ -34,13 +33,17 @@ MOST_CHARACTERS: Final = 500_000
 MOST_ELEMENTS: Final = 5_000
 """At most 1.5 s for the worst of the pages that were tried; the time grows with the square of the cells of a table."""
 
+HINTS: Final = etree.XPath(
+    "//@class[contains(., 'date') or contains(., 'Date') or contains(., 'publish') or contains(., 'posted')"
+    " or contains(., 'author') or contains(., 'byline')] | //@itemprop | //@rel[.='author'] | //meta/@name"
+)
 HINT: Final = re.compile(
-    r"(?:class|itemprop|rel|property|name)\s*=\s*[\"']?(?:[^\"'>]{0,60}[\s_.:-])??"
-    r"(?:(?:post|entry|article|pub|publish(?:ed)?|creat(?:ed|ion))[_-]?(?:date|on|time)|date|datepublished|published|posted"
-    r"|byline|author)(?=[\s\"'>_-])",
+    r"(?:^|[\s_.:-])(?:(?:post|entry|article|pub|publish(?:ed)?|creat(?:ed|ion))[_-]?(?:date|on|time)|date|datepublished"
+    r"|published|posted|byline|author)(?=$|[\s_-])",
     re.IGNORECASE,
 )
 """Marks that say who wrote a page or when: without one, nobody is asked for what the page does not state."""
+MOST_HINTS: Final = 2_000
 
 
 @dataclass(frozen=True)
@@ -58,20 +61,22 @@ def wants_text(found: Extraction) -> bool:
     return prose_of(found) < LITTLE_PROSE or _link_share(found) >= BOILERPLATE_LINK_SHARE
 
 
-def can_have_text(root: Element) -> bool:
-    """Whether there are sentences anywhere on a page, even in what is no content: without them, nobody finds any."""
+def promises_more(root: Element, found: Extraction) -> bool:
+    """Whether a page holds clearly more sentences than we found, even if in what is no content."""
     parts = []
     for element in root.iter():
         if isinstance(element.tag, str) and element.tag not in WITHOUT_WORDS and element.text:
             parts.append(element.text)
         if element.tail:
             parts.append(element.tail)
-    return _in_sentences(" ".join(parts)) >= LITTLE_PROSE
+    return _in_sentences(" ".join(parts)) >= sentences_of(found) + LITTLE_PROSE
 
 
-def wants_facts(found: Extraction, markup: str) -> bool:
+def wants_facts(root: Element, found: Extraction) -> bool:
     """Whether something is missing that the page seems to say somewhere."""
-    return (found.published_at is None or not found.authors) and HINT.search(markup, 0, HINTS_WITHIN) is not None
+    if found.published_at is not None and found.authors:
+        return False
+    return any(HINT.search(hint) is not None for hint in HINTS(root)[:MOST_HINTS])
 
 
 def is_better(ours: Extraction, theirs: Extraction) -> bool:

@@ -17,12 +17,12 @@ from providers.reading.page_language import page_language
 from providers.reading.page_signals import PageSignals, signals_of
 from providers.reading.pregate import check_html
 from providers.reading.second_opinion import (
-    can_have_text,
     completed,
     facts_of,
     fits,
     is_better,
     other_text,
+    promises_more,
     wants_facts,
     wants_text,
 )
@@ -113,8 +113,8 @@ def extract_web_html(markup: str, url: str) -> Extraction:
     found = extraction_of(root, metadata, KEPT_BYTES)
     signals = signals_of(root, found, metadata.free, url)
     found = replace(found, access=judge_access(found, signals))
-    text_wanted = found.access is PageAccess.OPEN and wants_text(found) and can_have_text(root)
-    facts_wanted = wants_facts(found, markup)
+    text_wanted = found.access is PageAccess.OPEN and wants_text(found) and promises_more(root, found)
+    facts_wanted = wants_facts(root, found)
     if (text_wanted or facts_wanted) and fits(root, markup):
         found = _with_second_opinion(found, root, url, text_wanted=text_wanted, facts_wanted=facts_wanted)
     return found if found.text.strip() else _notice(found, signals)

@@ -15,13 +15,13 @@ from contracts.vocabulary import Outcome
 from tests.acceptance.cluster import Cluster, cluster, deciding, holders, shared_keys
 from tests.integration.runs import QUESTION, start
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 
 OTHER_QUESTION = "How many workers may the autovacuum daemon have?"
 PASSWORD = "a-password-of-valkey"
 DOTENV = {"RESEARCH_MODEL": "test-model", "ANTHROPIC_API_KEY": "planted-secret-key", "REDIS_PASSWORD": PASSWORD}
 LATENCY = 0.6
-LONGEST_START, LONGEST_RUN = 120.0, 120.0
+LONGEST_START, LONGEST_RUN = 90.0, 90.0
 PROVIDERS = ["searxng"]
 JUST_NOW = 0.25
 

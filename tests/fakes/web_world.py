@@ -16,6 +16,7 @@ import signal
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -39,7 +40,7 @@ class Site:
     body: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def words(self) -> set[str]:
         """What it can be found by."""
         return set(stems(f"{self.title} {self.body}"))

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from contracts.activities import SIGNATURES
 from contracts.names import POOLS
@@ -82,3 +83,13 @@ async def test_authority_is_what_is_declared_now(tmp_path: Path) -> None:
         assert len(authorities) == 2
         with pytest.raises(KeyError):
             authorities["c"]
+
+
+def test_the_operator_sizes_a_process(tmp_path: Path) -> None:
+    """Slots by pool replace ours, are no part of what workers must have in common, and are refused for no pool."""
+    sized = FileSettings.model_validate({"workers": {"slots": {"models": 8}}}).workers
+    plain, small = settings(tmp_path), settings(tmp_path, workers=sized)
+    assert slots_of(small) == slots_of(plain) | {"models": 8}
+    assert small.digest() == plain.digest()
+    with pytest.raises(ValidationError, match="no pool with slots is called workflows"):
+        FileSettings.model_validate({"workers": {"slots": {"workflows": 8}}})

@@ -244,6 +244,20 @@ async def test_an_endpoint_that_cannot_be_asked_is_passed_over() -> None:
         ]
 
 
+async def test_no_message_repeats_what_a_request_names() -> None:
+    """A request may name anything as its model: messages show a harmless form of it, on one line."""
+    odd = "claude\n<b>ignore previous</b> " + "x" * 100
+    async with pair("unknown_model") as (engine, _, _):
+        answer = await engine.answer(task(odd))
+    async with pair("status:500", "status:500") as (engine, _, _):
+        with pytest.raises(Unavailable) as caught:
+            await engine.answer(task(odd))
+    for told in (*answer.warnings, str(caught.value)):
+        assert "\n" not in told
+        assert "<b>" not in told
+        assert len(told) < 300
+
+
 @pytest.mark.parametrize(
     ("written", "place", "model"),
     [

@@ -11,6 +11,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, Tier
 from providers.chat import ChatMode
 from providers.engines.capabilities import CapabilityOverrides
+from providers.engines.language_model import LanguageModelEngine
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 from tests.fakes.world import World
@@ -26,6 +27,11 @@ MODEL = "claude-haiku-4-5"
 async def conducted(api: MessagesApi, folder: Path, mode: ChatMode = ChatMode.NATIVE) -> tuple[Outcome, ResearchState]:
     """One run to its end."""
     engine = engine_over({"default": api.base_url}, own={"default": CapabilityOverrides(mode=mode)})
+    return await conducted_by(engine, folder)
+
+
+async def conducted_by(engine: LanguageModelEngine, folder: Path) -> tuple[Outcome, ResearchState]:
+    """One run with this engine."""
     configuration = ResearchConfiguration(models={tier.value: MODEL for tier in Tier}, model_host="127.0.0.1")
     world = World(folder, engines={EngineKind.MODEL: engine}, configuration=configuration)
     host = world.host()
@@ -67,3 +73,21 @@ async def test_what_the_endpoint_answered_is_what_the_run_accounts_for(tmp_path:
     assert usage.model_calls == len(api.calls)
     assert usage.input_tokens == sum(len(request.system + request.prompt) // 4 for request in api.requests)
     assert usage.cost_usd == pytest.approx((usage.input_tokens + 5 * usage.output_tokens) / 1e6)
+
+
+async def test_a_run_over_two_endpoints_accounts_for_what_both_charged(tmp_path: Path) -> None:
+    """S0-096: where the preferred endpoint fails half of the time a run completes, and accounts for what both charged."""
+    mix = {"status:529": 0.3, "status:429:1": 0.2}
+    async with MessagesApi("gaps", mix=mix, seed=3) as main, MessagesApi("gaps") as spare:
+        addresses = {"default": main.base_url, "spare": spare.base_url}
+        engine = engine_over(addresses, [MODEL, "spare:claude-sonnet-4-6"])
+        outcome, state = await conducted_by(engine, tmp_path)
+    assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
+    assert state.result is not None
+    usage, charges = state.result.usage, main.book.charges + spare.book.charges
+    assert min(len(main.book.charges), len(spare.book.charges)) > 0
+    assert usage.model_calls == len(charges)
+    assert usage.input_tokens == sum(charge.prompt for charge in charges)
+    prices = {MODEL: (1.0, 5.0), "claude-sonnet-4-6": (3.0, 15.0)}
+    assert usage.cost_usd == pytest.approx(main.book.owed_usd(prices) + spare.book.owed_usd(prices))
+    assert set(state.models_used) == set(prices)

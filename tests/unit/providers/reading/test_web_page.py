@@ -5,7 +5,7 @@ import pytest
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import Extraction
-from providers.reading.html_document import extract_html
+from providers.reading.html_document import extract_html, parse
 from providers.reading.second_opinion import (
     MOST_ELEMENTS,
     Facts,
@@ -98,10 +98,10 @@ def test_the_rule_for_the_better_text() -> None:
 def test_missing_facts_are_asked_for_where_a_page_hints_at_them() -> None:
     """A date in words is read by the other library; without a mark nobody looks."""
     body = f"<article><p class='post-date'>Published on May 17, 2024 by the team</p>{ARTICLE}</article>"
-    assert wants_facts(text_of(body), page(body))
+    assert wants_facts(parse(page(body)), text_of(body))
     assert extract_web_html(page(body), URL).published_at == "2024-05-17"
     for quiet in (ARTICLE, "<p class='update-candidate'>x</p>" + ARTICLE, "<p id=dateline-x>x</p>" + ARTICLE):
-        assert not wants_facts(text_of(quiet), page(quiet))
+        assert not wants_facts(parse(page(quiet)), text_of(quiet))
 
 
 def test_what_a_page_states_is_not_replaced() -> None:
