@@ -75,7 +75,7 @@ class RecordsActivities:
         return Prepared(resolved=await self._marked(resolved))
 
     async def _marked(self, resolved: ResolvedResearch) -> ResolvedResearch:
-        """With a canary: that of an earlier start of this run, so that its paid answers are found again, or a new one."""
+        """With a canary; that of an earlier start of this run is kept, so that its paid answers are found again."""
         stored = await self._sessions.load(resolved.research_id)
         return resolved.model_copy(update={"canary": canary_of(stored) or new_canary()})
 

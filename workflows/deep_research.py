@@ -57,6 +57,9 @@ class DeepResearchWorkflow:
         prepared = await self._with_providers_checked(prepared, parsed.priority)
         self._begin(prepared, started)
         run = ResearchRun(self._state, self._desk, TemporalHost(parsed.priority), WorkflowWatchers())
+        for choice in prepared.resolved.providers:
+            if not choice.available and workflow.info().continued_run_id is None:
+                run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
         strategy = STRATEGIES[parsed.strategy]()
         engine: Engine
 

@@ -16,6 +16,7 @@ from providers.shared.memory_store import MemorySharedStore
 T = TypeVar("T")
 
 MOST_TRIES: Final = 40
+DEFEATS_TO_HALVE: Final = 3
 LONGEST_PAUSE_SECONDS: Final = 0.02
 CONTENDED_SECONDS: Final = 1.0
 
@@ -112,30 +113,36 @@ class Agreement:
         queue = self._queues.setdefault((key, among), Queue())
         entry = Entry(decide)
         queue.waiting.append(entry)
-        async with queue.lock:
-            if not entry.done:
-                batch, queue.waiting = queue.waiting, []
-                await self._swapped(among, key, batch)
+        while not entry.done:
+            async with queue.lock:
+                if not entry.done:
+                    batch, queue.waiting = queue.waiting, []
+                    queue.waiting = await self._swapped(among, key, batch) + queue.waiting
         return entry.outcome()
 
-    async def _swapped(self, among: Among, key: str, batch: "list[Entry[Any]]") -> None:
-        """Make the decisions of this process in one change: only processes have to compete."""
+    async def _swapped(self, among: Among, key: str, batch: "list[Entry[Any]]") -> "list[Entry[Any]]":
+        """Make decisions of this process in one change: only processes have to compete. Those that are left over.
+
+        Many decisions take longer than few, and others are quicker meanwhile: after defeats fewer are made at once.
+        """
         store = self._own if among is Among.PROCESS else self._store
         name = f"alone/{key}" if among is Among.MACHINE else key
         try:
             for attempt in range(MOST_TRIES):
                 stored = await store.get(name)
-                changes = _one_after_the_other(batch, stored.value, stored.now)
+                made = batch[: max(1, len(batch) >> (attempt // DEFEATS_TO_HALVE))]
+                changes = _one_after_the_other(made, stored.value, stored.now)
                 value, ttl = changes[-1].value, max(change.ttl_seconds for change in changes)
                 if value == stored.value or await store.swap(name, stored.value, value, ttl):
-                    for entry, change in zip(batch, changes, strict=True):
+                    for entry, change in zip(made, changes, strict=True):
                         entry.change = change
-                    return
+                    return batch[len(made) :]
                 await asyncio.sleep(random.uniform(0, min(0.001 * 2**attempt, LONGEST_PAUSE_SECONDS)))  # noqa: S311
             raise RateLimited("too many workers ask at once", retry_after=CONTENDED_SECONDS)
         except ProviderError as error:
             for entry in batch:
                 entry.error = error
+            return []
 
     async def read(self, key: str, understand: Callable[[bytes | None, float], T]) -> T:
         """Look at a value, as far as it is shared."""

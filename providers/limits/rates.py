@@ -79,12 +79,12 @@ def current(state: RateState, now: float, limits: ServiceLimits) -> RateState:
 
 def asked(state: RateState, now: float, asking: Asking, limits: ServiceLimits) -> tuple[RateState, Granted | Told]:
     """Whether a call may go now."""
-    state = current(state, now, limits)
+    before, state = state, current(state, now, limits)
     mine = state.place_of(asking.holder)
     paused = now < state.pause_until
     may_probe = state.must_probe and state.probe is None and not paused
     if mine is not None and mine.at > now + EARLY_SECONDS and not may_probe:
-        return state, _told(mine.at, now)
+        return before, _told(mine.at, now)  # nothing new: nothing to write
     if paused or (state.must_probe and not may_probe):
         return _waiting(state, now, asking, limits, _opening(state, now))
     room = _room(state, asking.tokens, limits, now, state.places[:0])

@@ -11,7 +11,7 @@ from tests.fakes.valkey import running_valkey
 pytestmark = pytest.mark.acceptance
 
 RETRY_AFTER = 2
-CALLS = 240
+CALLS = 180
 CAPACITY = 30
 
 

@@ -95,7 +95,7 @@ HTML_POISON: Final[Mapping[str, Poison]] = {
     ),
     "templates": Poison(lambda: html(f"<p>{SENTENCE}" + "<template>" * 20_000), READABLE | GIVES_UP),
     "cells-1M": Poison(lambda: html("<table><tr>" + "<td>" * 700_000), TOO_LARGE),
-    "cells": Poison(lambda: html("<table><tr>" + "<td>x" * 190_000), READABLE | GIVES_UP),
+    "cells": Poison(lambda: html("<table><tr>" + "<td>x" * 60_000), READABLE | GIVES_UP),
     "svg-use": Poison(
         lambda: html(
             "<svg>"
@@ -169,7 +169,6 @@ OTHER_POISON: Final[Mapping[str, Poison]] = {
     "markdown-backticks": Poison(
         lambda: b" ".join(b"`" * n for n in range(1, 2_000)), READABLE | GIVES_UP, "text/markdown"
     ),
-    "markdown-stars": Poison(lambda: b"*a **b " * 100_000, READABLE | GIVES_UP, "text/markdown"),
     "text-spaces": Poison(lambda: b"x" + b" " * 2_800_000 + b"y", READABLE | {"empty"}, "text/plain"),
     "text-dots": Poison(lambda: b"." * 2_800_000, READABLE, "text/plain"),
     "text-bullets": Poison(lambda: b"- \n" * 900_000, READABLE | GIVES_UP, "text/plain"),

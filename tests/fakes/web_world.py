@@ -39,6 +39,7 @@ class Site:
     title: str
     body: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    media_type: str = "text/html; charset=utf-8"
 
     @cached_property
     def words(self) -> set[str]:
@@ -200,7 +201,7 @@ class WebWorld:
         if site is None:
             return _response(404, "text/html", NOT_FOUND)
         self.served[place] += 1
-        return _response(200, "text/html; charset=utf-8", site.body, site.headers)
+        return _response(200, site.media_type, site.body, site.headers)
 
     def _found(self, query: str) -> str:
         wanted = set(question_stems(query))

@@ -1,10 +1,13 @@
 """The reader of the web from the configuration: exceptions for private hosts, and who we say we are."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from providers.errors import SourceUnreadable
+from providers.shared.memory_store import MemorySharedStore
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.web import WebServer, page
 from workers.settings import FILE_NAME, Settings, SettingsError, load_settings
@@ -59,3 +62,23 @@ async def test_pages_are_read_with_an_honest_name(tmp_path: Path) -> None:
                 await reader.read(server.url())
     assert {head["user-agent"] for head in server.heads} == {"durable-research/1.0 (bot@example.org)"}
     assert [path for _, path in server.asked] == ["/robots.txt", "/"]
+
+
+async def test_workers_with_one_store_ask_a_site_for_its_rules_once(tmp_path: Path) -> None:
+    """The second worker finds what the first one got, and both make their visits known."""
+    visits: list[str] = []
+
+    class Noting:
+        @asynccontextmanager
+        async def visit(self, host: str, holder: str, delay_seconds: float) -> AsyncIterator[None]:
+            visits.append(f"{host} {delay_seconds}")
+            yield
+
+    store = MemorySharedStore()
+    async with WebServer({"/": page("Vacuum removes dead rows.")}) as server, SubprocessPool(1) as pool:
+        settings = load(tmp_path, RESEARCH_ALLOW_HOSTS=server.host)
+        for _ in range(2):
+            async with web_reader(settings, pool, "1.0", store=store, politeness=Noting()) as reader:
+                await reader.read(server.url())
+    assert [path for _, path in server.asked] == ["/robots.txt", "/", "/"]
+    assert visits == [f"{server.host} 0.0"] * 2

@@ -8,6 +8,7 @@ from providers.errors import AnswerCut, RateLimited, SharedStateUnavailable, Sto
 from providers.interfaces import Limiter, SharedStore, StoredValue
 from providers.limits.agreement import MOST_TRIES
 from providers.limits.limiter import SharedLimiter
+from providers.limits.rate_state import state_from_bytes
 from providers.limits.rates import PROBE_LEASE_SECONDS
 from providers.limits.service_limits import ALONE, ServiceLimits, limits_alone
 from providers.shared.circuit import Circuit
@@ -290,6 +291,18 @@ async def test_a_store_that_always_loses_says_come_again() -> None:
             return StoredValue(None, START)
 
     assert await wait_of(SharedLimiter(Contended(), {}), "first") == 1.0
+
+
+async def test_many_decisions_do_not_always_lose_to_few() -> None:
+    """A process that has much to decide makes less of it at once when others are quicker, and all of it in the end."""
+
+    class Quick(MemorySharedStore):
+        async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+            grown = state_from_bytes(new).recent[-1].amount - sum(one.amount for one in state_from_bytes(old).recent)
+            return grown <= 2 and await super().swap(key, old, new, ttl_seconds)
+
+    limiter = SharedLimiter(Quick(lambda: START), {})
+    await asyncio.gather(*(call(limiter, f"call-{number}") for number in range(20)))
 
 
 async def test_a_refusal_gets_through_contention() -> None:
