@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from providers.text import question_stems, stems
 from tests.fakes.corpus import MANUAL
@@ -26,6 +26,7 @@ from tests.fakes.loopback import close_server
 
 FIRST_HOST = 2
 MOST_HOSTS = 200
+MOST_RESULTS = 20
 NOT_FOUND = "<!doctype html><title>Not found</title><h1>Not found</h1><p>There is no such page.</p>"
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
 
@@ -113,10 +114,12 @@ class WebWorld:
         self.faults = faults
         self.latencies = latencies
         self.asked: list[str] = []
-        """`search WORDS` or `HOST PATH` of each request, in order of arrival."""
+        """`search WORDS`, `search/CATEGORY WORDS` or `HOST PATH` of each request, in order of arrival."""
         self.failed: Counter[int] = Counter()
         self.served: Counter[str] = Counter()
         """How often each place was answered well."""
+        self.found: set[str] = set()
+        """Every address that an answered search gave."""
         self.hosts_asked: set[str] = set()
         self._by_place = {(self.host_of(site), site.path): site for site in self.sites}
         self._times: Counter[str] = Counter()
@@ -177,7 +180,8 @@ class WebWorld:
         target = urlsplit(first.split(" ")[1])
         host = headers.get("host", "").partition(":")[0]
         searching = target.path == "/searxng/search"
-        place = f"search {parse_qs(target.query).get('q', [''])[0]}" if searching else f"{host} {target.path}"
+        query = dict(parse_qsl(target.query)) if searching else {}
+        place = _search(query) if searching else f"{host} {target.path}"
         self.asked.append(place)
         self.hosts_asked.add(host)
         await asyncio.sleep(self.latencies.of(place))
@@ -189,7 +193,7 @@ class WebWorld:
             writer.write(_response(status, "text/plain", "later", more))
         elif searching:
             self.served[place] += 1
-            writer.write(_response(200, "application/json", self._found(place.removeprefix("search "))))
+            writer.write(_response(200, "application/json", self._found(query.get("q", ""))))
         else:
             writer.write(self._page(host, target.path, place))
         await writer.drain()
@@ -211,7 +215,14 @@ class WebWorld:
             {"url": self.url(site), "title": site.title, "content": f"About {site.title}", "engine": "fake"}
             for _, _, site in best
         ]
-        return json.dumps({"query": query, "number_of_results": len(results), "results": results[:20]})
+        self.found.update(str(result["url"]) for result in results[:MOST_RESULTS])
+        return json.dumps({"query": query, "number_of_results": len(results), "results": results[:MOST_RESULTS]})
+
+
+def _search(query: Mapping[str, str]) -> str:
+    """The place of a search: another category is another question."""
+    category = query.get("categories", "general")
+    return ("search " if category == "general" else f"search/{category} ") + query.get("q", "")
 
 
 def _response(status: int, kind: str, body: str, headers: Mapping[str, str] | None = None) -> bytes:

@@ -1,0 +1,73 @@
+"""What a process and its children take of the machine, from /proc."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+SAMPLE_SECONDS: Final = 0.25
+
+
+class Peak:
+    """The most memory that a tree of processes held at once, in megabytes; shared pages count once."""
+
+    def __init__(self) -> None:
+        self.megabytes = 0.0
+
+
+def tree(pid: int) -> list[int]:
+    """A process and its descendants that live."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:  # it ended meanwhile
+            continue
+    found = [pid]
+    for known in found:
+        found += [child for child, parent in parents.items() if parent == known]
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process, of its children that live, and of all that have ended."""
+    ticks = 0
+    for member in tree(pid):
+        try:
+            fields = Path(f"/proc/{member}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        ticks += sum(int(value) for value in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def megabytes(pid: int) -> float:
+    """Memory of the whole tree, each shared page divided among those that share it."""
+    kilobytes = 0
+    for member in tree(pid):
+        try:
+            lines = Path(f"/proc/{member}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return kilobytes / 1024
+
+
+@asynccontextmanager
+async def watched(pid: int) -> AsyncIterator[Peak]:
+    """The peak while the block runs, sampled four times a second."""
+    peak = Peak()
+
+    async def watch() -> None:
+        while True:
+            peak.megabytes = max(peak.megabytes, await asyncio.to_thread(megabytes, pid))
+            await asyncio.sleep(SAMPLE_SECONDS)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield peak
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)

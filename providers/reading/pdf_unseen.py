@@ -1,0 +1,104 @@
+"""Words of a PDF that no reader of its pages sees: taken out before the text is read."""
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pypdfium2.raw as pdfium_c  # type: ignore[import-untyped]
+
+MOST_OBJECTS: Final = 10_000
+"""Of one page; what comes behind them is not looked at."""
+UNSEEN_MODES: Final = frozenset((pdfium_c.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium_c.FPDF_TEXTRENDERMODE_CLIP))
+SMALLEST_LETTERS: Final = 1.0
+"""Points; fine print has four."""
+FAINTEST: Final = 13
+"""Of 255."""
+WHITE: Final = 250
+FLOATS: Final = ctypes.c_float * 4
+NUMBERS: Final = ctypes.c_uint * 4
+
+
+@dataclass(frozen=True)
+class _Box:
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def meets(self, other: "_Box") -> bool:
+        """Whether the two have a point in common."""
+        return (
+            self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
+        )
+
+
+def drop_unseen_text(page: Any) -> int:
+    """Take the words out that are drawn invisible, too small, too faint, white on white or off the page; how many parts.
+
+    A page with no other words keeps its invisible ones: they are what was recognized in a scan.
+    """
+    handle = page.raw
+    count = pdfium_c.FPDFPage_CountObjects(handle)
+    objects = [pdfium_c.FPDFPage_GetObject(handle, place) for place in range(min(count, MOST_OBJECTS))]
+    kinds = [pdfium_c.FPDFPageObj_GetType(one) for one in objects]
+    words = [place for place, kind in enumerate(kinds) if kind == pdfium_c.FPDF_PAGEOBJ_TEXT]
+    if not words:
+        return 0
+    sheet = _Box(*page.get_cropbox())
+    recognized, unseen = [], []
+    for place in words:
+        if pdfium_c.FPDFTextObj_GetTextRenderMode(objects[place]) in UNSEEN_MODES:
+            recognized.append(place)
+        elif _is_unseen(objects, kinds, place, sheet):
+            unseen.append(place)
+    if len(recognized) + len(unseen) < len(words):
+        unseen += recognized
+    for place in unseen:
+        if pdfium_c.FPDFPage_RemoveObject(handle, objects[place]):
+            pdfium_c.FPDFPageObj_Destroy(objects[place])
+    return len(unseen)
+
+
+def _is_unseen(objects: list[Any], kinds: list[int], place: int, sheet: _Box) -> bool:
+    one = objects[place]
+    color = _fill(one)
+    if color is not None and color[3] <= FAINTEST:
+        return True
+    box = _box(one)
+    if box is None:
+        return False
+    if not box.meets(sheet) or box.top - box.bottom < SMALLEST_LETTERS / 2 or _letters(one) < SMALLEST_LETTERS:
+        return True
+    if color is None or min(color[:3]) < WHITE:
+        return False
+    # White letters are read where something was painted before them.
+    return not any(ground.meets(box) for ground in _grounds(objects, kinds, place))
+
+
+def _grounds(objects: list[Any], kinds: list[int], before: int) -> Iterator[_Box]:
+    for place in range(before):
+        if kinds[place] != pdfium_c.FPDF_PAGEOBJ_TEXT and (box := _box(objects[place])) is not None:
+            color = _fill(objects[place]) if kinds[place] == pdfium_c.FPDF_PAGEOBJ_PATH else None
+            if color is None or min(color[:3]) < WHITE:
+                yield box
+
+
+def _letters(one: Any) -> float:
+    """The height of the letters on the page, in points."""
+    size, matrix = ctypes.c_float(), pdfium_c.FS_MATRIX()
+    if not pdfium_c.FPDFTextObj_GetFontSize(one, size) or not pdfium_c.FPDFPageObj_GetMatrix(one, matrix):
+        return SMALLEST_LETTERS
+    return float(size.value * max(abs(matrix.c), abs(matrix.d)))
+
+
+def _fill(one: Any) -> tuple[int, ...] | None:
+    parts = NUMBERS()
+    pointers = [ctypes.byref(parts, place * ctypes.sizeof(ctypes.c_uint)) for place in range(4)]
+    return tuple(parts) if pdfium_c.FPDFPageObj_GetFillColor(one, *pointers) else None
+
+
+def _box(one: Any) -> _Box | None:
+    parts = FLOATS()
+    pointers = [ctypes.byref(parts, place * ctypes.sizeof(ctypes.c_float)) for place in range(4)]
+    return _Box(*parts) if pdfium_c.FPDFPageObj_GetBounds(one, *pointers) else None
