@@ -23,7 +23,9 @@ from providers.reading.html_rules import (
     is_titled,
     meaning_of,
     script_mark,
+    words_seen,
 )
+from providers.reading.html_style_sheets import mark_hidden
 from providers.reading.html_tables import Cell, is_data_table, rows_of, write_rows
 from providers.reading.plain_text import write_plain_text
 from providers.reading.pregate import NESTING_LIMIT, check_html
@@ -83,6 +85,7 @@ def parse(markup: str) -> Element:
         raise SourceUnreadable("malformed", "the page is no HTML") from error
     if root is None:
         raise SourceUnreadable("no_text", "the page holds no text")
+    mark_hidden(root)
     return root
 
 
@@ -175,7 +178,7 @@ class _Writer:
             self.inline.add("\v", in_link=in_link)
         elif tag in {"sup", "sub"}:
             linked = in_link or next(element.iter("a"), None) is not None
-            self.inline.add(script_mark(tag, "".join(element.itertext()), linked=linked), in_link=in_link)
+            self.inline.add(script_mark(tag, words_seen(element), linked=linked), in_link=in_link)
         elif tag != "img":
             self._children(element, depth=depth, in_link=in_link or (tag == "a" and element.get("href") is not None))
 
@@ -219,7 +222,7 @@ class _Writer:
             self.builder.add(BlockKind.HEADING, words, before=before, level=level, link_share=share)
 
     def _preformatted(self, element: Element) -> None:
-        code = "".join(element.itertext())
+        code = words_seen(element)
         page = self._page_size(element)
         self.after_term = False
         if page and len(code) > PROSE_IN_PRE_SHARE * page:

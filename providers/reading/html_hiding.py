@@ -101,7 +101,9 @@ def _is_away(stated: dict[str, str]) -> bool:
 
 
 def _has_no_room(stated: dict[str, str]) -> bool:
-    if not any(stated.get(name, "").startswith(("hidden", "clip")) for name in ("overflow", "overflow-x", "overflow-y")):
+    if not any(
+        stated.get(name, "").startswith(("hidden", "clip")) for name in ("overflow", "overflow-x", "overflow-y")
+    ):
         return False
     sizes = (LENGTH.fullmatch(stated.get(name, "")) for name in ("height", "max-height", "width", "max-width"))
     return any(size and size[2] in {"", "px"} and 0 <= float(size[1]) <= 1 for size in sizes)

@@ -5,6 +5,8 @@ from enum import IntFlag
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from providers.reading.html_hiding import hides
+
 Element: TypeAlias = Any
 """An element of lxml, which has no type stubs."""
 
@@ -36,11 +38,6 @@ NAVIGATION_CHARACTERS: Final = 100_000
 MOST_PARTS: Final = 10_000
 HIDDEN_CLASS: Final = re.compile(
     r"(?:^|\s)(?:sr-only|visually-?hidden|screen-reader-text|visuallyhidden|hidden)(?=\s|$)", re.IGNORECASE
-)
-HIDDEN_STYLE: Final = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size\s*:\s*0(?![.\d]*[1-9])|opacity\s*:\s*0(?![.\d]*[1-9])"
-    r"|(?:text-indent|left|top)\s*:\s*-\d{3,}|color\s*:\s*transparent|clip\s*:\s*rect\(0",
-    re.IGNORECASE,
 )
 ADMONITION: Final = re.compile(
     r"(?:^|\s)(?:note|tip|warning|caution|important|danger|hint|attention|admonition|example|figure|sidebar|footnotes?"
@@ -110,9 +107,16 @@ def is_hidden(element: Element) -> bool:
     if "hidden" in attributes or attributes.get("aria-hidden") == "true":
         return True
     style = attributes.get("style")
-    if style and HIDDEN_STYLE.search(style):
+    if style and hides(style):
         return True
     return bool(meaning_of(attributes.get("class")) & HIDDEN)
+
+
+def words_seen(element: Element) -> str:
+    """All words of an element but those that nobody sees, which are cleared from the tree for good."""
+    for inner in [inner for inner in element.iterdescendants() if isinstance(inner.tag, str) and is_hidden(inner)]:
+        inner.clear(keep_tail=True)
+    return "".join(element.itertext())
 
 
 def beginning_of(element: Element, most: int = NAVIGATION_CHARACTERS) -> str | None:

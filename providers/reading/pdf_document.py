@@ -9,6 +9,7 @@ import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import BlockKind, Extraction, TextBuilder
 from providers.reading.cleaning import clean, escape_markup, one_line
+from providers.reading.pdf_unseen import drop_unseen_text
 
 PAGE_LIMIT: Final = 5_000
 OUTLINE_LIMIT: Final = 2_000
@@ -75,6 +76,7 @@ def _extraction(document: Any, builder: TextBuilder, pages: list[int]) -> Extrac
 def _page_text(document: Any, number: int) -> str:
     page = document[number]
     try:
+        drop_unseen_text(page)
         layer = page.get_textpage()
         try:
             return str(layer.get_text_range())

@@ -9,6 +9,7 @@ import pypdfium2.raw as pdfium_c  # type: ignore[import-untyped]
 
 MOST_OBJECTS: Final = 10_000
 """Of one page; what comes behind them is not looked at."""
+MOST_GROUNDS: Final = 300
 UNSEEN_MODES: Final = frozenset((pdfium_c.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium_c.FPDF_TEXTRENDERMODE_CLIP))
 SMALLEST_LETTERS: Final = 1.0
 """Points; fine print has four."""
@@ -46,11 +47,12 @@ def drop_unseen_text(page: Any) -> int:
     if not words:
         return 0
     sheet = _Box(*page.get_cropbox())
+    grounds = _Grounds(objects, kinds)
     recognized, unseen = [], []
     for place in words:
         if pdfium_c.FPDFTextObj_GetTextRenderMode(objects[place]) in UNSEEN_MODES:
             recognized.append(place)
-        elif _is_unseen(objects, kinds, place, sheet):
+        elif _is_unseen(objects[place], place, sheet, grounds):
             unseen.append(place)
     if len(recognized) + len(unseen) < len(words):
         unseen += recognized
@@ -60,28 +62,43 @@ def drop_unseen_text(page: Any) -> int:
     return len(unseen)
 
 
-def _is_unseen(objects: list[Any], kinds: list[int], place: int, sheet: _Box) -> bool:
-    one = objects[place]
+class _Grounds:
+    """What is painted on a page beside words, looked for when it is needed."""
+
+    def __init__(self, objects: list[Any], kinds: list[int]) -> None:
+        self._objects = objects
+        self._kinds = kinds
+        self._found: list[tuple[int, _Box]] | None = None
+
+    def lie_under(self, place: int, box: _Box) -> bool:
+        """Whether something that is not white was painted there before the object at a place; in doubt it was."""
+        if self._found is None:
+            self._found = list(self._all())
+        if len(self._found) > MOST_GROUNDS:
+            return True
+        return any(before < place and ground.meets(box) for before, ground in self._found)
+
+    def _all(self) -> Iterator[tuple[int, _Box]]:
+        for place, (one, kind) in enumerate(zip(self._objects, self._kinds, strict=True)):
+            if kind != pdfium_c.FPDF_PAGEOBJ_TEXT and (box := _box(one)) is not None:
+                color = _fill(one) if kind == pdfium_c.FPDF_PAGEOBJ_PATH else None
+                if color is None or min(color[:3]) < WHITE:
+                    yield place, box
+
+
+def _is_unseen(one: Any, place: int, sheet: _Box, grounds: _Grounds) -> bool:
     color = _fill(one)
     if color is not None and color[3] <= FAINTEST:
         return True
     box = _box(one)
     if box is None:
         return False
-    if not box.meets(sheet) or box.top - box.bottom < SMALLEST_LETTERS / 2 or _letters(one) < SMALLEST_LETTERS:
+    if not box.meets(sheet) or _letters(one) < SMALLEST_LETTERS:
         return True
     if color is None or min(color[:3]) < WHITE:
         return False
     # White letters are read where something was painted before them.
-    return not any(ground.meets(box) for ground in _grounds(objects, kinds, place))
-
-
-def _grounds(objects: list[Any], kinds: list[int], before: int) -> Iterator[_Box]:
-    for place in range(before):
-        if kinds[place] != pdfium_c.FPDF_PAGEOBJ_TEXT and (box := _box(objects[place])) is not None:
-            color = _fill(objects[place]) if kinds[place] == pdfium_c.FPDF_PAGEOBJ_PATH else None
-            if color is None or min(color[:3]) < WHITE:
-                yield box
+    return not grounds.lie_under(place, box)
 
 
 def _letters(one: Any) -> float:
