@@ -16,6 +16,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_work import element
 from tests.fakes.web_world import WebWorld
 
+ANSWERED: Final = 200
 TOO_MANY: Final = 429
 
 
@@ -30,7 +31,7 @@ class Ideal:
 
 
 def ideal_wall(state: ResearchState, world: WebWorld, model: MessagesApi, *, slots: int) -> Ideal:
-    """From the journals of both fakes and what a finished run knows."""
+    """From the journals of both fakes, which refuse for the same time, and what a finished run knows."""
     return Ideal(
         _Chain(state, world, model, slots, with_failures=False).seconds(),
         _Chain(state, world, model, slots, with_failures=True).seconds(),
@@ -45,13 +46,14 @@ class _Chain:
         self._world = world
         self._slots = slots
         self._with_failures = with_failures
+        self._wait = float(world.faults.retry_after)
         self._asked = Counter(world.asked)
         self._by_role: dict[str, float] = defaultdict(float)
         self._by_query: dict[str, float] = defaultdict(float)
         for request, call in zip(model.requests, model.calls, strict=True):
-            if call.status != 200 and not with_failures:  # noqa: PLR2004
+            if call.status != ANSWERED and not with_failures:
                 continue
-            seconds = model.latency + (world_wait(world) if call.status == TOO_MANY else 0.0)
+            seconds = model.latency + (self._wait if call.status == TOO_MANY else 0.0)
             if call.role == "analyzer":
                 self._by_query[element(request.prompt, "sub_query")] += seconds
             else:
@@ -85,9 +87,5 @@ class _Chain:
         if not self._with_failures:
             return once
         statuses = [self._world.faults.status(place, time) for time in range(1, self._asked[place] + 1)]
-        return sum(once + (world_wait(self._world) if status == TOO_MANY else 0.0) for status in statuses)
+        return sum(once + (self._wait if status == TOO_MANY else 0.0) for status in statuses)
 
-
-def world_wait(world: WebWorld) -> float:
-    """Seconds that a refusal asks for."""
-    return float(world.faults.retry_after)

@@ -19,11 +19,13 @@ from providers.limits.visits import (
     Visiting,
     host_state_from_bytes,
     host_state_to_bytes,
+    kept_up,
     left,
     visited,
 )
 from providers.shared.keys import part
 
+RENEW_SECONDS: Final = LEASE_SECONDS / 4
 KEPT_SECONDS: Final = LEASE_SECONDS + LONGEST_WAIT_SECONDS
 ALONE_AT_ONCE: Final = 1
 ALONE_DELAY_SECONDS: Final = 1.0
@@ -37,7 +39,8 @@ class Politeness:
     makes one request at a time to a host, a second apart.
     """
 
-    def __init__(self, store: SharedStore) -> None:
+    def __init__(self, store: SharedStore, *, renew_seconds: float = RENEW_SECONDS) -> None:
+        self._renew_seconds = renew_seconds
         self._agreement = Agreement(store)
         self._unfinished = Unfinished()
 
@@ -52,9 +55,12 @@ class Politeness:
         name = blake2s(holder.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
         visiting = Visiting(name, secrets.token_hex(6), delay_seconds)
         among = await self._entered(key, visiting)
+        keeping = asyncio.create_task(self._kept_up(key, visiting, among))
         try:
             yield
         finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
             await self._unfinished.completed(self._left(key, visiting, among))
 
     async def close(self) -> None:
@@ -86,6 +92,16 @@ class Politeness:
     async def _undone(self, key: str, visiting: Visiting, task: "asyncio.Task[Among]") -> None:
         with suppress(ProviderError):
             await self._left(key, visiting, await task)
+
+    async def _kept_up(self, key: str, visiting: Visiting, among: Among) -> None:
+        def decide(value: bytes | None, now: float) -> Change[None]:
+            state = kept_up(host_state_from_bytes(value), now, visiting.lease)
+            return Change(host_state_to_bytes(state), None, KEPT_SECONDS)
+
+        while True:
+            await asyncio.sleep(self._renew_seconds)
+            with suppress(SharedStateUnavailable, StorageFull, RateLimited):  # the next one may get through
+                await self._agreement.change_among(among, key, decide)
 
     async def _left(self, key: str, visiting: Visiting, among: Among) -> None:
         def decide(value: bytes | None, _: float) -> Change[None]:

@@ -9,8 +9,8 @@ MOST_AT_ONCE: Final = 2
 """Requests to one host at the same time, of all workers together."""
 LONGEST_DELAY_SECONDS: Final = 10.0
 """A site may ask for no more time between requests."""
-LEASE_SECONDS: Final = 75.0
-"""Longer than the longest read (65 s): a holder that was killed is in nobody's way for longer."""
+LEASE_SECONDS: Final = 12.0
+"""Renewed while the request is being made: a holder that was killed is in nobody's way for longer."""
 GRACE_SECONDS: Final = 5.0
 """So much later than told a holder may come and still have its place."""
 EARLY_SECONDS: Final = 0.02
@@ -81,6 +81,12 @@ def visited(state: HostState, now: float, visiting: Visiting) -> tuple[HostState
         (*state.line, entry) if mine is None else tuple(entry if waiting == mine else waiting for waiting in state.line)
     )
     return state.model_copy(update={"line": line}), at - now
+
+
+def kept_up(state: HostState, now: float, lease: str) -> HostState:
+    """A request goes on: its lease begins anew, also one that ran out while its worker could not tell."""
+    others = tuple(entry for entry in state.leases if entry.id != lease)
+    return state.model_copy(update={"leases": (*others, Lease(lease, now + LEASE_SECONDS))})
 
 
 def left(state: HostState, lease: str) -> HostState:

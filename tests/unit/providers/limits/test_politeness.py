@@ -22,11 +22,11 @@ from providers.limits.visits import (
     left,
     visited,
 )
+from providers.shared.keys import part
 from providers.shared.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
 START = 1_700_000_000.0
-LONGEST_READ_SECONDS = 65.0
 
 
 class World:
@@ -36,9 +36,13 @@ class World:
         self.now = START
         self.store = BrokenStore(MemorySharedStore(lambda: self.now))
 
-    def worker(self) -> Politeness:
+    def worker(self, **options: float) -> Politeness:
         """One more process, as far as politeness can tell."""
-        return Politeness(self.store)
+        return Politeness(self.store, **options)
+
+    async def state(self, host: str) -> HostState:
+        """What the workers share about a host."""
+        return host_state_from_bytes((await self.store.get(f"politeness/{part(host)}")).value)
 
 
 async def wait_of(politeness: Politeness, holder: str, delay: float = 0.0, host: str = "site.test") -> float:
@@ -118,16 +122,31 @@ async def test_a_crawl_delay_has_a_limit() -> None:
 
 
 async def test_a_killed_holder_is_in_the_way_only_for_its_lease() -> None:
-    """A lease outlives the longest read and ends by itself (F1)."""
+    """Nobody renews it any more, so it ends by itself after some seconds (F1)."""
     world = World()
-    dead, alive = world.worker(), world.worker()
-    killed = [dead.visit("site.test", holder) for holder in ("a", "b")]
-    for visit in killed:
-        await visit.__aenter__()
-    world.now += LONGEST_READ_SECONDS
-    await wait_of(alive, "c")
-    world.now += LEASE_SECONDS - LONGEST_READ_SECONDS + 1
-    await go(alive, "c")
+    dead, alive = world.worker(renew_seconds=3_600.0), world.worker()
+    async with AsyncExitStack() as killed:
+        for holder in ("a", "b"):
+            await killed.enter_async_context(dead.visit("site.test", holder))
+        world.now += LEASE_SECONDS - 1
+        await wait_of(alive, "c")
+        world.now += 2
+        await go(alive, "c")
+
+
+async def test_a_long_request_keeps_its_place() -> None:
+    """However long it takes, its lease is renewed while it is being made."""
+    world = World()
+    slow, other = world.worker(renew_seconds=0.001), world.worker()
+    async with AsyncExitStack() as asking:
+        for holder in ("a", "b"):
+            await asking.enter_async_context(slow.visit("site.test", holder))
+        for _ in range(5):
+            world.now += LEASE_SECONDS * 0.9
+            while min(lease.until for lease in (await world.state("site.test")).leases) <= world.now + 1:
+                await asyncio.sleep(0.001)
+        await wait_of(other, "c")
+    assert (await world.state("site.test")).leases == ()
 
 
 async def test_who_does_not_come_back_loses_its_place() -> None:
