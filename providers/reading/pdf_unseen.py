@@ -16,8 +16,6 @@ SMALLEST_LETTERS: Final = 1.0
 FAINTEST: Final = 13
 """Of 255."""
 WHITE: Final = 250
-FLOATS: Final = ctypes.c_float * 4
-NUMBERS: Final = ctypes.c_uint * 4
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class _Box:
 
 
 def drop_unseen_text(page: Any) -> int:
-    """Take the words out that are drawn invisible, too small, too faint, white on white or off the page; how many parts.
+    """Take out words that are drawn invisible, too small, too faint, white on white or off the page; how many parts.
 
     A page with no other words keeps its invisible ones: they are what was recognized in a scan.
     """
@@ -110,12 +108,13 @@ def _letters(one: Any) -> float:
 
 
 def _fill(one: Any) -> tuple[int, ...] | None:
-    parts = NUMBERS()
-    pointers = [ctypes.byref(parts, place * ctypes.sizeof(ctypes.c_uint)) for place in range(4)]
-    return tuple(parts) if pdfium_c.FPDFPageObj_GetFillColor(one, *pointers) else None
+    """Red, green, blue and opacity, each up to 255."""
+    parts = [ctypes.c_uint() for _ in range(4)]
+    if not pdfium_c.FPDFPageObj_GetFillColor(one, *parts):
+        return None
+    return tuple(part.value for part in parts)
 
 
 def _box(one: Any) -> _Box | None:
-    parts = FLOATS()
-    pointers = [ctypes.byref(parts, place * ctypes.sizeof(ctypes.c_float)) for place in range(4)]
-    return _Box(*parts) if pdfium_c.FPDFPageObj_GetBounds(one, *pointers) else None
+    parts = [ctypes.c_float() for _ in range(4)]
+    return _Box(*(part.value for part in parts)) if pdfium_c.FPDFPageObj_GetBounds(one, *parts) else None
