@@ -8,10 +8,14 @@ NOTHING_LEAVES = "nothing leaves this machine"
 
 
 def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, pages: bool) -> str:
-    """`passages go to HOST, searches to HOST, HOST; pages come from the web`, as far as it is so."""
+    """`passages go to HOST; searches go to HOST, HOST; pages are read from the web`, as far as it is so.
+
+    `model_host` may be several with commas between them.
+    """
+    models = ", ".join(_named(host) for host in (model_host or "").split(", ") if host)
     searched = list(dict.fromkeys(_named(host) for host in search_hosts))
     parts = [
-        *([f"passages go to {_named(model_host)}"] if model_host else []),
+        *([f"passages go to {models}"] if models else []),
         *([f"searches go to {', '.join(searched)}"] if searched else []),
         *(["pages are read from the web"] if pages else []),
     ]

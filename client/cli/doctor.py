@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import AsyncIterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from temporalio.client import RPCError, WorkflowExecutionStatus
 
@@ -24,7 +23,6 @@ from workers.engine_files import EngineError
 
 LOW_SPACE_BYTES = 1_000_000_000
 NO_SPACE_BYTES = 50_000_000
-CONNECT_SECONDS = 3.0
 STUCK_ATTEMPTS = 3
 LOOKED_AT = 50
 DISTRIBUTION = "durable-research"
@@ -52,7 +50,8 @@ async def _checks(desk: Desk) -> AsyncIterator[Check]:
     yield _program()
     yield await asyncio.to_thread(_home, desk.settings.home)
     yield _configuration(desk)
-    yield await _model(desk)
+    async for check in doctor_outside.models(desk.settings):
+        yield check
     async for check in _corpora(desk):
         yield check
     yield await doctor_outside.web_search(desk.settings)
@@ -102,24 +101,6 @@ def _configuration(desk: Desk) -> Check:
     notices = desk.settings.notices()
     grade = Grade.WARN if notices else Grade.OK
     return Check("settings", grade, f"digest {desk.settings.digest()}", "; ".join(notices))
-
-
-async def _model(desk: Desk) -> Check:
-    settings = desk.settings
-    if not settings.model_configured:
-        return Check("model", Grade.OK, "none: reports are extractive evidence briefs", settings.model_reason)
-    url = urlsplit(settings.models.base_url or f"https://{settings.model_host}")
-    port = url.port or (443 if url.scheme == "https" else 80)
-    models = ", ".join(sorted(set(settings.models.by_tier().values())))
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            _, writer = await asyncio.open_connection(url.hostname, port)
-    except (OSError, TimeoutError):
-        remedy = "check the network" if settings.models.base_url is None else "check ANTHROPIC_BASE_URL"
-        remedy += "; meanwhile: research run --engine extractive"
-        return Check("model", Grade.FAIL, f"{models}: {settings.model_host} is not reachable", remedy)
-    writer.close()
-    return Check("model", Grade.OK, f"{models} at {settings.model_host} (reachable)")
 
 
 async def _corpora(desk: Desk) -> AsyncIterator[Check]:

@@ -5,13 +5,48 @@ from collections.abc import AsyncIterator
 
 from client.cli.doctor_checks import Check, Grade
 from contracts.resolved import ProviderChoice
+from contracts.vocabulary import Tier
+from providers.engines.directory import DEFAULT_ENDPOINT, split_name
 from providers.errors import NotConfigured, ProviderError
-from providers.search.reachability import probe
+from providers.limits.circuit import CircuitBreaker, CircuitState
+from providers.search.reachability import probe, probe_address
 from workers.configuration import search_choices
 from workers.search_providers import open_search_providers, search_model
 from workers.settings import Settings
+from workers.settings_models import PUBLIC_HOST, host_of, key_variable
+from workers.shared_state import shared_state as shared_state_of
 
 SHARED_KEY = "doctor"
+
+
+async def models(settings: Settings) -> AsyncIterator[Check]:
+    """Each endpoint that a configured model is at: whether it answers, and whether workers leave it alone for now."""
+    if not settings.model_configured:
+        yield Check("model", Grade.OK, "none: reports are extractive evidence briefs", settings.model_reason)
+        return
+    usable = settings.models.usable_endpoints(settings.model_keys())
+    names = sorted({name for tier in Tier for name in settings.models.names_for(tier)})
+    async with shared_state_of(settings) as shared:
+        circuits = CircuitBreaker(shared.store)
+        for endpoint in usable:
+            there = [
+                model for name in names for at, model in [split_name(name, settings.models.endpoints)] if at == endpoint
+            ]
+            address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
+            found = f"{', '.join(there)} at {host_of(address)}"
+            why = await probe_address(address)
+            if why is not None:
+                setting = "ANTHROPIC_BASE_URL" if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
+                remedy = f"check {setting} and the network; meanwhile: research run --engine extractive"
+                yield Check("model", Grade.WARN if len(usable) > 1 else Grade.FAIL, f"{found}: {why}", remedy)
+            elif await circuits.state(f"model/{endpoint}") is not CircuitState.CLOSED:
+                remedy = "calls go to the next model meanwhile; see the endpoint's own status"
+                yield Check("model", Grade.WARN, f"{found}: failed again and again, left alone for a while", remedy)
+            else:
+                yield Check("model", Grade.OK, f"{found} (reachable)")
+    for endpoint in settings.models.used_endpoints():
+        if endpoint not in usable:
+            yield Check("model", Grade.WARN, f"{endpoint}: no key", f"set {key_variable(endpoint)}")
 
 
 async def web_search(settings: Settings) -> Check:

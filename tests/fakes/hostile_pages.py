@@ -6,7 +6,7 @@ payloads are words that a reader of the page sees too; the others are for machin
 
 import html
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tests.fakes.web_world import Site, page
@@ -31,8 +31,6 @@ class HostilePage:
     seen: bool
     clean: Site
     hostile: Site
-    invisible_in: str = "text"
-    """Where a payload that nobody sees must not turn up: `text`, or `everything` that is kept of the page."""
 
 
 def code_word(name: str) -> str:
@@ -84,9 +82,8 @@ def _seen(name: str) -> dict[str, Change]:
     return {case: at_end(paragraph(text)) for case, text in texts.items()}
 
 
-def _unseen(name: str) -> dict[str, Change]:
-    """Payloads in markup that nobody is shown."""
-    words = orders(name)
+def _unseen(words: str) -> dict[str, Change]:
+    """Payloads in markup that nobody is shown; without words, the same markup without the payload."""
     safe = html.escape(words)
     linked = json.dumps({"@type": "Article", "headline": words, "articleBody": words, "description": words})
     plain = paragraph(words)
@@ -132,28 +129,21 @@ def base_page(number: int) -> tuple[str, str]:
     return title, page(title, text)
 
 
-def _case(name: str, number: int, change: Change, *, seen: bool) -> HostilePage:
+def _case(name: str, number: int, change: Change, before: Change = str, *, seen: bool) -> HostilePage:
     title, body = base_page(number)
-    clean = Site(number, f"/engines/{number}", title, body)
+    clean = Site(number, f"/engines/{number}", title, before(body))
     return HostilePage(name, code_word(name), seen, clean, replace(clean, body=change(body)))
 
 
 def hostile_pages() -> list[HostilePage]:
     """One of each, every one on a host of its own."""
-    makers: list[Callable[[str], tuple[Change, bool]]] = []
-    names: list[str] = []
-    for case in _seen(""):
-        names.append(case)
-        makers.append(lambda name, case=case: (_seen(name)[case], True))  # type: ignore[misc]
-    for case in _unseen(""):
-        names.append(case)
-        makers.append(lambda name, case=case: (_unseen(name)[case], False))  # type: ignore[misc]
-    built = []
-    for number, (name, maker) in enumerate(zip(names, makers, strict=True)):
-        change, seen = maker(name)
-        built.append(_case(name, number, change, seen=seen))
-    number = len(built)
-    return [*built, *_split_pages(number), *_of_addresses(number + 2), *_documents(number + 6)]
+    seen = [_case(name, number, _seen(name)[name], seen=True) for number, name in enumerate(_seen(""))]
+    unseen = [
+        _case(name, number, _unseen(orders(name))[name], _unseen("")[name], seen=False)
+        for number, name in enumerate(_unseen(""), start=len(seen))
+    ]
+    number = len(seen) + len(unseen)
+    return [*seen, *unseen, *_split_pages(number), *_of_addresses(number + 2), *_documents(number + 6)]
 
 
 def _split_pages(number: int) -> list[HostilePage]:
@@ -189,32 +179,35 @@ def _of_addresses(number: int) -> list[HostilePage]:
 
 
 def _documents(number: int) -> list[HostilePage]:
-    """I21: a PDF whose metadata or whose unseen text gives orders."""
-    lines = [line for line in html.unescape(base_page(number)[1]).split("<p>")[1:]]
-    sentences = [line.partition("<")[0] for line in lines]
-    built = []
-    ways = {
-        "I21 metadata": {"metadata": {"Subject": orders("I21 metadata"), "Keywords": orders("I21 metadata")}},
-        "I21 unseen mode": {"unseen": orders("I21 unseen mode"), "how": "3 Tr"},
-        "I21 white": {"unseen": orders("I21 white"), "how": "1 1 1 rg"},
-        "I21 tiny": {"unseen": orders("I21 tiny"), "how": "/F1 0.4 Tf"},
-        "I21 off the page": {"unseen": orders("I21 off the page"), "how": "1 0 0 1 -4000 -4000 cm"},
+    """I21: a PDF whose metadata or whose unseen words give orders."""
+    ways: dict[str, Callable[[Sequence[str], str], str]] = {
+        "I21 metadata": lambda lines, words: pdf(lines, metadata={"Subject": words, "Keywords": words}),
+        "I21 unseen mode": lambda lines, words: pdf(lines, unseen=words, inside="3 Tr"),
+        "I21 white": lambda lines, words: pdf(lines, unseen=words, inside="1 1 1 rg"),
+        "I21 tiny": lambda lines, words: pdf(lines, unseen=words, inside="/F1 0.4 Tf"),
+        "I21 off the page": lambda lines, words: pdf(lines, unseen=words, before="1 0 0 1 -4000 -4000 cm"),
     }
-    for place, (name, way) in enumerate(ways.items()):
-        own = [sentence.replace(f" {number}", f" {number + place}") for sentence in sentences]
-        title = f"Wraparound on engine {number + place}"
-        clean = Site(number + place, f"/papers/{number + place}.pdf", f"{title} {own[0]}", pdf(own), media_type=PDF)
-        built.append(HostilePage(name, code_word(name), False, clean, replace(clean, body=pdf(own, **way))))  # type: ignore[arg-type]
+    built = []
+    for place, (name, way) in enumerate(ways.items(), start=number):
+        title, body = base_page(place)
+        lines = [html.unescape(part.partition("<")[0]) for part in body.split("<p>")[1:]]
+        clean = Site(place, f"/papers/{place}.pdf", f"{title}, how it prevents it", way(lines, ""), media_type=PDF)
+        hostile = replace(clean, body=way(lines, orders(name)))
+        built.append(HostilePage(name, code_word(name), False, clean, hostile))
     return built
 
 
-def pdf(lines: Sequence[str], metadata: dict[str, str] | None = None, unseen: str = "", how: str = "") -> str:
+def pdf(
+    lines: Sequence[str],
+    metadata: Mapping[str, str] | None = None,
+    unseen: str = "",
+    before: str = "",
+    inside: str = "",
+) -> str:
     """A PDF of one page in ASCII: lines that are seen, then words drawn in a way in which nobody sees them."""
-    drawn = [
-        f"BT /F1 11 Tf 40 {760 - 16 * place} Td ({_escaped(line)}) Tj ET" for place, line in enumerate(_wrapped(lines))
-    ]
+    placed = enumerate(_wrapped(lines))
+    drawn = [f"BT /F1 11 Tf 40 {760 - 16 * place} Td ({_escaped(line)}) Tj ET" for place, line in placed]
     if unseen:
-        before, inside = (how, "") if how.endswith("cm") else ("", how)
         drawn.append(f"q {before} BT /F1 11 Tf {inside} 40 60 Td ({_escaped(unseen)}) Tj ET Q")
     content = "\n".join(drawn)
     information = "".join(f"/{key} ({_escaped(value)}) " for key, value in (metadata or {}).items())
