@@ -16,7 +16,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
-from providers.errors import ContentMissing, CorpusUnknown
+from providers.errors import ContentMissing, CorpusUnknown, ProviderError
 from providers.interfaces import ContentStore, Corpora, SessionStore
 
 
@@ -76,7 +76,10 @@ class RecordsActivities:
 
     async def _marked(self, resolved: ResolvedResearch) -> ResolvedResearch:
         """With a canary; that of an earlier start of this run is kept, so that its paid answers are found again."""
-        stored = await self._sessions.load(resolved.research_id)
+        try:
+            stored = await self._sessions.load(resolved.research_id)
+        except ProviderError:
+            stored = None  # a damaged session stops no new run: with another mark some answers may be paid again
         return resolved.model_copy(update={"canary": canary_of(stored) or new_canary()})
 
     async def _go_on(self, request: PrepareRequest, asked: ResearchRequest, session: str) -> Prepared:

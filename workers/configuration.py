@@ -10,10 +10,10 @@ from contracts.vocabulary import Tier
 from providers.engines.capabilities import capabilities_of
 from providers.engines.directory import split_name
 from providers.prices import load_prices
-from providers.search.availability import ORDER, advice, choose
+from providers.search.availability import BY_MODEL, ORDER, advice, choose
 from workers.search_providers import search_model
 from workers.settings import APPLICATION, Settings
-from workers.settings_models import PUBLIC_HOST, EndpointSettings
+from workers.settings_models import PUBLIC_HOST, EndpointSettings, host_of
 
 
 def configuration_of(
@@ -63,8 +63,12 @@ def web_search_of(settings: Settings) -> WebSearchConfiguration:
 
 def search_choices(settings: Settings) -> list[ProviderChoice]:
     """The web's providers in the configured order, each with whether it can be asked and why (S0-102)."""
-    order = settings.search.providers or ORDER
-    return settings.web_search.choices(order, model_offers_search=search_model(settings) is not None)
+    order, model = settings.search.providers or ORDER, search_model(settings)
+    choices = settings.web_search.choices(order, model_offers_search=model is not None)
+    if model is None or model.base_url is None:
+        return choices
+    there = {"host": host_of(model.base_url)}
+    return [choice.model_copy(update=there) if choice.name == BY_MODEL else choice for choice in choices]
 
 
 def product_version() -> str:

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import SecretStr
 
 from contracts.vocabulary import Tier
+from providers.engines.capabilities import capabilities_of
 from providers.engines.directory import split_name
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
@@ -20,7 +20,7 @@ from providers.prices import PriceTable, load_prices
 from providers.search.availability import BY_MODEL, usable
 from providers.search.web_api import web_client
 from workers.settings import APPLICATION, Settings
-from workers.settings_models import PUBLIC_HOST
+from workers.settings_models import PUBLIC_HOST, EndpointSettings, host_of
 from workers.settings_web import WebSearchSettings
 
 
@@ -36,17 +36,20 @@ class SearchModel:
 
 
 def search_model(settings: Settings) -> SearchModel | None:
-    """The first configured model, the simplest tier first, at an endpoint that is known to search the web.
-
-    That is the public one, with a key; nobody says so of others.
-    """
+    """The first configured model whose endpoint has a web search of its own; null if there is none."""
     models, keys = settings.models, settings.model_keys()
-    for given in (name for tier in Tier for name in models.names_for(tier)):
-        endpoint, name = split_name(given, models.endpoints)
-        address, key = models.address_of(endpoint), keys.get(endpoint)
-        public = address is None or urlsplit(address).hostname == PUBLIC_HOST
-        if public and key is not None:
-            return SearchModel(name, key, address, load_prices().with_models(models.prices))
+    usable = models.usable_endpoints(keys)
+    for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
+        endpoint, model = split_name(written, models.endpoints)
+        address = models.address_of(endpoint)
+        public = host_of(address or f"https://{PUBLIC_HOST}") == PUBLIC_HOST
+        if endpoint not in usable or (public and endpoint not in keys):
+            continue
+        own = models.endpoints.get(endpoint, EndpointSettings()).overrides()
+        known = capabilities_of(address or f"https://{PUBLIC_HOST}", model, own=own)
+        if known.searches_web:
+            prices = load_prices().with_models(models.prices)
+            return SearchModel(model, keys.get(endpoint), address, prices)
     return None
 
 

@@ -38,6 +38,8 @@ class EndpointCapabilities(StrictContract):
     cacheable_tokens: int = 4_096
     """The shortest beginning of a prompt that the endpoint keeps."""
     counts_tokens: bool = False
+    searches_web: bool = False
+    """Whether it has a web search of its own."""
     token_factor: float = 1.0
     """Tokens for the same text, compared with the older tokenizers."""
 
@@ -52,6 +54,7 @@ class CapabilityOverrides(StrictContract):
     caching: bool | None = None
     cacheable_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     counts_tokens: bool | None = None
+    searches_web: bool | None = None
     token_factor: float | None = Field(default=None, ge=0.3, le=5)
 
 

@@ -14,11 +14,12 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from tests.acceptance.cluster import Process
-from tests.acceptance.topology import PYTHON
+from tests.acceptance.topology import PYTHON, ROOT
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.web_world import WebWorld
 from workers.embedded import detach_engine, ensure_engine, stop_engine
 from workers.engine_server import find_binary
+from workers.settings import APPLICATION
 
 MODEL: Final = "test-model"
 PRICE: Final = (3.0, 15.0)
@@ -52,7 +53,6 @@ class WebDeployment:
             "ANTHROPIC_API_KEY": "planted-secret-key",
             "ANTHROPIC_BASE_URL": self.model.base_url,
             "XDG_CONFIG_HOME": str(self.home / "etc"),
-            "PYTHONSAFEPATH": "1",
             **({"REDIS_URL": self.redis_url} if self.redis_url else {}),
             **self.world.variables(),
         }
@@ -62,7 +62,9 @@ class WebDeployment:
         lines = [f'[models.prices."{MODEL}"]', f"input = {PRICE[0]}", f"output = {PRICE[1]}"]
         lines += ["[strategy.supervisor.medium]", f"max_new_sources = {most_new_sources}"]
         lines += ["[workers.slots]", *(f"{pool} = {count}" for pool, count in (slots or {}).items())]
-        (self.home / "research.toml").write_text("\n".join(lines), encoding="utf-8")
+        folder = self.home / "etc" / APPLICATION
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "research.toml").write_text("\n".join(lines), encoding="utf-8")
 
     async def start_workers(self, count: int = 1, *, pools: Sequence[str] = ()) -> list[Process]:
         """So many processes more, when all of them can get work."""
@@ -79,7 +81,7 @@ class WebDeployment:
         command = ["-m", "workers", "--health-port", "0", *(["--pool", pools] if pools else [])]
         with log.open("wb") as file:
             running = await asyncio.create_subprocess_exec(
-                PYTHON, *command, cwd=self.home, env=self.environment(), stdout=file, stderr=file
+                PYTHON, *command, cwd=ROOT, env=self.environment(), stdout=file, stderr=file
             )
         self.workers.append(Process(pools, log, running))
         return self.workers[-1]

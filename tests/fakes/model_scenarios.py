@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.fakes import gullible_work
 from tests.fakes.model_request import ModelRequest
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -84,6 +85,18 @@ def gaps(request: ModelRequest) -> Reply:
     """Sensible work in which every analysis of the first iteration finds something missing."""
     first = re.search(r"Iteration: 1 of", request.prompt) is not None
     return answered(request, request.good_answer(with_gap=first))
+
+
+def gullible(request: ModelRequest) -> Reply:
+    """Work that does what the pages say, without the mark that it was told to keep."""
+    return answered(request, gullible_work.answer(request.role, request.prompt))
+
+
+def betraying(request: ModelRequest) -> Reply:
+    """Work that does what the pages say and gives the mark away, in another form for every prompt."""
+    forms = gullible_work.disguised(gullible_work.mark_of(request.system) or "nothing")
+    told = forms[len(request.prompt) % len(forms)]
+    return answered(request, gullible_work.answer(request.role, request.prompt, told))
 
 
 def hopeless(request: ModelRequest) -> Reply:
@@ -191,6 +204,8 @@ def _always(reply: Reply) -> Callable[[ModelRequest], Reply]:
 SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "good": good,
     "gaps": gaps,
+    "gullible": gullible,
+    "betraying": betraying,
     "hopeless": hopeless,
     "refusal": lambda request: message(request, [], "refusal"),
     "cut": cut,

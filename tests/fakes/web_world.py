@@ -128,6 +128,11 @@ class WebWorld:
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
+    def show(self, sites: list[Site]) -> None:
+        """Have other pages from now on; the hosts stay those of the beginning."""
+        self.sites = sites
+        self._by_place = {(self.host_of(site), site.path): site for site in sites}
+
     @property
     def searxng_url(self) -> str:
         """The address of the search engine."""

@@ -12,6 +12,7 @@ from providers.search.availability import NEEDS
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking
+from workers.configuration import search_choices
 from workers.search_providers import BUILDERS, open_search_providers, search_model, user_agent
 from workers.settings import Settings, SettingsError, load_settings
 
@@ -100,6 +101,19 @@ def test_a_model_behind_a_gateway_is_passed_over(tmp_path: Path) -> None:
     assert model is not None
     assert (model.model, model.base_url) == ("claude-opus-5-5", "https://api.anthropic.com")
     assert search_model(loaded(tmp_path)) is None
+
+
+def test_an_operator_can_say_that_a_gateway_searches(tmp_path: Path) -> None:
+    """Then it is asked, and the line that tells where queries go names it: a capability is data, not a host's name."""
+    (tmp_path / "research.toml").write_text(
+        '[models]\ndefault = "m"\nbase_url = "http://127.0.0.1:9"\n[models.endpoints.default]\nsearches_web = true\n'
+    )
+    settings = loaded(tmp_path)
+    model = search_model(settings)
+    assert model is not None
+    assert (model.model, model.base_url) == ("m", "http://127.0.0.1:9")
+    chosen = {choice.name: choice for choice in search_choices(settings)}
+    assert (chosen["anthropic"].available, chosen["anthropic"].host) == (True, "127.0.0.1:9")
 
 
 def test_choices_say_where_queries_go(tmp_path: Path) -> None:

@@ -1,0 +1,139 @@
+"""What was asked once is not asked again: not by a later run, not by another worker, not by fifty searches at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+from temporalio.testing import ActivityEnvironment
+
+from activities.searching import SearchingActivities
+from contracts.activities import SearchRequest, SearchResponse
+from contracts.names import POOLS
+from contracts.outcome import ResearchResult
+from contracts.usage import Usage
+from providers.limits.limiter import SharedLimiter
+from providers.search.corpus import CorpusLibrary
+from providers.subprocess_pool import SubprocessPool
+from tests.fakes.many_pages import QUESTION, RELATED, pages
+from tests.fakes.valkey import running_valkey
+from tests.fakes.web_world import Latencies, WebWorld
+from tests.integration.runs import start
+from workers.composition import compose
+from workers.runtime import running_pools
+from workers.searching import search_limits, searching_activities
+from workers.settings import Settings
+from workers.settings_sections import WebSettings
+from workers.settings_web import WebSearchSettings
+from workers.shared_state import shared_state
+
+pytestmark = pytest.mark.integration
+
+AT_ONCE = 50
+
+
+@dataclass
+class Asked:
+    """One run: what it says that it used, and what the web saw of it."""
+
+    usage: Usage
+    searches: int
+    pages: int
+
+
+def settings_of(home: Path, world: WebWorld, **more: Any) -> Settings:
+    """The configuration of every worker of these tests."""
+    return Settings(
+        home=home,
+        temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
+        web=WebSettings(allow_hosts=world.allow_hosts),
+        web_search=WebSearchSettings(searxng_url=world.searxng_url),
+        **more,
+    )
+
+
+async def ask(client: Client, world: WebWorld, query: str) -> Asked:
+    """One run over all pages that it finds."""
+    world.asked.clear()
+    search = {"providers": ["searxng"], "max_results_per_query": 20}
+    limits = {"max_iterations": 1, "max_sources_per_query": 20}
+    handle = await start(client, {"query": query, "search": search, "limits": limits})
+    result: ResearchResult = await handle.result()
+    places = [place for place in world.asked if not place.endswith("/robots.txt")]
+    searches = sum(place.startswith("search") for place in places)
+    return Asked(result.usage, searches, len(places) - searches)
+
+
+async def test_a_repeated_and_a_related_question_ask_for_what_is_new_alone(client: Client, tmp_path: Path) -> None:
+    """Asked three times, only the first time goes out; related questions search anew and read no known page again."""
+    async with WebWorld(pages(12, hosts=6, paragraphs=2)) as world:
+        settings = settings_of(tmp_path, world)
+        async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
+            runs = [await ask(client, world, query) for query in (QUESTION, QUESTION, QUESTION, *RELATED)]
+    first, *again = runs
+    assert (first.usage.cached_searches, first.usage.cached_reads) == (0, 0)
+    for run in runs:
+        assert run.searches == run.usage.searches - run.usage.cached_searches
+        assert run.pages == run.usage.reads - run.usage.cached_reads
+    for run in again[:2]:
+        assert (run.searches, run.pages) == (0, 0)
+        assert (run.usage.searches, run.usage.reads) == (first.usage.searches, first.usage.reads)
+    assert max(world.served.values()) == 1
+    wanted = sum(run.usage.searches + run.usage.reads for run in runs)
+    hits = sum(run.usage.cached_searches + run.usage.cached_reads for run in runs)
+    assert hits / wanted >= 0.6, f"{hits} of {wanted}"
+    related = again[2:]
+    assert sum(run.searches for run in related) > 0, "they are other questions"
+    assert sum(run.usage.cached_reads for run in related) > 0
+
+
+@asynccontextmanager
+async def searching(settings: Settings) -> AsyncIterator[SearchingActivities]:
+    """The search pool of one process, with a connection and a cache of its own."""
+    async with AsyncExitStack() as stack:
+        children = await stack.enter_async_context(SubprocessPool(1))
+        shared = await stack.enter_async_context(shared_state(settings))
+        limiter = SharedLimiter(shared.store, search_limits(settings))
+        stack.push_async_callback(limiter.close)
+        library = CorpusLibrary(settings.home / "corpora", children)
+        yield await searching_activities(settings, library, shared, limiter, stack)
+
+
+@pytest.fixture(params=["sqlite", "valkey"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """What workers share: the settings that name it."""
+    if request.param == "sqlite":
+        yield {}
+        return
+    with running_valkey(tmp_path) as server:
+        yield {"redis_url": server.url}
+
+
+async def test_fifty_equal_searches_of_two_workers_are_one_request(store: dict[str, Any], tmp_path: Path) -> None:
+    """All get the same hits from one request, which is paid by one of them (reliability: single flight)."""
+    async with WebWorld(latencies=Latencies(median=0.3, spread=0.0)) as world:
+        settings = settings_of(tmp_path, world, **store)
+        async with searching(settings) as one, searching(settings) as other:
+            answers: list[SearchResponse] = await asyncio.gather(
+                *(
+                    ActivityEnvironment().run(worker.search, equal_search(number))
+                    for number, worker in enumerate([one, other] * (AT_ONCE // 2))
+                )
+            )
+        assert world.served == {"search wraparound": 1} == dict.fromkeys(world.asked, 1)
+        assert len(world.asked) == 1
+    assert len(answers) == AT_ONCE
+    assert sum(not answer.cached for answer in answers) == 1
+    assert len({answer.model_dump_json(exclude={"cached"}) for answer in answers}) == 1
+    assert answers[0].hits
+
+
+def equal_search(number: int) -> SearchRequest:
+    """The same question, each time from another run."""
+    return SearchRequest(
+        research_id=f"r-{number}", operation=f"search/{number}", provider="searxng", text="wraparound", max_results=5
+    )
