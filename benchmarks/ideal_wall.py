@@ -88,4 +88,3 @@ class _Chain:
             return once
         statuses = [self._world.faults.status(place, time) for time in range(1, self._asked[place] + 1)]
         return sum(once + (self._wait if status == TOO_MANY else 0.0) for status in statuses)
-

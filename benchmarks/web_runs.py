@@ -217,7 +217,9 @@ async def main() -> None:
     parser.add_argument("--call", type=float, default=2.0, help="seconds that a model call takes")
     parser.add_argument("--web", type=float, default=0.4, help="median seconds of a search or a page")
     given = parser.parse_args()
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, model calls of {given.call} s, the web answers in about {given.web} s\n")
+    print(
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M}, model calls of {given.call} s, the web answers in about {given.web} s\n"
+    )
     faults = Faults(TOO_MANY, SERVER_ERROR, retry_after="1")
     columns = []
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:

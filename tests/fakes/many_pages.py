@@ -25,7 +25,16 @@ FAMILIES: Final = (
 """In the order of the pages: found first by how it works, by the question, by its settings, by what gaps ask."""
 
 PLACES: Final = ("Ombreth", "Callow Fen", "Tarrindale", "Isk", "Numera", "Pell Harbour", "Vosk", "Garrow", "Lindal")
-PEOPLE: Final = ("Ida Marrow", "Teo Quill", "Sana Brook", "Uwe Halder", "Mira Fosse", "Jon Tarn", "Elin Vey", "Ravi Soll")
+PEOPLE: Final = (
+    "Ida Marrow",
+    "Teo Quill",
+    "Sana Brook",
+    "Uwe Halder",
+    "Mira Fosse",
+    "Jon Tarn",
+    "Elin Vey",
+    "Ravi Soll",
+)
 PARTS: Final = ("damper", "saggar", "flue", "hearth plate", "baffle", "stoke hole", "spy brick", "arch", "grate")
 MINERALS: Final = ("feldspar", "wollastonite", "kaolin", "dolomite", "nepheline", "talc", "petalite", "bone ash")
 VERBS: Final = ("cools", "settles", "stiffens", "clears", "darkens", "relaxes", "matures", "contracts")
