@@ -84,7 +84,7 @@ format: setup
 
 test: lint
 	@echo 'Tests'
-	@if $(BIN)/pytest; then echo 'All good: style, types, import rules and every test passed.'; \
+	@if $(BIN)/pytest -n 2 --dist loadfile; then echo 'All good: style, types, import rules and every test passed.'; \
 	else echo 'Not good: at least one test failed; see above.'; exit 1; fi
 
 # requirements.lock is what developers install; the other two are parts of it at the same versions, for the image.

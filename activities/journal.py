@@ -13,6 +13,9 @@ from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, E
 LEASE_SECONDS: Final = 10.0
 """A killed attempt blocks its call no longer than this."""
 RENEW_SECONDS: Final = 2.0
+MOST_TOLD: Final = 10_000
+AWAY: Final = "what workers share cannot be reached: until it can, this machine alone remembers paid calls"
+BACK: Final = "what workers share can be reached again"
 
 log = structlog.get_logger()
 
@@ -32,6 +35,7 @@ class CallJournal:
         self._codec = codec
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
+        self._told_away: dict[str, None] = {}
 
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
         """The stored answer of this very request, else a new one.
@@ -62,7 +66,21 @@ class CallJournal:
             raise
         if not await self._written(key, answer):
             answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
+        # In front, because of many warnings only the first are shown; not written down, for it is true only now.
+        answer.warnings[:0] = self._change_of_reach(task.input.research_id)
         return answer
+
+    def _change_of_reach(self, research_id: str) -> list[str]:
+        """What a run has not been told yet of who shares this journal."""
+        if self._calls.degraded == (research_id in self._told_away):
+            return []
+        if not self._calls.degraded:
+            del self._told_away[research_id]
+            return [BACK]
+        self._told_away[research_id] = None
+        if len(self._told_away) > MOST_TOLD:
+            del self._told_away[next(iter(self._told_away))]
+        return [AWAY]
 
     async def _written(self, key: str, answer: EngineAnswer | AnswerUnusable) -> bool:
         """Store a paid answer. A store that fails must not make the answer worthless: false, and the run goes on."""

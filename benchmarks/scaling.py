@@ -2,10 +2,10 @@
 
 Eight workflows ask for 160 reflections, all at once, of a model that takes a second for each; workers are real
 processes of the models pool with eight slots each, first one, then four. A reflection is the activity that runs have:
-through prompt, limiter, journal of paid calls and the model's client. The workflows only ask, so that slots alone decide
-what is done at once. The Temporal server is the development server with its store in memory; what workers share is one
-SQLite file, or Valkey. Calls that are to begin with (connections, code that is loaded once) are made before the clock
-runs.
+through prompt, limiter, journal of paid calls and the model's client. The workflows only ask, so that slots alone
+decide what is done at once. The Temporal server is the development server with its store in memory; what workers share
+is one SQLite file, or Valkey. Calls that are to begin with (connections, code that is loaded once) are made before the
+clock runs.
 """
 
 import argparse

@@ -93,7 +93,7 @@ class Run:
         assert usage.input_tokens == sum(charge.prompt for charge in charges)
         assert usage.output_tokens == sum(charge.output for charge in charges)
         assert usage.cost_usd is not None
-        assert abs(usage.cost_usd - self.bill()) < 1e-6, (usage.cost_usd, self.bill())  # noqa: PLR2004
+        assert abs(usage.cost_usd - self.bill()) < 1e-6, (usage.cost_usd, self.bill())
 
 
 async def whole_run(call: float, web: float, faults: Faults, folder: Path, redis_url: str | None = None) -> Run:

@@ -186,6 +186,11 @@ class TenantReader(Protocol):
 class CallStore(Protocol):
     """Journal of paid calls and single-flight in one: an answered call is never paid again."""
 
+    @property
+    def degraded(self) -> bool:
+        """Whether only this machine's workers share it at the moment, although more should."""
+        ...
+
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
         """Take the call: null if it is ours to make now, else the stored answer.
 

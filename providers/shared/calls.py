@@ -35,6 +35,11 @@ class SharedCallStore:
         self._owners: dict[str, str] = {}
         self._working: set[asyncio.Task[Any]] = set()
 
+    @property
+    def degraded(self) -> bool:
+        """Whether only this machine's workers share it at the moment, although more should."""
+        return bool(getattr(self._store, "degraded", False))
+
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
         """Take the call: null if it is ours to make now, else the stored answer.
 

@@ -22,7 +22,7 @@ from contracts.identity import digest
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, SourceStatus
+from contracts.vocabulary import Outcome, Quality, SourceStatus
 from providers.content_store import ObstoreContentStore
 from providers.session_store import FileSessionStore
 from tests.fakes.gullible_work import OBEYED
@@ -233,18 +233,22 @@ def test_no_report_holds_a_foreign_address(runs: Runs, behaviour: str) -> None:
     markdown, page, document = ran.reports
     assert set(link_targets(markdown)) <= known
     assert set(re.findall(r'href="(http[^"]+)"', page)) <= known
-    for text in (markdown, page, json.loads(document)["report"]["markdown"]):
-        print("WHERE", [text[max(0, m.start() - 300) : m.end() + 80] for m in re.finditer("collector.test", text)])
+    # Around a cited passage the page shows what stands there in the archived text, as text.
+    shown = re.sub(r'<span class="context">.*?</span>', "", page, flags=re.DOTALL)
+    for text in (markdown, shown, json.loads(document)["report"]["markdown"]):
+        assert "collector.test" not in text
         assert "169.254" not in text
         assert "javascript:" not in text
         assert not re.search(r"(?<!\\)<(?:img|iframe|script)", text)
         assert "![" not in text
 
 
-def test_a_gullible_model_rates_sources_within_bounds(runs: Runs) -> None:
-    """SHOW: what it says of quality is not what the assessment says."""
-    ran = runs.by_name["hostile", "gullible"]
-    print([(s.quality, s.quality_reason) for s in ran.state.sources.values()])
+def test_a_page_cannot_make_itself_the_only_good_source(runs: Runs) -> None:
+    """A model that believes it moves a label by one step from what the rules found, never further (S0-067)."""
+    steps = [Quality.LOW, Quality.MEDIUM, Quality.HIGH]
+    for source in runs.by_name["hostile", "gullible"].state.sources.values():
+        assert source.assessment is not None
+        assert abs(steps.index(source.quality) - steps.index(source.assessment.label)) <= 1
 
 
 def test_an_answer_with_the_mark_is_thrown_away_and_named(runs: Runs) -> None:

@@ -1,25 +1,31 @@
 """Whole runs while the Redis that workers share fails in the middle of them: they end as if nothing had happened."""
 
 import asyncio
+import logging
 import re
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
 
+from activities.journal import AWAY
+from contracts import names
+from contracts.events import Event, EventPage
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
-from tests.fakes.messages_api import MessagesApi, repeated
+from tests.fakes.messages_api import Call, MessagesApi, repeated
 from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
 from tests.fakes.web_world import Latencies, WebWorld
+from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
 from workers.composition import compose
 from workers.runtime import running_pools
@@ -30,32 +36,210 @@ from workers.settings_web import WebSearchSettings
 
 pytestmark = pytest.mark.integration
 
+PASSWORD = "planted-hush-4711"  # noqa: S105  to be found in a log, if it were shown
+LONGEST_RUN = 60.0
+MODEL_SECONDS = 0.25
+REQUEST = {
+    "query": QUESTION,
+    "search": {"providers": ["searxng"]},
+    "limits": {"max_iterations": 1},
+    "gates": {"policy": "advisory"},
+}
+CALLS_AT_ONCE = 3
+"""`max_parallel` of the preset: what the run itself does."""
+VARIABLE = re.compile(
+    r"r-[0-9a-f]{8}|(?:src|ev|f|sq|gap)-[0-9a-f]{10}|\b[0-9a-f]{8,64}\b|\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?|(?<=:)\d{4,5}\b"
+)
+"""What differs between two runs over the same pages: identifiers, times and ports."""
 
-async def test_experiment(client: Client, tmp_path: Path) -> None:
+
+@dataclass
+class Ran:
+    """Everything that one run did, said and logged."""
+
+    result: ResearchResult
+    calls: list[Call]
+    events: list[Event]
+    pages: dict[str, int]
+    logged: list[Any] = field(default_factory=list)
+    finished_before_the_fault: bool = False
+
+    @property
+    def report(self) -> str:
+        """The report without what differs anyway."""
+        return VARIABLE.sub("…", self.result.report)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Events of the log from warning on."""
+        return [entry["event"] for entry in self.logged if entry["log_level"] not in {"debug", "info"}]
+
+    def logged_of(self, prefix: str) -> list[str]:
+        """Events of the log whose names begin so, in order."""
+        return [entry["event"] for entry in self.logged if entry["event"].startswith(prefix)]
+
+    def notes(self, text: str) -> list[str]:
+        """What the run told a person with these words in it."""
+        return [event.text for event in self.events if text in event.text]
+
+
+def most_at_once(calls: list[Call]) -> int:
+    """How many calls were in flight together."""
+    return max(sum(other.started <= call.started < (other.ended or call.started) for other in calls) for call in calls)
+
+
+def settings_of(home: Path, url: str, api: MessagesApi, world: WebWorld, **more: Any) -> Settings:
+    """Workers of one machine, whose web, model and Redis are the test's."""
+    given: dict[str, Any] = {
+        "home": home,
+        "redis_url": SecretStr(url),
+        "models": ModelsSettings(default="fake-model", base_url=api.base_url),
+        "anthropic_api_key": SecretStr("sk-none"),
+        "temporal_variables": {"TEMPORAL_ADDRESS": "elsewhere"},
+        "web": WebSettings(allow_hosts=world.allow_hosts),
+        "web_search": WebSearchSettings(searxng_url=world.searxng_url),
+    }
+    return Settings(**(given | more))
+
+
+def with_password(port: int) -> str:
+    """The address with a password in it; a server without one takes any."""
+    return f"redis://default:{PASSWORD}@127.0.0.1:{port}/0"
+
+
+Reached = Callable[[MessagesApi, WebWorld], bool]
+Act = Callable[[], Awaitable[None]]
+
+
+async def carry_out(
+    client: Client, home: Path, port: int, reached: Reached | None = None, strike: Act | None = None
+) -> Ran:
+    """One run from its beginning to its end; once something is reached, the fault strikes."""
+    async with MessagesApi(latency=MODEL_SECONDS) as api, WebWorld(latencies=Latencies(0.1)) as world:
+        settings = settings_of(home, with_password(port), api, world)
+        with capture_logs() as logged:
+            async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
+                handle = await start(client, REQUEST)
+                ending = asyncio.create_task(handle.result())
+                async with asyncio.timeout(LONGEST_RUN):
+                    while reached is not None and not ending.done() and not reached(api, world):
+                        await asyncio.sleep(0.005)
+                    early = ending.done()
+                    if strike is not None:
+                        await strike()
+                    result = await ending
+                events = await handle.query(names.EVENTS, 0, result_type=EventPage)
+        pages = {place: count for place, count in world.served.items() if place.startswith("127.")}
+        return Ran(result, api.calls, events.events, pages, list(logged), early)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def undisturbed(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The run as it is while Redis is there."""
+    client = await Client.connect(server.address, data_converter=pydantic_data_converter)
+    folder = tmp_path_factory.mktemp("undisturbed")
+    with running_valkey(folder) as valkey:
+        return await carry_out(client, folder / "home", valkey.port)
+
+
+def call_in_flight(role: str) -> Reached:
+    """Whether the model works on an answer of this role."""
+    return lambda api, _: any(call.role == role and call.ended is None for call in api.calls)
+
+
+def page_read(_: MessagesApi, world: WebWorld) -> bool:
+    """Whether a page was given, while others are still to be read."""
+    return any(place.startswith("127.") for place in world.served)
+
+
+def searched(_: MessagesApi, world: WebWorld) -> bool:
+    """Whether a search was answered."""
+    return any(place.startswith("search") for place in world.served)
+
+
+async def gone(valkey: ValkeyServer) -> None:
+    await asyncio.to_thread(valkey.kill)
+
+
+async def empty_again(valkey: ValkeyServer) -> None:
+    await asyncio.to_thread(valkey.kill)
+    await asyncio.to_thread(valkey.start)
+
+
+async def flushed(valkey: ValkeyServer) -> None:
+    await valkey.tell("FLUSHALL")
+
+
+async def hanging(valkey: ValkeyServer) -> None:
+    valkey.pause()
+
+
+async def read_only(valkey: ValkeyServer) -> None:
+    await valkey.tell("REPLICAOF", "127.0.0.1", free_port())
+
+
+async def full(valkey: ValkeyServer) -> None:
+    await valkey.tell("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    await valkey.tell("SET", "theirs", b"x" * 2_000_000)
+    await valkey.tell("CONFIG", "SET", "maxmemory", "1mb")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to the server, when, and what becomes of the shared state for the rest of the run."""
+
+    strike: Callable[[ValkeyServer], Awaitable[None]]
+    reached: Reached
+    lasts: bool
+
+
+FAULTS = {
+    "gone": Fault(gone, call_in_flight("analyzer"), lasts=True),
+    "empty again": Fault(empty_again, page_read, lasts=False),
+    "flushed": Fault(flushed, call_in_flight("analyzer"), lasts=False),
+    "hanging": Fault(hanging, page_read, lasts=True),
+    "read-only": Fault(read_only, searched, lasts=True),
+    "full": Fault(full, call_in_flight("planner"), lasts=True),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_a_run_ends_as_if_nothing_had_happened(
+    client: Client, tmp_path: Path, undisturbed: Ran, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same report, no call paid and no page asked for twice, no burst, one warning, no secret (F16, C0-25)."""
+    fault = FAULTS[name]
+    caplog.set_level(logging.INFO)
     with running_valkey(tmp_path) as valkey:
-        async with MessagesApi(latency=0.3) as api, WebWorld(latencies=Latencies(0.1)) as world:
-            t0 = time.time()
-            settings = Settings(
-                home=tmp_path / "home",
-                redis_url=SecretStr(f"redis://default:planted-secret@127.0.0.1:{valkey.port}/0"),
-                models=ModelsSettings(default="fake-model", base_url=api.base_url),
-                anthropic_api_key=SecretStr("sk-fake"),
-                temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
-                web=WebSettings(allow_hosts=world.allow_hosts),
-                web_search=WebSearchSettings(searxng_url=world.searxng_url),
-            )
-            with capture_logs() as logs:
-                async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
-                    t1 = time.time()
-                    handle = await start(client, {"query": QUESTION, "search": {"providers": ["searxng"]}, "limits": {"max_iterations": 1}})
-                    result = await handle.result()
-                    t2 = time.time()
-            print("start", t1 - t0, "run", t2 - t1, "stop", time.time() - t2)
-            print(result.outcome, result.degraded, result.failed_branches, result.limitations)
-            base = api.calls[0].started
-            for call in api.calls:
-                print(call.role, round(call.started - base, 2), round(call.ended - base, 2), call.status, call.request_hash[:6])
-            print(world.asked)
-            print(logs)
-            print(result.report)
-            print(result.counts)
+        ran = await carry_out(client, tmp_path / "home", valkey.port, fault.reached, lambda: fault.strike(valkey))
+    import datetime as d
+    b = ran.calls[0].started
+    print(name, [(c.role[:5], round(c.started-b,2), round(c.ended-b,2)) for c in ran.calls], [ (e["event"]) for e in ran.logged])
+    print(ran.result.started_at, ran.result.ended_at, [(e.time[17:23], e.text) for e in ran.events if AWAY in e.text])
+    assert not ran.finished_before_the_fault
+    assert ran.result.outcome is Outcome.COMPLETED
+    assert ran.report == undisturbed.report
+    assert len(ran.calls) == len(undisturbed.calls) == ran.result.usage.model_calls
+    assert repeated(vars(call) for call in ran.calls) == {}
+    assert set(ran.pages.values()) == {1}
+    assert ran.pages.keys() == undisturbed.pages.keys()
+    assert most_at_once(ran.calls) <= CALLS_AT_ONCE
+    assert ran.warnings == ran.logged_of("shared_state.degraded")
+    changes = ran.logged_of("shared_state")
+    if fault.lasts:
+        assert changes == ["shared_state.degraded"]
+        assert len(ran.notes(AWAY)) == 1
+    else:
+        assert changes in ([], ["shared_state.degraded"], ["shared_state.degraded", "shared_state.recovered"])
+    assert PASSWORD not in f"{ran.logged} {ran.events} {ran.result} {caplog.text}"
+
+
+async def test_a_run_without_redis_from_the_beginning(client: Client, tmp_path: Path, undisturbed: Ran) -> None:
+    """It starts and ends the same; the log and the run itself say once that this machine is on its own (F16)."""
+    ran = await carry_out(client, tmp_path / "home", free_port())
+    assert ran.result.outcome is Outcome.COMPLETED
+    assert ran.report == undisturbed.report
+    assert ran.warnings == ["shared_state.degraded"]
+    assert ran.notes(AWAY) == [f"planner: {AWAY}"]
+    assert not undisturbed.notes(AWAY)
+    assert undisturbed.warnings == []

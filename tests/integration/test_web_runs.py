@@ -1,47 +1,21 @@
 """Runs over the web: real clients and the real guard, against a small web on loopback."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from contracts import names
-from contracts.names import POOLS
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.sources import Source
 from contracts.vocabulary import Outcome, SourceStatus, StopReason
 from tests.fakes.web_world import Faults, Site, WebWorld, manual_sites, page
-from tests.integration.runs import QUESTION, start
-from workers.composition import compose
-from workers.runtime import running_pools
-from workers.settings import Settings
-from workers.settings_sections import WebSettings
-from workers.settings_web import WebSearchSettings
+from tests.integration.runs import start
+from tests.integration.web_pools import over_the_web, web_workers
 
 NOBODY = "http://127.0.0.1:9"
 """A port that nothing listens on."""
-
-
-@asynccontextmanager
-async def workers(client: Client, home: Path, world: WebWorld, **search: Any) -> AsyncIterator[None]:
-    """All pools as a process composes them, their web being the world."""
-    settings = Settings(
-        home=home,
-        temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
-        web=WebSettings(allow_hosts=world.allow_hosts),
-        web_search=WebSearchSettings(searxng_url=world.searxng_url, **search),
-    )
-    async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
-        yield
-
-
-def over_the_web(*providers: str, **more: Any) -> dict[str, Any]:
-    """A request."""
-    return {"query": QUESTION, "search": {"providers": list(providers or ["searxng"])}, **more}
 
 
 async def sources_of(client: Client, research_id: str) -> list[Source]:
@@ -51,7 +25,7 @@ async def sources_of(client: Client, research_id: str) -> list[Source]:
 
 async def test_a_question_is_answered_from_the_web(client: Client, tmp_path: Path) -> None:
     """Searched, read through the guard, assessed, cited; where text goes is told (S0-102, X-20)."""
-    async with WebWorld() as world, workers(client, tmp_path, world):
+    async with WebWorld() as world, web_workers(client, tmp_path, world):
         handle = await start(client, over_the_web())
         result: ResearchResult = await handle.result()
         status = await handle.query(names.STATUS, result_type=ResearchStatus)
@@ -67,7 +41,7 @@ async def test_a_question_is_answered_from_the_web(client: Client, tmp_path: Pat
 
 async def test_nobody_to_ask_is_refused_before_any_work(client: Client, tmp_path: Path) -> None:
     """A provider that cannot be reached is found out first; the refusal says so (S0-102)."""
-    async with WebWorld() as world, workers(client, tmp_path, world, tavily_api_key="k", tavily_base_url=NOBODY):
+    async with WebWorld() as world, web_workers(client, tmp_path, world, tavily_api_key="k", tavily_base_url=NOBODY):
         handle = await start(client, over_the_web("tavily"))
         with pytest.raises(WorkflowFailureError) as caught:
             await handle.result()
@@ -82,7 +56,7 @@ async def test_nobody_to_ask_is_refused_before_any_work(client: Client, tmp_path
 
 async def test_the_run_goes_on_with_those_that_can_be_asked(client: Client, tmp_path: Path) -> None:
     """The other one is named with its reason (S0-097)."""
-    async with WebWorld() as world, workers(client, tmp_path, world, tavily_api_key="k", tavily_base_url=NOBODY):
+    async with WebWorld() as world, web_workers(client, tmp_path, world, tavily_api_key="k", tavily_base_url=NOBODY):
         handle = await start(client, over_the_web("tavily", "searxng"))
         result: ResearchResult = await handle.result()
         status = await handle.query(names.STATUS, result_type=ResearchStatus)
@@ -93,7 +67,7 @@ async def test_the_run_goes_on_with_those_that_can_be_asked(client: Client, tmp_
 
 async def test_a_second_run_asks_nobody_again(client: Client, tmp_path: Path) -> None:
     """Searches and pages come from the cache; usage says so, and the report rests on the same sources."""
-    async with WebWorld() as world, workers(client, tmp_path, world):
+    async with WebWorld() as world, web_workers(client, tmp_path, world):
         first = await start(client, over_the_web())
         before: ResearchResult = await first.result()
         asked = len(world.asked)
@@ -114,7 +88,7 @@ async def test_faults_of_the_web_lose_no_source_and_repeat_no_answer(client: Cli
         for number, text in enumerate(_texts(8))
     ]
     faults = Faults(too_many=0.15, server_error=0.10, retry_after="0", seed=7)
-    async with WebWorld(sites, faults=faults) as world, workers(client, tmp_path, world):
+    async with WebWorld(sites, faults=faults) as world, web_workers(client, tmp_path, world):
         handle = await start(client, over_the_web(limits={"max_iterations": 1}))
         result: ResearchResult = await handle.result()
         sources = await sources_of(client, handle.id)
@@ -129,7 +103,7 @@ async def test_one_page_under_two_addresses_is_one_source(client: Client, tmp_pa
     """Tracking parameters are no difference, and equal text is found out after reading (S0-050)."""
     original, *others = manual_sites()
     twin = Site(9, "/mirror", original.title, original.body)
-    async with WebWorld([original, twin, *others]) as world, workers(client, tmp_path, world):
+    async with WebWorld([original, twin, *others]) as world, web_workers(client, tmp_path, world):
         handle = await start(client, over_the_web())
         result: ResearchResult = await handle.result()
         sources = await sources_of(client, handle.id)

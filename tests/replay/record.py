@@ -16,9 +16,11 @@ from temporalio.testing import WorkflowEnvironment
 from contracts import names
 from contracts.vocabulary import Phase
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.web_world import Faults, WebWorld
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
+from tests.integration.web_pools import over_the_web, web_workers
 from workers.engine_server import find_binary
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -112,9 +114,19 @@ async def deadline(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     return handle
 
 
+async def web(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Over the web: one provider that cannot be reached, one that answers, pages that fail at first."""
+    async with WebWorld(faults=Faults(too_many=0.1, server_error=0.1, retry_after="1", seed=3)) as world:
+        async with web_workers(client, folder, world, tavily_api_key="k", tavily_base_url="http://127.0.0.1:9"):
+            handle = await start(client, over_the_web("tavily", "searxng"))
+            await handle.result()
+    return handle
+
+
 Recording = Callable[[Client, Path], Awaitable[WorkflowHandle[Any, Any]]]
 RECORDINGS: dict[str, Recording] = {
-    recording.__name__: recording for recording in (extractive, two_iterations, hopeless, stopped, cancelled, deadline)
+    recording.__name__: recording
+    for recording in (extractive, two_iterations, hopeless, stopped, cancelled, deadline, web)
 }
 
 if __name__ == "__main__":

@@ -81,6 +81,7 @@ class MemoryCalls:
         self.leased: set[str] = set()
         self.log: list[str] = []
         self.renewed = asyncio.Event()
+        self.degraded = False
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
         if key in self.answers:

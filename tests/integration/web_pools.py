@@ -1,0 +1,35 @@
+"""Real pools over a small web on loopback, for tests that start whole runs."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+
+from contracts.names import POOLS
+from tests.fakes.web_world import WebWorld
+from tests.integration.runs import QUESTION
+from workers.composition import compose
+from workers.runtime import running_pools
+from workers.settings import Settings
+from workers.settings_sections import WebSettings
+from workers.settings_web import WebSearchSettings
+
+
+@asynccontextmanager
+async def web_workers(client: Client, home: Path, world: WebWorld, **search: Any) -> AsyncIterator[None]:
+    """All pools as a process composes them, their web being the world."""
+    settings = Settings(
+        home=home,
+        temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
+        web=WebSettings(allow_hosts=world.allow_hosts),
+        web_search=WebSearchSettings(searxng_url=world.searxng_url, **search),
+    )
+    async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
+        yield
+
+
+def over_the_web(*providers: str, **more: Any) -> dict[str, Any]:
+    """A request."""
+    return {"query": QUESTION, "search": {"providers": list(providers or ["searxng"])}, **more}
