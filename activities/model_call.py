@@ -6,11 +6,11 @@ from typing import Any, Final
 from temporalio import activity
 
 from activities.analysing import finish_analysis
+from activities.attempts import attempted
 from activities.canary import check_answer
 from activities.documents import load_documents
-from activities.failures import MODELS, RECORDS, application_error, translated
+from activities.failures import MODELS, RECORDS, translated
 from activities.finishing import Draft
-from activities.heartbeats import heartbeating
 from activities.journal import CallJournal
 from activities.planning import finish_plan
 from activities.prompt_blocks import DEFAULT_CONTENT_CHARACTERS
@@ -22,11 +22,8 @@ from contracts import roles
 from contracts.roles import ROLES, RoleInput, RoleOutput, RoleSpec
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, NotConfigured, ProviderError, Unavailable
+from providers.errors import AnswerUnusable, NotConfigured
 from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, ShortPrompt
-
-TRANSIENT_FAILURES: Final = 3
-"""An endpoint that failed this often is given up; being told to wait does not count."""
 
 FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
     roles.PLANNER.name: finish_plan,
@@ -59,18 +56,8 @@ class RoleActivities:
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
         """Load, render, ask, finish. Must run inside an activity; raises `ApplicationError`."""
-        failed_before = _failed_before()
-        try:
-            async with heartbeating(failed_before):
-                return await self._done(role, request)
-        except ProviderError as error:
-            final = False
-            if isinstance(error, Unavailable) and error.retry_after != 0:
-                # The count travels to the next attempt with this last heartbeat.
-                activity.heartbeat(failed_before + 1)
-                final = failed_before + 1 >= TRANSIENT_FAILURES
-            # Without its cause: a client library's own message may repeat what was sent to it.
-            raise application_error(error, MODELS, final=final) from None
+        async with attempted(MODELS):
+            return await self._done(role, request)
 
     async def _done(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
         with translated(RECORDS):
@@ -143,9 +130,3 @@ class RoleActivities:
         do_role.__name__ = do_role.__qualname__ = role.activity
         registered: Callable[[Any], Awaitable[Any]] = activity.defn(name=role.activity)(do_role)
         return registered
-
-
-def _failed_before() -> int:
-    """How often earlier attempts found the endpoint unavailable."""
-    details = activity.info().heartbeat_details
-    return int(details[0]) if details else 0

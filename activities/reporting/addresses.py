@@ -15,6 +15,8 @@ from contracts.names import CORPUS_SCHEME
 REMOVED = "(link removed)"
 ADDRESS = re.compile(r"(?:(?:https?|ftp)://|\bwww\.|\bcorpus:[\w.-]+/)[^\s<>\"`|\\^{}]+", re.IGNORECASE)
 SCHEME = re.compile(r"^(?:https?|ftp)://", re.IGNORECASE)
+WEB_ADDRESS = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)", re.IGNORECASE)
+"""Without a user name: `https://good.test@evil.test/` reads as another host than it leads to."""
 LABEL = r"[^\[\]]{0,500}(?:\[[^\[\]]{0,200}\][^\[\]]{0,200}){0,4}"
 TARGET = r"(?:<[^<>\n]{0,4000}>|[^\s()<>]{0,4000}(?:\([^\s()]{0,1000}\)[^\s()]{0,1000}){0,5})"
 TITLE = r"(?:\s{1,9}(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|\([^()\n]{0,500}\)))?"
@@ -45,7 +47,7 @@ class Registry:
 
     def links(self, url: str) -> bool:
         """Whether this address is one of a source that can be opened in a browser."""
-        return bool(re.match(r"https?://", url, re.IGNORECASE)) and _identity(url) in self.sources
+        return bool(WEB_ADDRESS.match(url)) and _identity(url) in self.sources
 
     def names(self, url: str) -> bool:
         """Whether a text may name this address; one of a corpus may stop at a blank, as paths can hold blanks."""

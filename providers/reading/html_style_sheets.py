@@ -13,7 +13,9 @@ from typing import Final
 from providers.reading.html_hiding import COMMENT, hides, shows
 from providers.reading.html_rules import Element, beginning_of
 
-MOST_CHARACTERS: Final = 300_000
+MOST_SHEETS: Final = 20
+MOST_CHARACTERS: Final = 100_000
+"""Of one sheet."""
 MOST_RULES: Final = 2_000
 MOST_HIDDEN: Final = 2_000
 NEVER_HIDDEN: Final = frozenset(("html", "body", "main", "article"))
@@ -40,8 +42,8 @@ class StyleRule:
 
 def mark_hidden(root: Element) -> None:
     """Give every element that the page's own style sheets hide the attribute `hidden`."""
-    sheets = "\n".join(element.text or "" for element in root.iter("style"))[:MOST_CHARACTERS]
-    rules = rules_of(sheets) if sheets else []
+    sheets = [element.text or "" for element in root.iter("style") if _is_for_screens(element)]
+    rules = [rule for sheet in sheets[:MOST_SHEETS] for rule in rules_of(sheet)][:MOST_RULES]
     if not any(rule.hiding for rule in rules):
         return
     by_name: dict[str, list[tuple[int, StyleRule]]] = defaultdict(list)
@@ -58,10 +60,10 @@ def mark_hidden(root: Element) -> None:
             marked += 1
 
 
-def rules_of(sheets: str) -> list[StyleRule]:
+def rules_of(sheet: str) -> list[StyleRule]:
     """The rules for single elements that hide, or may take that back, in order."""
     rules: list[StyleRule] = []
-    for selectors, body in _blocks(COMMENT.sub("", sheets)):
+    for selectors, body in _blocks(COMMENT.sub("", sheet[:MOST_CHARACTERS])):
         hiding = hides(body)
         if not hiding and not shows(body):
             continue
@@ -73,11 +75,16 @@ def rules_of(sheets: str) -> list[StyleRule]:
     return rules
 
 
-def _blocks(sheets: str) -> Iterator[tuple[str, str]]:
+def _is_for_screens(element: Element) -> bool:
+    return (element.get("media") or "all").strip().lower() in {"all", "screen"}
+
+
+def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
     """Selectors and declarations of each rule outside of blocks for print, small screens and the like."""
     before: list[str] = []
     skipped = 0
-    for match in PIECE.finditer(sheets):
+    open_blocks = max(0, sheet.count("{") - sheet.count("}"))
+    for match in PIECE.finditer(sheet + "}" * open_blocks):
         text, sign = match.groups()
         if sign == "{":
             selectors = text.rpartition(";")[2].strip()

@@ -4,8 +4,9 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +14,31 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 from structlog.testing import capture_logs
+from temporalio import activity
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
 
 from activities.journal import AWAY
-from contracts import names
+from contracts import failures, names
+from contracts.activities import ReadRequest, SearchRequest
 from contracts.events import Event, EventPage
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
-from contracts.vocabulary import Outcome
+from contracts.roles import PLANNER, PlanInput
+from contracts.vocabulary import EngineKind, Outcome
 from tests.fakes.messages_api import Call, MessagesApi, repeated
 from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
 from workers.composition import compose
+from workers.pools import PoolContents
 from workers.runtime import running_pools
 from workers.settings import Settings
-from workers.settings_models import ModelsSettings
-from workers.settings_sections import WebSettings
+from workers.settings_models import EndpointSettings, ModelsSettings
+from workers.settings_sections import SearchSettings, WebSettings
 from workers.settings_web import WebSearchSettings
 
 pytestmark = pytest.mark.integration
@@ -47,6 +54,8 @@ REQUEST = {
 }
 CALLS_AT_ONCE = 3
 """`max_parallel` of the preset: what the run itself does."""
+SEARCHES, CALLS = 6, 5
+"""What is allowed in a minute."""
 VARIABLE = re.compile(
     r"r-[0-9a-f]{8}|(?:src|ev|f|sq|gap)-[0-9a-f]{10}|\b[0-9a-f]{8,64}\b|\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?|(?<=:)\d{4,5}\b"
 )
@@ -67,7 +76,7 @@ class Ran:
     @property
     def report(self) -> str:
         """The report without what differs anyway."""
-        return VARIABLE.sub("…", self.result.report)
+        return without_variables(self.result.report)
 
     @property
     def warnings(self) -> list[str]:
@@ -81,6 +90,11 @@ class Ran:
     def notes(self, text: str) -> list[str]:
         """What the run told a person with these words in it."""
         return [event.text for event in self.events if text in event.text]
+
+
+def without_variables(report: str) -> str:
+    """A report without what differs anyway."""
+    return VARIABLE.sub("…", report)
 
 
 def most_at_once(calls: list[Call]) -> int:
@@ -212,10 +226,6 @@ async def test_a_run_ends_as_if_nothing_had_happened(
     caplog.set_level(logging.INFO)
     with running_valkey(tmp_path) as valkey:
         ran = await carry_out(client, tmp_path / "home", valkey.port, fault.reached, lambda: fault.strike(valkey))
-    import datetime as d
-    b = ran.calls[0].started
-    print(name, [(c.role[:5], round(c.started-b,2), round(c.ended-b,2)) for c in ran.calls], [ (e["event"]) for e in ran.logged])
-    print(ran.result.started_at, ran.result.ended_at, [(e.time[17:23], e.text) for e in ran.events if AWAY in e.text])
     assert not ran.finished_before_the_fault
     assert ran.result.outcome is Outcome.COMPLETED
     assert ran.report == undisturbed.report
@@ -243,3 +253,122 @@ async def test_a_run_without_redis_from_the_beginning(client: Client, tmp_path: 
     assert ran.notes(AWAY) == [f"planner: {AWAY}"]
     assert not undisturbed.notes(AWAY)
     assert undisturbed.warnings == []
+
+
+class Forgetful:
+    """The model pool of a machine that pays for answers and never gets to tell anybody of them, as if it was killed."""
+
+    def __init__(self, contents: PoolContents) -> None:
+        self.lost = 0
+        self.lost_one = asyncio.Event()
+        self.contents = replace(contents, activities={"models": list(map(self._losing, contents.activities["models"]))})
+
+    def _losing(self, role: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def lose(request: Any) -> Any:
+            await role(request)
+            self.lost += 1
+            self.lost_one.set()
+            raise ApplicationError("the machine is gone", next_retry_delay=timedelta(milliseconds=10))
+
+        lose.__annotations__ = role.__annotations__
+        registered: Callable[..., Awaitable[Any]] = activity.defn(name=role.__name__)(lose)
+        return registered
+
+
+async def test_what_a_lost_machine_was_answered_is_found_by_another(
+    client: Client, tmp_path: Path, undisturbed: Ran
+) -> None:
+    """Of two machines one loses whatever it was answered: the other finds it in Redis and pays nothing again (C0-25)."""
+    others = tuple(pool for pool in POOLS if pool != "models")
+    async with machines(tmp_path) as (api, _, (one, other)), asyncio.timeout(LONGEST_RUN), AsyncExitStack() as stack:
+        losing = Forgetful(await stack.enter_async_context(compose(one, client, ("models",))))
+        contents = await stack.enter_async_context(compose(other, client))
+        await stack.enter_async_context(running_pools(client, losing.contents, ("models",)))
+        await stack.enter_async_context(running_pools(client, contents, others))
+        handle = await start(client, REQUEST)
+        await losing.lost_one.wait()
+        await stack.enter_async_context(running_pools(client, contents, ("models",)))
+        result = await handle.result()
+        assert losing.lost >= 1
+        assert result.outcome is Outcome.COMPLETED
+        assert without_variables(result.report) == undisturbed.report
+        assert repeated(vars(call) for call in api.calls) == {}
+        assert len(api.calls) == result.usage.model_calls == len(undisturbed.calls)
+
+
+@asynccontextmanager
+async def machines(
+    folder: Path, **limits: Any
+) -> AsyncIterator[tuple[MessagesApi, WebWorld, tuple[Settings, Settings]]]:
+    """The settings of two machines: homes of their own, one Redis, one store of documents."""
+    with running_valkey(folder) as valkey:
+        async with MessagesApi(latency=0.05) as api, WebWorld() as world:
+            shared = {"content_url": str(folder / "content"), **limits}
+            if "models" in limits:
+                shared["models"] = limits["models"].model_copy(update={"base_url": api.base_url})
+            one, other = (
+                settings_of(folder / name, with_password(valkey.port), api, world, **shared)
+                for name in ("one", "other")
+            )
+            yield api, world, (one, other)
+
+
+async def called(contents: PoolContents, pool: str, name: str, request: Any) -> Any:
+    """One attempt of an activity, outside any run; null if it is told to wait."""
+    chosen = next(each for each in contents.activities[pool] if each.__name__ == name)
+    try:
+        return await ActivityEnvironment().run(chosen, request)
+    except ApplicationError as error:
+        assert error.type == failures.RATE_LIMITED, error
+        return None
+
+
+def a_search(number: int) -> SearchRequest:
+    """A question of a run of its own."""
+    text = f"wraparound {number}"
+    return SearchRequest(research_id=f"r-{number}", operation="search/1", provider="searxng", text=text)
+
+
+def a_read(url: str) -> ReadRequest:
+    """A page that a search found."""
+    return ReadRequest(research_id="r-0", operation="read/1", source_id="src-1", url=url)
+
+
+def a_plan(number: int) -> PlanInput:
+    """A call of a run of its own."""
+    return PlanInput(
+        research_id=f"r-{number}",
+        operation="plan/1",
+        engine=EngineKind.MODEL,
+        model="fake-model",
+        date="2026-11-21",
+        query=QUESTION,
+    )
+
+
+async def test_machines_keep_one_limit_and_one_cache(client: Client, tmp_path: Path) -> None:
+    """Over both machines no more goes out than is configured; what one asked the other has (reliability 2.2)."""
+    limits = {
+        "search": SearchSettings(requests_per_minute={"searxng": SEARCHES}),
+        "models": ModelsSettings(
+            default="fake-model", endpoints={"default": EndpointSettings(requests_per_minute=CALLS)}
+        ),
+    }
+    pools = ("models", "search", "reading")
+    async with machines(tmp_path, **limits) as (api, world, (first, second)):
+        async with compose(first, client, pools) as one, compose(second, client, pools) as other:
+            both = [one, other] * 10
+            found = await asyncio.gather(*(called(each, "search", "search", a_search(0)) for each in both))
+            assert len(found) == 20
+            assert world.served == {"search wraparound 0": 1}
+            address = found[0].hits[0].url
+            read = [await called(each, "reading", "read_source", a_read(address)) for each in (one, other)]
+            assert [record.cached for record in read] == [False, True]
+            await asyncio.gather(
+                *(called(each, "search", "search", a_search(number)) for number, each in enumerate(both))
+            )
+            assert sum(place.startswith("search") for place in world.asked) == SEARCHES
+            plans = await asyncio.gather(
+                *(called(each, "models", PLANNER.activity, a_plan(number)) for number, each in enumerate(both))
+            )
+            assert len(api.calls) == CALLS == sum(plan is not None for plan in plans)

@@ -263,15 +263,18 @@ async def test_an_endpoint_that_keeps_failing_is_given_up() -> None:
     assert retried == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    "error", [errors.RateLimited("wait", retry_after=1), errors.Unavailable("other way", retry_after=0)]
-)
-async def test_being_told_to_wait_uses_up_nothing(error: Exception) -> None:
-    """A rate limit, or an endpoint that is asked in another way next time, is retried however often it happens."""
+async def test_being_told_to_wait_uses_up_nothing() -> None:
+    """A rate limit is waited for however often it happens."""
     beats: list[Any] = []
-    failure = await Bench(error).failed_plan(details=[2], beats=beats)
+    failure = await Bench(errors.RateLimited("wait", retry_after=1)).failed_plan(details=[2, 7], beats=beats)
     assert not failure.non_retryable
-    assert beats[-1] == (2,)
+    assert beats[-1] == (2, 8)
+
+
+async def test_a_retry_that_is_wanted_at_once_is_counted_all_the_same() -> None:
+    """An endpoint that breaks and says `Retry-After: 0` is given up like any other."""
+    failure = await Bench(errors.Unavailable("503", retry_after=0)).failed_plan(details=[2, 0])
+    assert failure.non_retryable
 
 
 def test_one_activity_per_role_with_the_role_s_types() -> None:

@@ -1,0 +1,175 @@
+"""The canary in prompts, in answers and in addresses."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.canary import check_answer, new_canary, with_canary
+from activities.journal import CallJournal
+from activities.judging import judge_of
+from activities.model_call import RoleActivities
+from activities.prompt_files import load_prompt
+from activities.prompting import render_role
+from activities.reading import ReadingActivities
+from activities.reporting.render import render
+from contracts import failures, roles
+from contracts.activities import ReadRequest
+from contracts.canary import STEERED
+from contracts.documents import DocumentRef
+from contracts.identity import digest
+from contracts.prepared import PrepareRequest
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind
+from providers.engines import answers
+from providers.errors import InvalidOutput
+from providers.interfaces import ExtractedDocument
+from providers.reading.web_page import read_page
+from providers.reading.web_types import HTML
+from tests.fakes.gullible_work import disguised
+from tests.fakes.hostile_pages import HostilePage, hostile_pages
+from tests.fakes.world import World
+from tests.unit.activities.reporting.sample import Sample, make_resolved
+from tests.unit.activities.scripted import (
+    MemoryCalls,
+    MemoryContent,
+    ScriptedEngine,
+    analyze_input,
+    environment,
+    plan_input,
+    source,
+)
+
+CANARY = "8fbddb3160f16a89af97bab4"
+
+
+def test_every_run_has_another_one() -> None:
+    """Nobody can guess it: 96 bits by chance."""
+    assert re.fullmatch("[0-9a-f]{24}", new_canary())
+    assert new_canary() != new_canary()
+
+
+def test_it_stands_at_the_end_of_the_system_part() -> None:
+    """The rest of the system part stays as it is for every run; without a canary nothing is added."""
+    system = load_prompt("analyzer").system
+    assert with_canary(system, "") == system
+    marked = with_canary(system, CANARY)
+    assert marked.startswith(system)
+    assert marked.count(CANARY) == 1
+    rendered = render_role(roles.ANALYZER, analyze_input([], canary=CANARY), {})
+    assert rendered.system == marked
+    assert CANARY not in rendered.prompt
+
+
+def draft_with(text: str) -> roles.AnalysisDraft:
+    """An analysis with a text in its depths."""
+    gap = roles.GapDraft(description="what is missing", suggested_queries=["one", text])
+    return roles.AnalysisDraft(findings=[], gaps=[gap])
+
+
+@pytest.mark.parametrize("form", disguised(CANARY))
+def test_an_answer_that_holds_it_is_refused(form: str) -> None:
+    """In whatever field and form; what is said of it repeats nothing of the answer."""
+    with pytest.raises(InvalidOutput) as caught:
+        check_answer(analyze_input([], canary=CANARY), draft_with(form))
+    assert caught.value.problem == STEERED
+
+
+def test_an_answer_that_splits_it_over_fields_is_refused() -> None:
+    """Two fields that follow one another are read as one text."""
+    gap = roles.GapDraft(description="what is missing", suggested_queries=[CANARY[:10], CANARY[10:]])
+    with pytest.raises(InvalidOutput):
+        check_answer(analyze_input([], canary=CANARY), roles.AnalysisDraft(findings=[], gaps=[gap]))
+
+
+def test_other_answers_pass() -> None:
+    """Without the canary, or in a run of an old history that has none."""
+    check_answer(analyze_input([], canary=CANARY), draft_with("a good query"))
+    check_answer(analyze_input([]), draft_with(CANARY))
+
+
+async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
+    """The answer was paid, its usage is told, and nothing of it is in the failure."""
+    engine = ScriptedEngine(draft_with(CANARY))
+    journal = CallJournal(MemoryCalls(), answers)
+    activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal)
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(activities.run, roles.ANALYZER, analyze_input([], canary=CANARY))
+    assert caught.value.type == failures.INVALID_MODEL_OUTPUT
+    details: dict[str, Any] = caught.value.details[0]
+    assert details["problem"] == STEERED
+    assert details["usage"]["model_calls"] == 1
+    assert CANARY not in f"{caught.value} {caught.value.details}"
+
+
+def test_a_planner_is_told_of_no_canary_unless_asked() -> None:
+    """Its prompt shows nothing from outside; what its system part holds is the same for all runs."""
+    assert render_role(roles.PLANNER, plan_input(), {}).system == load_prompt("planner").system
+
+
+@pytest.mark.parametrize("case", [case for case in hostile_pages() if case.seen], ids=lambda case: case.name)
+def test_visible_payloads_stay_inside_their_element(case: HostilePage) -> None:
+    """Whatever a page says, it stands in the one genuine element, and the system part is that of the clean page."""
+    hostile, clean = (_rendered(case, page.body.encode(), page.title) for page in (case.hostile, case.clean))
+    assert hostile.system == clean.system
+    assert case.code_word in hostile.prompt
+    assert hostile.prompt.count("<source ") == hostile.prompt.count("</source>") == 1
+    before, _, rest = hostile.prompt.partition("<source ")
+    inside, _, behind = rest.partition("</source>")
+    assert case.code_word in inside
+    assert (before, behind) == (clean.prompt.partition("<source ")[0], clean.prompt.partition("</source>")[2])
+
+
+def _rendered(case: HostilePage, body: bytes, title: str) -> Any:
+    found = read_page(body, HTML, "utf-8", "https://a.test/x")
+    stored = DocumentRef(hash=digest(found.text), media_type="text/plain", size=len(found.text))
+    request = analyze_input([source(stored, title=title, snippet=f"About {title}")], canary=CANARY)
+    return render_role(roles.ANALYZER, request, {stored.hash: found.text}, 4_000)
+
+
+async def test_an_address_with_private_words_is_never_asked_for() -> None:
+    """It is refused with a reason of its own before the reader hears of it."""
+    asked: list[str] = []
+
+    class Recorder:
+        async def read(self, url: str, *, tenant: str) -> ExtractedDocument:
+            asked.append(url)
+            return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
+
+    activities = ReadingActivities(Recorder(), MemoryContent(), judge_of({}))
+    request = ReadRequest(
+        research_id="r-1", operation="read/1", source_id="src-1", url="https://a.test/?d=1", holds_private=True
+    )
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(activities.read_source, request)
+    assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, "refused_private")
+    assert caught.value.non_retryable
+    assert asked == []
+
+
+async def test_a_run_keeps_its_canary(tmp_path: Path) -> None:
+    """Made when a run is prepared, it stays the same when the run is prepared anew, for its journal goes by it."""
+    world = World(tmp_path)
+    prepare = next(work for work in world.activities() if work.__name__ == "prepare_research")
+    request = PrepareRequest(research_id="r-1", request_json='{"query": "what is vacuum", "corpus": "manual"}')
+    first = (await environment().run(prepare, request)).resolved
+    assert re.fullmatch("[0-9a-f]{24}", first.canary)
+    other = (await environment().run(prepare, request)).resolved
+    assert other.canary != first.canary, "nothing was saved in between"
+    state = ResearchState(resolved=first)
+    await world.sessions.save("r-1", state.model_dump_json(), closed=False)
+    assert (await environment().run(prepare, request)).resolved.canary == first.canary
+    await world.sessions.save("r-1", "{}", closed=False)
+    assert (await environment().run(prepare, request)).resolved.canary
+    await world.close()
+
+
+def test_the_report_as_data_does_not_tell_it() -> None:
+    """The effective request in `report.json` is without it."""
+    sample = Sample()
+    state = sample.state(resolved=make_resolved(canary=CANARY))
+    result = render(state, sample.draft, sample.texts, [], "0.1.0")
+    assert CANARY not in f"{result.markdown} {result.html} {json.dumps(result.document)}"
