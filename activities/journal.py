@@ -43,32 +43,23 @@ class CallJournal:
         Raises what the engine raises, `CallInFlight` while another attempt holds the lease, `ContentCorrupt` if the
         stored answer cannot be read. An unusable answer was paid too: it is stored, and raised again.
         """
-        key = self._key(task)
-        stored = await self._calls.begin(key, task.input.research_id, self._lease_seconds)
+        key, research_id = self._key(task), task.input.research_id
+        stored = await self._calls.begin(key, research_id, self._lease_seconds)
         if stored is not None:
-            return self._codec.answer_from_json(stored, task.role)
-        async with self._lease_kept(key):
-            return await self._made(engine, task, key)
+            answer = self._codec.answer_from_json(stored, task.role)
+            # The attempt that made it was lost, and with it what it may have told.
+            self._told_away.pop(research_id, None)
+        else:
+            async with self._lease_kept(key):
+                answer = await self._made(engine, task, key)
+        # In front, because of many warnings only the first are shown; not stored, for it is true only now.
+        answer.warnings[:0] = self._change_of_reach(research_id)
+        return answer
 
     def _key(self, task: EngineTask) -> str:
         request = task.input
         fingerprint = self._codec.request_fingerprint(task)
         return f"{request.tenant}/{request.research_id}/{request.operation}/{fingerprint}"
-
-    async def _made(self, engine: Engine, task: EngineTask, key: str) -> EngineAnswer:
-        try:
-            answer = await engine.answer(task)
-        except AnswerUnusable as error:
-            await self._written(key, error)
-            raise
-        except BaseException:
-            await self._given_up(key)
-            raise
-        if not await self._written(key, answer):
-            answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
-        # In front, because of many warnings only the first are shown; not written down, for it is true only now.
-        answer.warnings[:0] = self._change_of_reach(task.input.research_id)
-        return answer
 
     def _change_of_reach(self, research_id: str) -> list[str]:
         """What a run has not been told yet of who shares this journal."""
@@ -81,6 +72,19 @@ class CallJournal:
         if len(self._told_away) > MOST_TOLD:
             del self._told_away[next(iter(self._told_away))]
         return [AWAY]
+
+    async def _made(self, engine: Engine, task: EngineTask, key: str) -> EngineAnswer:
+        try:
+            answer = await engine.answer(task)
+        except AnswerUnusable as error:
+            await self._written(key, error)
+            raise
+        except BaseException:
+            await self._given_up(key)
+            raise
+        if not await self._written(key, answer):
+            answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
+        return answer
 
     async def _written(self, key: str, answer: EngineAnswer | AnswerUnusable) -> bool:
         """Store a paid answer. A store that fails must not make the answer worthless: false, and the run goes on."""

@@ -54,7 +54,7 @@ def reflections(count: int) -> list[dict[str, Any]]:
             date="2026-11-22",
             query="What is to be measured?",
             phase=Phase.PLANNING,
-            prompt=f"This is thought number {number}.",
+            prompt=f"This is thought {number} of {research_id}.",
             gate_valid=True,
             gate_score=8.0,
         ).model_dump(mode="json")

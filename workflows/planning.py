@@ -7,9 +7,9 @@ from contracts.plan import SubQuery
 from contracts.roles import GapAssessment, SubQueryDraft
 from contracts.sources import Candidate
 from contracts.state import ResearchState
-from contracts.vocabulary import GapStatus
+from contracts.vocabulary import GapStatus, SubQueryStatus
 from workflows.duplicates import Identities
-from workflows.query_ledger import unasked
+from workflows.query_ledger import asked_before, unasked
 
 
 def planned(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list[SubQuery]:
@@ -35,7 +35,8 @@ def follow_ups(
     state: ResearchState, assessments: Iterable[GapAssessment], priority_gaps: Sequence[str], limit: int
 ) -> list[SubQuery]:
     """New sub-queries for open gaps, at most `limit`; a question that was asked before is not asked again (C0-1)."""
-    asked = [query.text for query in state.plan.sub_queries]
+    # One whose search failed was not answered: it may be asked again.
+    asked = [query.text for query in state.plan.sub_queries if query.status is not SubQueryStatus.FAILED]
     open_gaps = {gap.id: gap for gap in state.gaps if gap.status is GapStatus.OPEN}
     by_gap = {item.gap_id: item for item in assessments}
     order = sorted(open_gaps.values(), key=lambda gap: (gap.id not in priority_gaps, gap.priority))
@@ -46,7 +47,7 @@ def follow_ups(
         # A refiner that names no query leaves the gap's own suggestions (as the system behind S0 does).
         drafts = drafts or [(text, "") for text in gap.suggested_queries]
         for text, expected in drafts[:2]:
-            if len(fresh) >= limit or not unasked([text], asked):
+            if len(fresh) >= limit or asked_before(state.query_ledger, text) or not unasked([text], asked):
                 continue
             asked.append(text)
             fresh.append(
@@ -61,6 +62,14 @@ def follow_ups(
                 )
             )
     return fresh
+
+
+def follow(state: ResearchState, fresh: Sequence[SubQuery]) -> None:
+    """Add sub-queries to the plan; one that had failed before takes its old place and is analyzed anew."""
+    queries = {query.id: query for query in state.plan.sub_queries} | {query.id: query for query in fresh}
+    state.plan = state.plan.model_copy(update={"sub_queries": list(queries.values())})
+    again = {query.id for query in fresh}
+    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in again]
 
 
 def unread_candidates(state: ResearchState) -> list[Candidate]:

@@ -22,7 +22,7 @@ from contracts.identity import digest
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, Quality, SourceStatus
+from contracts.vocabulary import Outcome, SourceStatus
 from providers.content_store import ObstoreContentStore
 from providers.session_store import FileSessionStore
 from tests.fakes.gullible_work import OBEYED
@@ -223,6 +223,15 @@ def test_what_a_gullible_model_invents_is_dropped(runs: Runs, behaviour: str) ->
         text = ran.texts[ran.state.sources[item.source_id].url]
         assert digest(text[item.start : item.end]) == item.quote_hash
     assert not [finding for finding in ran.state.findings if OBEYED in finding.statement]
+    assert "ev-0123456789" not in " ".join(ran.reports[:2])
+
+
+def test_what_was_taken_out_of_a_report_is_told(runs: Runs) -> None:
+    """Markers that name no passage and addresses that no source has are counted among the removed."""
+    draft = runs.by_name["hostile", "gullible"].state.draft
+    assert draft is not None
+    assert "ev-0123456789" in draft.unresolved_markers
+    assert any("collector.test" in url for url in draft.foreign_urls)
 
 
 @pytest.mark.parametrize("behaviour", ENGINES)
@@ -241,14 +250,6 @@ def test_no_report_holds_a_foreign_address(runs: Runs, behaviour: str) -> None:
         assert "javascript:" not in text
         assert not re.search(r"(?<!\\)<(?:img|iframe|script)", text)
         assert "![" not in text
-
-
-def test_a_page_cannot_make_itself_the_only_good_source(runs: Runs) -> None:
-    """A model that believes it moves a label by one step from what the rules found, never further (S0-067)."""
-    steps = [Quality.LOW, Quality.MEDIUM, Quality.HIGH]
-    for source in runs.by_name["hostile", "gullible"].state.sources.values():
-        assert source.assessment is not None
-        assert abs(steps.index(source.quality) - steps.index(source.assessment.label)) <= 1
 
 
 def test_an_answer_with_the_mark_is_thrown_away_and_named(runs: Runs) -> None:

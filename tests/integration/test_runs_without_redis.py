@@ -26,7 +26,7 @@ from contracts.activities import ReadRequest, SearchRequest
 from contracts.events import Event, EventPage
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
-from contracts.roles import PLANNER, PlanInput
+from contracts.roles import ANALYZER, PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Outcome
 from tests.fakes.messages_api import Call, MessagesApi, repeated
 from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
@@ -43,9 +43,9 @@ from workers.settings_web import WebSearchSettings
 
 pytestmark = pytest.mark.integration
 
-PASSWORD = "planted-hush-4711"  # noqa: S105  to be found in a log, if it were shown
+PASSWORD = "planted-hush-4711"
 LONGEST_RUN = 60.0
-MODEL_SECONDS = 0.25
+MODEL_SECONDS = 0.15
 REQUEST = {
     "query": QUESTION,
     "search": {"providers": ["searxng"]},
@@ -54,8 +54,9 @@ REQUEST = {
 }
 CALLS_AT_ONCE = 3
 """`max_parallel` of the preset: what the run itself does."""
-SEARCHES, CALLS = 6, 5
-"""What is allowed in a minute."""
+A_MINUTE = 20
+AT_ONCE, SLACK = 5, 2
+"""A quarter of what a minute allows goes at once; then one every three seconds, for which a slow machine has time."""
 VARIABLE = re.compile(
     r"r-[0-9a-f]{8}|(?:src|ev|f|sq|gap)-[0-9a-f]{10}|\b[0-9a-f]{8,64}\b|\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?|(?<=:)\d{4,5}\b"
 )
@@ -123,6 +124,32 @@ def with_password(port: int) -> str:
 
 Reached = Callable[[MessagesApi, WebWorld], bool]
 Act = Callable[[], Awaitable[None]]
+Role = Callable[..., Awaitable[Any]]
+
+
+def losing(contents: PoolContents) -> PoolContents:
+    """Pools in which each analysis is lost once after it was answered, so that it is asked for again."""
+    roles = [retold(role) if role.__name__ == ANALYZER.activity else role for role in contents.activities["models"]]
+    return replace(contents, activities={**contents.activities, "models": roles})
+
+
+def retold(role: Role) -> Role:
+    """An activity whose first attempt does everything and does not say so."""
+
+    async def lose(request: Any) -> Any:
+        answer = await role(request)
+        if activity.info().attempt == 1:
+            raise ApplicationError("lost on its way", next_retry_delay=timedelta(milliseconds=10))
+        return answer
+
+    return renamed(lose, role)
+
+
+def renamed(implementation: Role, role: Role) -> Role:
+    """Another implementation of an activity."""
+    implementation.__annotations__ = role.__annotations__
+    registered: Role = activity.defn(name=role.__name__)(implementation)
+    return registered
 
 
 async def carry_out(
@@ -132,7 +159,7 @@ async def carry_out(
     async with MessagesApi(latency=MODEL_SECONDS) as api, WebWorld(latencies=Latencies(0.1)) as world:
         settings = settings_of(home, with_password(port), api, world)
         with capture_logs() as logged:
-            async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
+            async with compose(settings, client) as contents, running_pools(client, losing(contents), tuple(POOLS)):
                 handle = await start(client, REQUEST)
                 ending = asyncio.create_task(handle.result())
                 async with asyncio.timeout(LONGEST_RUN):
@@ -147,10 +174,15 @@ async def carry_out(
         return Ran(result, api.calls, events.events, pages, list(logged), early)
 
 
+async def connected(server: Server) -> Client:
+    """A client of its own, as each machine has."""
+    return await Client.connect(server.address, data_converter=pydantic_data_converter)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def undisturbed(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """The run as it is while Redis is there."""
-    client = await Client.connect(server.address, data_converter=pydantic_data_converter)
+    client = await connected(server)
     folder = tmp_path_factory.mktemp("undisturbed")
     with running_valkey(folder) as valkey:
         return await carry_out(client, folder / "home", valkey.port)
@@ -159,6 +191,11 @@ async def undisturbed(server: Server, tmp_path_factory: pytest.TempPathFactory) 
 def call_in_flight(role: str) -> Reached:
     """Whether the model works on an answer of this role."""
     return lambda api, _: any(call.role == role and call.ended is None for call in api.calls)
+
+
+def answered(role: str) -> Reached:
+    """Whether the model gave an answer to this role, which is asked for once more."""
+    return lambda api, _: any(call.role == role and call.ended is not None for call in api.calls)
 
 
 def page_read(_: MessagesApi, world: WebWorld) -> bool:
@@ -209,8 +246,8 @@ class Fault:
 
 FAULTS = {
     "gone": Fault(gone, call_in_flight("analyzer"), lasts=True),
-    "empty again": Fault(empty_again, page_read, lasts=False),
-    "flushed": Fault(flushed, call_in_flight("analyzer"), lasts=False),
+    "empty again": Fault(empty_again, answered("analyzer"), lasts=False),
+    "flushed": Fault(flushed, answered("analyzer"), lasts=False),
     "hanging": Fault(hanging, page_read, lasts=True),
     "read-only": Fault(read_only, searched, lasts=True),
     "full": Fault(full, call_in_flight("planner"), lasts=True),
@@ -238,7 +275,7 @@ async def test_a_run_ends_as_if_nothing_had_happened(
     changes = ran.logged_of("shared_state")
     if fault.lasts:
         assert changes == ["shared_state.degraded"]
-        assert len(ran.notes(AWAY)) == 1
+        assert ran.notes(AWAY)
     else:
         assert changes in ([], ["shared_state.degraded"], ["shared_state.degraded", "shared_state.recovered"])
     assert PASSWORD not in f"{ran.logged} {ran.events} {ran.result} {caplog.text}"
@@ -250,50 +287,53 @@ async def test_a_run_without_redis_from_the_beginning(client: Client, tmp_path: 
     assert ran.result.outcome is Outcome.COMPLETED
     assert ran.report == undisturbed.report
     assert ran.warnings == ["shared_state.degraded"]
-    assert ran.notes(AWAY) == [f"planner: {AWAY}"]
+    assert ran.notes(AWAY)[0] == f"planner: {AWAY}"
     assert not undisturbed.notes(AWAY)
     assert undisturbed.warnings == []
 
 
-class Forgetful:
-    """The model pool of a machine that pays for answers and never gets to tell anybody of them, as if it was killed."""
+class Doomed:
+    """The model pool of a machine that is answered several analyses, and never gets to tell anybody of them."""
 
     def __init__(self, contents: PoolContents) -> None:
         self.lost = 0
-        self.lost_one = asyncio.Event()
-        self.contents = replace(contents, activities={"models": list(map(self._losing, contents.activities["models"]))})
+        self.over = asyncio.Event()
+        roles = [
+            self._lost(role) if role.__name__ == ANALYZER.activity else role for role in contents.activities["models"]
+        ]
+        self.contents = replace(contents, activities={"models": roles})
 
-    def _losing(self, role: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def _lost(self, role: Role) -> Role:
         async def lose(request: Any) -> Any:
             await role(request)
             self.lost += 1
-            self.lost_one.set()
-            raise ApplicationError("the machine is gone", next_retry_delay=timedelta(milliseconds=10))
+            if self.lost == CALLS_AT_ONCE:
+                self.over.set()
+            raise ApplicationError("the machine is gone", next_retry_delay=timedelta(seconds=1))
 
-        lose.__annotations__ = role.__annotations__
-        registered: Callable[..., Awaitable[Any]] = activity.defn(name=role.__name__)(lose)
-        return registered
+        return renamed(lose, role)
 
 
 async def test_what_a_lost_machine_was_answered_is_found_by_another(
-    client: Client, tmp_path: Path, undisturbed: Ran
+    client: Client, server: Server, tmp_path: Path, undisturbed: Ran
 ) -> None:
-    """Of two machines one loses whatever it was answered: the other finds it in Redis and pays nothing again (C0-25)."""
+    """A machine goes before it can tell of its answers: the other one finds them in Redis and pays nothing again (C0-25)."""
     others = tuple(pool for pool in POOLS if pool != "models")
+    elsewhere = await connected(server)
     async with machines(tmp_path) as (api, _, (one, other)), asyncio.timeout(LONGEST_RUN), AsyncExitStack() as stack:
-        losing = Forgetful(await stack.enter_async_context(compose(one, client, ("models",))))
+        doomed = Doomed(await stack.enter_async_context(compose(one, elsewhere, ("models",))))
         contents = await stack.enter_async_context(compose(other, client))
-        await stack.enter_async_context(running_pools(client, losing.contents, ("models",)))
         await stack.enter_async_context(running_pools(client, contents, others))
-        handle = await start(client, REQUEST)
-        await losing.lost_one.wait()
+        async with running_pools(elsewhere, doomed.contents, ("models",)):
+            handle = await start(client, REQUEST)
+            await doomed.over.wait()
         await stack.enter_async_context(running_pools(client, contents, ("models",)))
         result = await handle.result()
-        assert losing.lost >= 1
-        assert result.outcome is Outcome.COMPLETED
-        assert without_variables(result.report) == undisturbed.report
-        assert repeated(vars(call) for call in api.calls) == {}
-        assert len(api.calls) == result.usage.model_calls == len(undisturbed.calls)
+    assert doomed.lost == CALLS_AT_ONCE
+    assert result.outcome is Outcome.COMPLETED
+    assert without_variables(result.report) == undisturbed.report
+    assert repeated(vars(call) for call in api.calls) == {}
+    assert len(api.calls) == result.usage.model_calls == len(undisturbed.calls)
 
 
 @asynccontextmanager
@@ -319,7 +359,8 @@ async def called(contents: PoolContents, pool: str, name: str, request: Any) -> 
     try:
         return await ActivityEnvironment().run(chosen, request)
     except ApplicationError as error:
-        assert error.type == failures.RATE_LIMITED, error
+        if error.type != failures.RATE_LIMITED:
+            raise
         return None
 
 
@@ -349,9 +390,9 @@ def a_plan(number: int) -> PlanInput:
 async def test_machines_keep_one_limit_and_one_cache(client: Client, tmp_path: Path) -> None:
     """Over both machines no more goes out than is configured; what one asked the other has (reliability 2.2)."""
     limits = {
-        "search": SearchSettings(requests_per_minute={"searxng": SEARCHES}),
+        "search": SearchSettings(requests_per_minute={"searxng": A_MINUTE}),
         "models": ModelsSettings(
-            default="fake-model", endpoints={"default": EndpointSettings(requests_per_minute=CALLS)}
+            default="fake-model", endpoints={"default": EndpointSettings(requests_per_minute=A_MINUTE)}
         ),
     }
     pools = ("models", "search", "reading")
@@ -367,8 +408,8 @@ async def test_machines_keep_one_limit_and_one_cache(client: Client, tmp_path: P
             await asyncio.gather(
                 *(called(each, "search", "search", a_search(number)) for number, each in enumerate(both))
             )
-            assert sum(place.startswith("search") for place in world.asked) == SEARCHES
+            assert AT_ONCE <= sum(place.startswith("search") for place in world.asked) <= AT_ONCE + SLACK
             plans = await asyncio.gather(
                 *(called(each, "models", PLANNER.activity, a_plan(number)) for number, each in enumerate(both))
             )
-            assert len(api.calls) == CALLS == sum(plan is not None for plan in plans)
+            assert AT_ONCE <= len(api.calls) == sum(plan is not None for plan in plans) <= AT_ONCE + SLACK

@@ -7,7 +7,7 @@ from workflows.analysis import analyze
 from workflows.gaps import asked_for, assessed
 from workflows.gathering import Gathering
 from workflows.iteration import stop_reason_after_synthesis
-from workflows.planning import follow_ups, planned, unread_candidates
+from workflows.planning import follow, follow_ups, planned, unread_candidates
 from workflows.projections import refine_fields, write_fields
 from workflows.run import ResearchRun
 from workflows.strategies.base import Next
@@ -119,7 +119,7 @@ class SupervisorStrategy:
         # What is not going to be searched is not planned: its gap stays stated instead.
         wanted = state.strategy.recommended
         fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit) if wanted else []
-        state.plan = state.plan.model_copy(update={"sub_queries": [*state.plan.sub_queries, *fresh]})
+        follow(state, fresh)
         self._close_hopeless(run, output.gap_analysis, fresh)
         run.note("plan.drafted", f"{len(fresh)} follow-up queries", count=len(fresh))
         return Next.after(Phase.REFINEMENT, can_change=False)

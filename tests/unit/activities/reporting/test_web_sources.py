@@ -55,7 +55,7 @@ def test_whatever_a_page_calls_itself_is_text(name: str) -> None:
         GOOD, words, text, publisher=words, authors=[words], snippet=words, quality_reason=words,
         provider="searxng", source_type="web",
     )  # fmt: skip
-    page, html, markdown = rendered(source, text)
+    page, _, markdown = rendered(source, text)
     assert outer_links(page) == {GOOD}
     assert set(link_targets(markdown)) <= {GOOD}
     assert not {tag for tag, _ in page.tags} & {"img", "iframe", "script", "object", "embed", "form", "base"}
