@@ -12,7 +12,7 @@ override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS
 
-.PHONY: help setup demo run test lint format lock histories configuration bench storm soak cluster clean
+.PHONY: help setup demo run test lint format lock histories configuration bench bench-web storm soak cluster clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -28,6 +28,7 @@ help:
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
 	@echo '  make configuration             generate docs/configuration.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
+	@echo '  make bench-web                 whole runs over a web of this machine, with faults; caches; scaling (ten minutes)'
 	@echo '  make storm                     many workers against services that refuse (ten minutes)'
 	@echo '  make soak [ROUNDS=10]          the slow proofs, again and again'
 	@echo '  make clean                     remove .venv, caches and the demo folder; reports stay'
@@ -109,6 +110,10 @@ bench: setup
 	@if [ -z "$$CORPUS" ]; then CORPUS=.demo/python-docs; $(BIN)/python examples/export_python_docs.py "$$CORPUS"; fi; \
 	$(BIN)/python benchmarks/index_pages.py "$$CORPUS"
 	@$(BIN)/python -m benchmarks.runs
+
+bench-web: setup
+	@$(BIN)/python -m benchmarks.web_runs
+	@$(BIN)/python -m benchmarks.scaling
 
 storm: setup
 	@$(BIN)/python -m benchmarks.storm

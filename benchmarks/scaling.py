@@ -1,4 +1,4 @@
-"""What more worker processes bring: `python -m benchmarks.scaling [--rounds 3]`.
+"""What more worker processes bring: `python -m benchmarks.scaling [--rounds 3] [--store Valkey]`.
 
 Eight workflows ask for 160 reflections, all at once, of a model that takes a second for each; workers are real
 processes of the models pool with eight slots each, first one, then four. A reflection is the activity that runs have:
@@ -137,15 +137,16 @@ async def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    rounds: int = parser.parse_args().rounds
+    parser.add_argument("--store", choices=("SQLite", "Valkey"), help="what workers share; both without it")
+    given = parser.parse_args()
+    rounds: int = given.rounds
+    chosen: list[str] = [given.store] if given.store else ["SQLite", "Valkey"]
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, {ACTIVITIES} calls of {CALL_SECONDS:.0f} s from {WORKFLOWS} workflows")
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder = Path(name)
-        valkey = stack.enter_context(running_valkey(folder))
-        ratios = [
-            await compared("SQLite", folder / "sqlite", rounds, None),
-            await compared("Valkey", folder / "valkey", rounds, valkey.url),
-        ]
+        folder, ratios = Path(name), []
+        for store in chosen:
+            url = stack.enter_context(running_valkey(folder)).url if store == "Valkey" else None
+            ratios.append(await compared(store, folder / store, rounds, url))
     if min(ratios) < LEAST_RATIO:
         raise SystemExit(f"four processes brought {min(ratios):.2f} times what one does, not {LEAST_RATIO}")
 

@@ -223,7 +223,7 @@ def test_what_a_gullible_model_invents_is_dropped(runs: Runs, behaviour: str) ->
         text = ran.texts[ran.state.sources[item.source_id].url]
         assert digest(text[item.start : item.end]) == item.quote_hash
     assert not [finding for finding in ran.state.findings if OBEYED in finding.statement]
-    assert "ev-0123456789" not in " ".join(ran.reports[:2])
+    assert "ev-0123456789" not in ran.reports[0]
 
 
 def test_what_was_taken_out_of_a_report_is_told(runs: Runs) -> None:

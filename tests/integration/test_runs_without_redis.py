@@ -122,27 +122,36 @@ def with_password(port: int) -> str:
     return f"redis://default:{PASSWORD}@127.0.0.1:{port}/0"
 
 
-Reached = Callable[[MessagesApi, WebWorld], bool]
+@dataclass
+class Scene:
+    """What can be seen of a run from outside."""
+
+    api: MessagesApi
+    world: WebWorld
+    lost: int = 0
+    """Answers that were paid for and journalled, and that nobody has been told of."""
+
+
+Reached = Callable[[Scene], bool]
 Act = Callable[[], Awaitable[None]]
 Role = Callable[..., Awaitable[Any]]
 
 
-def losing(contents: PoolContents) -> PoolContents:
+def losing(contents: PoolContents, scene: Scene) -> PoolContents:
     """Pools in which each analysis is lost once after it was answered, so that it is asked for again."""
-    roles = [retold(role) if role.__name__ == ANALYZER.activity else role for role in contents.activities["models"]]
-    return replace(contents, activities={**contents.activities, "models": roles})
 
+    def retold(role: Role) -> Role:
+        async def lose(request: Any) -> Any:
+            answer = await role(request)
+            if activity.info().attempt == 1:
+                scene.lost += 1
+                raise ApplicationError("lost on its way", next_retry_delay=timedelta(seconds=0.5))
+            return answer
 
-def retold(role: Role) -> Role:
-    """An activity whose first attempt does everything and does not say so."""
+        return renamed(lose, role) if role.__name__ == ANALYZER.activity else role
 
-    async def lose(request: Any) -> Any:
-        answer = await role(request)
-        if activity.info().attempt == 1:
-            raise ApplicationError("lost on its way", next_retry_delay=timedelta(milliseconds=10))
-        return answer
-
-    return renamed(lose, role)
+    models = [retold(role) for role in contents.activities["models"]]
+    return replace(contents, activities={**contents.activities, "models": models})
 
 
 def renamed(implementation: Role, role: Role) -> Role:
@@ -157,13 +166,16 @@ async def carry_out(
 ) -> Ran:
     """One run from its beginning to its end; once something is reached, the fault strikes."""
     async with MessagesApi(latency=MODEL_SECONDS) as api, WebWorld(latencies=Latencies(0.1)) as world:
-        settings = settings_of(home, with_password(port), api, world)
+        settings, scene = settings_of(home, with_password(port), api, world), Scene(api, world)
         with capture_logs() as logged:
-            async with compose(settings, client) as contents, running_pools(client, losing(contents), tuple(POOLS)):
+            async with (
+                compose(settings, client) as contents,
+                running_pools(client, losing(contents, scene), tuple(POOLS)),
+            ):
                 handle = await start(client, REQUEST)
                 ending = asyncio.create_task(handle.result())
                 async with asyncio.timeout(LONGEST_RUN):
-                    while reached is not None and not ending.done() and not reached(api, world):
+                    while reached is not None and not ending.done() and not reached(scene):
                         await asyncio.sleep(0.005)
                     early = ending.done()
                     if strike is not None:
@@ -190,22 +202,17 @@ async def undisturbed(server: Server, tmp_path_factory: pytest.TempPathFactory) 
 
 def call_in_flight(role: str) -> Reached:
     """Whether the model works on an answer of this role."""
-    return lambda api, _: any(call.role == role and call.ended is None for call in api.calls)
+    return lambda scene: any(call.role == role and call.ended is None for call in scene.api.calls)
 
 
-def answered(role: str) -> Reached:
-    """Whether the model gave an answer to this role, which is asked for once more."""
-    return lambda api, _: any(call.role == role and call.ended is not None for call in api.calls)
+def answered(scene: Scene) -> bool:
+    """Whether all analyses were answered, none of which has arrived."""
+    return scene.lost == CALLS_AT_ONCE
 
 
-def page_read(_: MessagesApi, world: WebWorld) -> bool:
+def page_read(scene: Scene) -> bool:
     """Whether a page was given, while others are still to be read."""
-    return any(place.startswith("127.") for place in world.served)
-
-
-def searched(_: MessagesApi, world: WebWorld) -> bool:
-    """Whether a search was answered."""
-    return any(place.startswith("search") for place in world.served)
+    return any(place.startswith("127.") for place in scene.world.served)
 
 
 async def gone(valkey: ValkeyServer) -> None:
@@ -225,10 +232,6 @@ async def hanging(valkey: ValkeyServer) -> None:
     valkey.pause()
 
 
-async def read_only(valkey: ValkeyServer) -> None:
-    await valkey.tell("REPLICAOF", "127.0.0.1", free_port())
-
-
 async def full(valkey: ValkeyServer) -> None:
     await valkey.tell("CONFIG", "SET", "maxmemory-policy", "noeviction")
     await valkey.tell("SET", "theirs", b"x" * 2_000_000)
@@ -246,10 +249,9 @@ class Fault:
 
 FAULTS = {
     "gone": Fault(gone, call_in_flight("analyzer"), lasts=True),
-    "empty again": Fault(empty_again, answered("analyzer"), lasts=False),
-    "flushed": Fault(flushed, answered("analyzer"), lasts=False),
+    "empty again": Fault(empty_again, answered, lasts=False),
+    "flushed": Fault(flushed, answered, lasts=False),
     "hanging": Fault(hanging, page_read, lasts=True),
-    "read-only": Fault(read_only, searched, lasts=True),
     "full": Fault(full, call_in_flight("planner"), lasts=True),
 }
 
