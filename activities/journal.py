@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
 
+from contracts.usage import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
 
@@ -30,11 +32,14 @@ class CallJournal:
         *,
         lease_seconds: float = LEASE_SECONDS,
         renew_seconds: float = RENEW_SECONDS,
+        most_told: int = MOST_TOLD,
     ) -> None:
+        """`most_told` runs are remembered as told that this machine is on its own."""
         self._calls = calls
         self._codec = codec
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
+        self._most_told = most_told
         self._told_away: dict[str, None] = {}
 
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
@@ -46,7 +51,7 @@ class CallJournal:
         key, research_id = self._key(task), task.input.research_id
         stored = await self._calls.begin(key, research_id, self._lease_seconds)
         if stored is not None:
-            answer = self._codec.answer_from_json(stored, task.role)
+            answer = self._taken(stored, task)
             # The attempt that made it was lost, and with it what it may have told.
             self._told_away.pop(research_id, None)
         else:
@@ -56,10 +61,21 @@ class CallJournal:
         answer.warnings[:0] = self._change_of_reach(research_id)
         return answer
 
+    def _taken(self, stored: str, task: EngineTask) -> EngineAnswer:
+        """A stored answer. Made for another operation of the run it costs nothing more: its use was told already."""
+        operation, _, text = stored.partition("\n")
+        same = operation == task.input.operation
+        try:
+            answer = self._codec.answer_from_json(text, task.role)
+        except AnswerUnusable as error:
+            error.usage = error.usage if same else Usage()
+            raise
+        return answer if same else replace(answer, usage=Usage())
+
     def _key(self, task: EngineTask) -> str:
+        """The request itself is the name, not what it is made for: a run never pays for the same request twice."""
         request = task.input
-        fingerprint = self._codec.request_fingerprint(task)
-        return f"{request.tenant}/{request.research_id}/{request.operation}/{fingerprint}"
+        return f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
 
     def _change_of_reach(self, research_id: str) -> list[str]:
         """What a run has not been told yet of who shares this journal."""
@@ -69,7 +85,7 @@ class CallJournal:
             del self._told_away[research_id]
             return [BACK]
         self._told_away[research_id] = None
-        if len(self._told_away) > MOST_TOLD:
+        if len(self._told_away) > self._most_told:
             del self._told_away[next(iter(self._told_away))]
         return [AWAY]
 
@@ -77,19 +93,20 @@ class CallJournal:
         try:
             answer = await engine.answer(task)
         except AnswerUnusable as error:
-            await self._written(key, error)
+            await self._written(key, task, error)
             raise
         except BaseException:
             await self._given_up(key)
             raise
-        if not await self._written(key, answer):
+        if not await self._written(key, task, answer):
             answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
         return answer
 
-    async def _written(self, key: str, answer: EngineAnswer | AnswerUnusable) -> bool:
+    async def _written(self, key: str, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
         """Store a paid answer. A store that fails must not make the answer worthless: false, and the run goes on."""
         try:
-            await _to_the_end(self._calls.finish(key, self._codec.answer_to_json(answer)))
+            kept = f"{task.input.operation}\n{self._codec.answer_to_json(answer)}"
+            await _to_the_end(self._calls.finish(key, kept))
         except ProviderError as error:
             log.warning("journal.answer_not_stored", error=type(error).__name__)
             return False

@@ -19,11 +19,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from temporalio.client import WorkflowHandle
+from temporalio.worker import Worker
 
+from benchmarks.fan_out import QUEUE, FanOut
 from benchmarks.ideal_wall import ANSWERED, Ideal, ideal_wall
 from benchmarks.processes import Peak, cpu_seconds, watched
 from benchmarks.runs import Measured, measure
-from contracts import names
+from contracts import activities, names
+from contracts.activities import SearchRequest
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
@@ -33,10 +36,12 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Faults, Latencies, Site, WebWorld, page
 from tests.integration.runs import start
+from workers.sandbox import workflow_runner
 
 PAGES, HOSTS = 80, 40
 TOO_MANY, SERVER_ERROR = 0.10, 0.05
 PARALLEL_READS: Final = 20
+EQUAL_SEARCHES, FLIGHT_SECONDS = 50, 1.0
 WEB_SEED, MODEL_SEED = 18, 16
 """With them the shares are met as near as whole requests come, by each kind of call: searches, pages, the model."""
 WARM = Site(HOSTS, "/lanterns", "Lanterns of Orvik", page("Lanterns", "# Lanterns\n\nIn Orvik lanterns hang in trees."))
@@ -126,9 +131,9 @@ async def state_of(handle: WorkflowHandle[Any, ResearchResult]) -> ResearchState
 def forget(world: WebWorld, model: MessagesApi) -> None:
     """Begin new journals; what was asked is about other things, so that the places stay apart."""
     for journal in (world.asked, world.failed, world.served, world.found):
-        journal.clear()  # type: ignore[attr-defined]  # all of them have it
+        journal.clear()
     for calls in (model.calls, model.requests, model.headers, model.book.charges):
-        calls.clear()  # type: ignore[attr-defined]
+        calls.clear()
 
 
 ROWS: Final = (
@@ -211,6 +216,33 @@ async def made_of_the_web(made: WebDeployment, world: WebWorld, searches: int, r
     assert (seen, len(asked) - seen) == (searches, reads), made.home
 
 
+async def one_flight(name: str, folder: Path, redis_url: str | None) -> None:
+    """Fifty equal searches at once by two worker processes: one request to the provider. Raises AssertionError."""
+    world = WebWorld(latencies=Latencies(FLIGHT_SECONDS, spread=0.0))
+    async with web_deployment(folder, world, MessagesApi(), temporal="memory", redis_url=redis_url) as made:
+        await made.start_workers(2, pools=("search",))
+        client = await made.client()
+        asked = [
+            SearchRequest(
+                research_id=f"r-{number}", operation="search", provider="searxng", text="wraparound", max_results=5
+            ).model_dump(mode="json")
+            for number in range(EQUAL_SEARCHES)
+        ]
+        async with Worker(client, task_queue=QUEUE, workflows=[FanOut], workflow_runner=workflow_runner()):
+            arguments = [activities.search.__name__, names.SEARCH_QUEUE, asked]
+            handle = await client.start_workflow(FanOut.run, args=arguments, id="equal-searches", task_queue=QUEUE)
+            await handle.result()
+            history = await handle.fetch_history()
+    started = [event.activity_task_started_event_attributes for event in history.events]
+    by_worker = Counter(each.identity for each in started if each.identity)
+    assert len(by_worker) == 2, "one worker did everything: nothing is shown"
+    assert world.asked == ["search wraparound"], world.asked
+    print(
+        f"{EQUAL_SEARCHES} equal searches at once, {name}: 1 request; by worker {sorted(by_worker.values())}",
+        flush=True,
+    )
+
+
 async def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -239,6 +271,8 @@ async def main() -> None:
         for row in zip(ROWS, *(each[1:] for each in columns), strict=True):
             print("| " + " | ".join(row) + " |", flush=True)
         await repeated_questions(given.web, folder / "repeated")
+        await one_flight("SQLite", folder / "flight-sqlite", None)
+        await one_flight("Valkey", folder / "flight-valkey", valkey.url)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ MEANINGS = {
     "RESEARCH_RETENTION_DAYS": "how long a run is kept, in days; default 90",
     "RESEARCH_ALLOW_HOSTS": "exact `host:port` pairs, separated by commas, that may be read although they are private",
     "RESEARCH_CONTACT": "who the owner of a web site can turn to: sent with every request for a page",
-    "REDIS_URL": "what a cluster's workers share: paid calls, caches, limits; without it one SQLite file of the machine",
+    "REDIS_URL": "what a cluster's workers share: paid calls, caches, limits; without it one SQLite file",
     "ANTHROPIC_API_KEY": "key of the model endpoint; by itself it switches nothing on",
     "ANTHROPIC_BASE_URL": "another endpoint that speaks the Messages API; a local one needs no key",
     "RESEARCH_MODEL": "name of the model for every tier: naming one is the decision to use a model",

@@ -12,7 +12,9 @@ from contracts import failures
 from providers import errors
 
 
-async def tried(error: Exception | None, attempt: int = 1, details: tuple[int, ...] = ()) -> tuple[object, list[object]]:
+async def tried(
+    error: Exception | None, attempt: int = 1, details: tuple[int, ...] = ()
+) -> tuple[object, list[object]]:
     """What came of one attempt, and what it told with its last heartbeat."""
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, attempt=attempt, heartbeat_details=details)
@@ -33,7 +35,13 @@ async def tried(error: Exception | None, attempt: int = 1, details: tuple[int, .
 
 @pytest.mark.parametrize(
     ("attempt", "details", "expected"),
-    [(1, (), (0, 0, 0)), (4, (2, 1), (2, 1, 0)), (4, (1, 0), (1, 0, 2)), (3, ("x",), (0, 0, 2)), (2, (5, 5), (5, 5, 0))],
+    [
+        (1, (), (0, 0, 0)),
+        (4, (2, 1), (2, 1, 0)),
+        (4, (1, 0), (1, 0, 2)),
+        (3, ("x",), (0, 0, 2)),
+        (2, (5, 5), (5, 5, 0)),
+    ],
 )
 def test_what_is_not_accounted_for_was_lost(
     attempt: int, details: tuple[object, ...], expected: tuple[int, int, int]

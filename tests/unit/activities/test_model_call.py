@@ -92,11 +92,19 @@ async def test_a_second_attempt_takes_the_stored_answer() -> None:
     assert second == first
 
 
-@pytest.mark.parametrize(
-    "change", [{"repair": "problem"}, {"operation": "op/2"}, {"tenant": "b"}, {"research_id": "r-2"}]
-)
+async def test_the_same_request_is_answered_once_in_a_run() -> None:
+    """Another operation that asks exactly the same takes the answer, and is told that it cost nothing more."""
+    bench = Bench(PLAN)
+    first, second = await bench.plan(), await bench.plan(operation="op/2")
+    assert len(bench.engine.tasks) == 1
+    assert first.account.usage.model_calls == 1
+    assert second.account.usage == Usage()
+    assert second.sub_queries == first.sub_queries
+
+
+@pytest.mark.parametrize("change", [{"repair": "problem"}, {"tenant": "b"}, {"research_id": "r-2"}])
 async def test_another_call_is_another_call(change: dict[str, Any]) -> None:
-    """A repair, another operation, tenant or run never takes the answer of this call."""
+    """A repair, another tenant or another run never takes the answer of this call."""
     bench = Bench(PLAN)
     await bench.plan()
     await bench.plan(**change)

@@ -4,8 +4,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from contracts.activities import SearchRequest, SearchResponse
-from contracts.request import ResearchRequest
 from contracts.prepared import PrepareRequest
+from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from providers.errors import Unavailable

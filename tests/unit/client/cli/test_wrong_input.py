@@ -32,7 +32,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "Why?", "--set", "constraints.timeframe=recently"], 2, "constraints.timeframe"),
         (["run", "Why?", "--corpus", "nowhere"], 2, "no folder and no corpus 'nowhere'"),
         (["run", "Why?", "--corpus", "manual/vacuum.md"], 2, "is a file"),
-        (["run", "Why?", "--corpus", "manual", "--set", "constraints.region=de"], 2, "constraints.region: not available yet"),
+        (
+            ["run", "Why?", "--corpus", "manual", "--set", "constraints.region=de"],
+            2,
+            "constraints.region: not available yet",
+        ),
         (["run", "Why?", "--corpus", "manual", "--strategy", "living"], 2, "strategy: not available yet"),
         (["run", "Why?", "--corpus", "manual", "--set", "limits.nothing=1"], 2, "limits.max_iterations"),
         (["run", "--request", "nothing.json"], 2, "no such file"),

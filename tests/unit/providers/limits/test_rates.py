@@ -30,7 +30,7 @@ from tests.unit.providers.limits.simulation import START, Simulation
 
 FOLDER = Path(rates.__file__).parent
 UNLIMITED = ServiceLimits()
-ARRIVALS = st.lists(st.floats(0, 40), min_size=1, max_size=40)
+ARRIVALS = st.lists(st.integers(0, 40_000).map(lambda milliseconds: milliseconds / 1_000), min_size=1, max_size=40)
 LATE = st.lists(st.floats(0, 3), min_size=1, max_size=5)
 
 
