@@ -7,6 +7,7 @@ Each attempt tells its heartbeats how earlier ones ended, and the engine hands t
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from temporalio import activity
@@ -18,6 +19,7 @@ from providers.errors import CallInFlight, ProviderError, RateLimited, WorkerLos
 
 MOST_FAILURES: Final = 3
 """What failed in passing so often is given up (architecture, section 5)."""
+FIRST_PAUSE: Final = timedelta(seconds=1)
 MOST_LOSSES: Final = 3
 """Attempts that ended without a word: the worker died. A document that kills its workers is not tried for ever."""
 
@@ -54,12 +56,17 @@ async def attempted(area: Area) -> AsyncIterator[None]:
     except ProviderError as error:
         activity.heartbeat(past.failures + 1, past.waits)
         # Without its cause: a client library's own message may repeat what was sent to it.
-        raise application_error(error, area, final=past.failures + 1 >= MOST_FAILURES) from None
+        raise application_error(error, area, final=past.failures + 1 >= MOST_FAILURES, pause=_pause(past)) from None
     except ApplicationError as error:  # translated already, by a part of the work that has an area of its own
         activity.heartbeat(past.failures + 1, past.waits)
         if past.failures + 1 >= MOST_FAILURES:
             raise _final(error) from None
         raise
+
+
+def _pause(past: Past) -> timedelta:
+    """How long to wait where nobody says: the engine would count the attempts that were told to wait, too."""
+    return FIRST_PAUSE * (1 << past.failures)
 
 
 def _final(error: ApplicationError) -> ApplicationError:

@@ -56,8 +56,14 @@ EXPECTED: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreada
 """Part of everyday work: no entry in the worker's error log."""
 
 
-def application_error(error: errors.ProviderError, area: Area, *, final: bool = False) -> ApplicationError:
-    """The failure that Temporal is told; `final` forbids another attempt although the error allows one."""
+def application_error(
+    error: errors.ProviderError, area: Area, *, final: bool = False, pause: timedelta | None = None
+) -> ApplicationError:
+    """The failure that Temporal is told.
+
+    `final` forbids another attempt although the error allows one; `pause` is the time until it where the error says
+    nothing.
+    """
     retryable = isinstance(error, (errors.Retryable, errors.StorageFull)) and not final
     details = _details(error)
     category = ApplicationErrorCategory.BENIGN if isinstance(error, EXPECTED) else ApplicationErrorCategory.UNSPECIFIED
@@ -66,7 +72,7 @@ def application_error(error: errors.ProviderError, area: Area, *, final: bool = 
         *([details] if details else []),
         type=_type_name(error, area),
         non_retryable=not retryable,
-        next_retry_delay=_delay(error) if retryable else None,
+        next_retry_delay=_delay(error, pause) if retryable else None,
         category=category,
     )
 
@@ -88,9 +94,9 @@ def _type_name(error: errors.ProviderError, area: Area) -> str:
     return area.unavailable if isinstance(error, errors.Retryable) else area.rejected
 
 
-def _delay(error: errors.ProviderError) -> timedelta | None:
+def _delay(error: errors.ProviderError, otherwise: timedelta | None) -> timedelta | None:
     seconds = error.retry_after if isinstance(error, errors.Retryable) else None
-    return None if seconds is None else timedelta(seconds=min(LONGEST_DELAY_SECONDS, max(0.0, seconds)))
+    return otherwise if seconds is None else timedelta(seconds=min(LONGEST_DELAY_SECONDS, max(0.0, seconds)))
 
 
 def _details(error: errors.ProviderError) -> dict[str, Any]:

@@ -23,6 +23,9 @@ from providers.retry_after import LONGEST_WAIT_SECONDS
 
 FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_UNEXPLAINED_SECONDS: Final = 60.0
+FEWEST_TO_JUDGE_BY: Final = 10
+LIKELY_RATE: Final = 2.0
+"""Calls per second that a service is taken to allow, of which half are made, when it refused one of a few."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ def _measured(state: RateState, now: float, known: Slowdown | None) -> Slowdown:
     first = state.recent[0].start if state.recent else now
     span = max(1.0, now - first)
     ceiling = None if known is None else known.allowed(now)
-    if ceiling is not None and now - first < SURE_AFTER_SECONDS:
-        granted = max(granted, math.ceil(ceiling * span))
+    # A refusal among few calls says nothing of how many would have been allowed: demand is not capacity.
+    if granted < FEWEST_TO_JUDGE_BY or (ceiling is not None and now - first < SURE_AFTER_SECONDS):
+        granted = max(granted, math.ceil((LIKELY_RATE if ceiling is None else ceiling) * span))
     return Slowdown(since=now, refused_at=now, granted=max(0, granted), span=span, ceiling=ceiling)

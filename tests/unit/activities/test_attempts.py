@@ -1,6 +1,7 @@
 """What counts as a try, and what does not."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -92,3 +93,13 @@ async def test_what_kills_its_workers_is_not_tried_for_ever() -> None:
     assert isinstance(failure, ApplicationError)
     assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
     assert (await tried(None, attempt=3, details=(0, 0)))[0] == "done"
+
+
+async def test_waits_do_not_lengthen_the_pause_after_a_failure() -> None:
+    """The pause goes by how often the call failed; a provider that names a time is obeyed."""
+    first, _ = await tried(errors.Unavailable("down"), attempt=40, details=(0, 39))
+    second, _ = await tried(errors.Unavailable("down"), attempt=41, details=(1, 39))
+    told, _ = await tried(errors.Unavailable("down", retry_after=7), attempt=41, details=(1, 39))
+    assert all(isinstance(failure, ApplicationError) for failure in (first, second, told))
+    delays = [failure.next_retry_delay for failure in (first, second, told) if isinstance(failure, ApplicationError)]
+    assert delays == [timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=7)]

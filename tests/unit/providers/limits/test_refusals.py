@@ -5,7 +5,7 @@ import pytest
 from providers.limits.places import STANDING_BY
 from providers.limits.rate_state import RateState
 from providers.limits.rates import Asking, Granted, answered, asked
-from providers.limits.refusals import LONGEST_UNEXPLAINED_SECONDS, Refusal, refused
+from providers.limits.refusals import LIKELY_RATE, LONGEST_UNEXPLAINED_SECONDS, Refusal, refused
 from providers.limits.service_limits import ServiceLimits
 from tests.unit.providers.limits.simulation import START, Simulation
 
@@ -159,3 +159,14 @@ def test_a_service_with_a_hidden_limit_is_found_out() -> None:
     made = Simulation(UNLIMITED, refuses=refuses).run([number / 50 for number in range(200)])
     assert len(taken) == 200
     assert len(made.grants) <= 1.2 * 200
+
+
+def test_a_refusal_among_few_calls_is_no_measure_of_capacity() -> None:
+    """A run that calls once in five seconds and is refused once is not held to half of that: demand is not capacity."""
+    state = RateState()
+    for number in range(3):
+        state, decision = asked(state, START + 5 * number, Asking(f"call-{number}", f"permit-{number}"), UNLIMITED)
+        assert isinstance(decision, Granted)
+    state, _ = refused(state, START + 10.1, Asking("call-2", "permit-2"), Refusal(1.0, START + 10), UNLIMITED)
+    assert state.slowdown is not None
+    assert state.slowdown.start >= LIKELY_RATE / 2
