@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
+from providers.engines.schemas import schema_text
 from providers.engines.structured_output import Role
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput
 from providers.interfaces import EngineAnswer, EngineTask
@@ -27,7 +28,7 @@ def request_fingerprint(task: EngineTask) -> str:
         "prompt": task.prompt,
         "repair": task.input.repair,
         "model": task.input.model,
-        "schema": task.role.draft.model_json_schema(),
+        "schema": schema_text(task.role.draft),
         "plain_text": task.role.plain_text,
         "output_tokens": task.role.output_tokens,
     }

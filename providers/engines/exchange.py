@@ -13,6 +13,7 @@ from providers.engines.caching import cache_marks, worth_waiting
 from providers.engines.capabilities import LearntLimits, LearntModes
 from providers.engines.directory import Candidate
 from providers.engines.fitting import Fitted, Fitter
+from providers.engines.schemas import schema_of
 from providers.engines.speed import Speeds
 from providers.engines.token_counts import TokenCounter
 from providers.engines.tokens import Calibration
@@ -111,7 +112,7 @@ class ModelCalls:
     async def _request(
         self, task: EngineTask, candidate: Candidate, mode: ChatMode, seconds: float
     ) -> tuple[ChatRequest, Fitted]:
-        schema = None if task.role.plain_text else task.role.draft.model_json_schema()
+        schema = None if task.role.plain_text else schema_of(task.role.draft)
         instructions = _instructions(task, schema if mode is ChatMode.TEXT else None)
         around = instructions if schema is None or mode is ChatMode.TEXT else instructions + json.dumps(schema)
         pace = self._speeds.pace(_key(candidate))
