@@ -13,11 +13,13 @@ BEAT_SECONDS: Final = 0.5
 
 @asynccontextmanager
 async def heartbeating(*details: Any, interval: float = BEAT_SECONDS) -> AsyncIterator[None]:
-    """Beat at once and then every `interval` seconds until the block ends.
+    """Beat every `interval` seconds until the block ends.
 
-    `details` come back as `activity.info().heartbeat_details` in the next attempt.
+    `details` come back as `activity.info().heartbeat_details` in the next attempt: if there is anything to hand on,
+    the first beat goes at once. Otherwise work that is done sooner than that costs the engine no beat at all.
     """
-    activity.heartbeat(*details)
+    if any(details):
+        activity.heartbeat(*details)
     beating = asyncio.create_task(_beat(interval, details))
     try:
         yield
