@@ -6,10 +6,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, Strategy, Verify
+from contracts.timeframes import published_between
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20
 MAX_METADATA_BYTES = 2_048
+
+ANY_DAY = "2000-01-01"
+"""Timeframes that reach back from today have no last day, so today is of no matter to their order."""
 
 RESTING = "not available yet"
 
@@ -72,6 +76,9 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(metadata) > MAX_METADATA_BYTES:
         return [f"metadata: larger than {MAX_METADATA_BYTES} bytes"]
+    first, last = published_between(request.constraints.timeframe if request.constraints else None, ANY_DAY)
+    if first and last and first > last:
+        return ["constraints.timeframe: ends before it begins"]
     return []
 
 

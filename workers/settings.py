@@ -35,7 +35,7 @@ from workers.settings_sections import (
     WebSettings,
     WorkersSettings,
 )
-from workers.settings_web import WEB_VARIABLES, WebSearchSettings
+from workers.settings_web import WEB_VARIABLES, WebSearchSettings, password_in
 
 APPLICATION = "durable-research"
 FILE_NAME = "research.toml"
@@ -181,7 +181,7 @@ class Settings(BaseSettings):
         held = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
         held += self.endpoint_keys.values()
         own = [secret.get_secret_value() for secret in held if secret is not None]
-        passwords = [] if self.redis_url is None else [urlsplit(self.redis_url.get_secret_value()).password]
+        passwords = [] if self.redis_url is None else [password_in(self.redis_url.get_secret_value())]
         return own + [password for password in passwords if password] + self.web_search.secrets()
 
     def describe(self) -> dict[str, Any]:

@@ -48,9 +48,17 @@ class WebSearchSettings(Section):
         """Keys, and passwords that stand in addresses."""
         values = [getattr(self, name) for name in type(self).model_fields]
         keys = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
-        passwords = [urlsplit(value).password for value in values if isinstance(value, str) and "://" in value]
+        passwords = [password_in(value) for value in values if isinstance(value, str) and "://" in value]
         return [*keys, *(password for password in passwords if password)]
 
 
 WEB_VARIABLES: Final = {name.upper(): ("web_search", name) for name in WebSearchSettings.model_fields}
 """Variable → the setting it sets."""
+
+
+def password_in(address: str) -> str | None:
+    """The password that stands in an address; null also for one that cannot be taken apart."""
+    try:
+        return urlsplit(address).password
+    except ValueError:
+        return None

@@ -10,13 +10,13 @@ from contracts.names import CORPUS_SCHEME
 from contracts.plan import SubQuery
 from contracts.request import SourceType
 from contracts.sources import SearchHit
+from contracts.timeframes import published_between
 from workflows.activity_options import read_options
 from workflows.allocation import Allotment, Identity, allot, guaranteed_share, unread
 from workflows.desk import Interrupted
 from workflows.duplicates import Identities
 from workflows.gathered import Gathered, merge
 from workflows.searching import Answers, Searching
-from workflows.timeframes import published_between
 
 if TYPE_CHECKING:
     from workflows.run import ResearchRun

@@ -11,10 +11,10 @@ from contracts.activities import SearchRequest, SearchResponse
 from contracts.plan import SubQuery
 from contracts.request import SearchPolicy, SourceType
 from contracts.resolved import ProviderChoice, ResolvedResearch
+from contracts.timeframes import published_between
 from workflows.activity_options import search_options
 from workflows.call_errors import is_cancelled, reason_of
 from workflows.search_merging import merged
-from workflows.timeframes import published_between
 
 if TYPE_CHECKING:
     from workflows.run import ResearchRun

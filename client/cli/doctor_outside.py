@@ -26,7 +26,9 @@ async def models(settings: Settings) -> AsyncIterator[Check]:
         return
     usable = settings.models.usable_endpoints(settings.model_keys())
     names = sorted({name for tier in Tier for name in settings.models.names_for(tier)})
-    async with shared_state_of(settings) as shared:
+    # Whether Redis can be used is told by its own line; a wrong address of it must not hide the state of the models.
+    known = settings if _usable_redis(settings) else settings.model_copy(update={"redis_url": None})
+    async with shared_state_of(known) as shared:
         circuits = CircuitBreaker(shared.store)
         for endpoint in usable:
             there = [
@@ -83,6 +85,19 @@ async def shared_state(settings: Settings) -> Check:
     finally:
         await store.close()
     return Check("shared", Grade.OK, "Redis (reachable)")
+
+
+def _usable_redis(settings: Settings) -> bool:
+    """Whether the address of Redis, if there is one, is an address."""
+    from providers.shared.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
+
+    if settings.redis_url is None:
+        return True
+    try:
+        RedisSharedStore(settings.redis_url.get_secret_value())
+    except NotConfigured:
+        return False
+    return True
 
 
 async def _unreachable(settings: Settings, usable: list[ProviderChoice]) -> AsyncIterator[tuple[str, str]]:

@@ -66,6 +66,7 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "constraints": {"region": "de"}}', "constraints.region: not available yet"),
         ('{"query": "x", "search": {"policy": "all"}}', "search.policy: "),
         ('{"query": "x", "constraints": {"timeframe": "recently"}}', "constraints.timeframe: "),
+        ('{"query": "x", "constraints": {"timeframe": "2025..2020"}}', "constraints.timeframe: ends before it begins"),
         ('{"query": "x", "search": {"domains_deny": ["http://a.b/"]}}', "search.domains_deny.0: "),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
         ('{"query": "x", "verify": "full"}', "verify: not available yet"),

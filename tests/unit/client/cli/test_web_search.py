@@ -124,3 +124,16 @@ def test_doctor_tells_which_providers_are_set_up(planted: pytest.MonkeyPatch) ->
     places = [line.index(name) for name in ("semantic_scholar", "brave", "wikipedia")]
     assert places == sorted(places)
     assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in result.stdout
+
+
+def test_doctor_goes_on_over_an_address_of_redis_that_is_none(planted: pytest.MonkeyPatch) -> None:
+    """Every other line is told all the same; the address, which may hold a password, is not repeated."""
+    planted.setenv("REDIS_URL", "redis://:planted-password@[bad")
+    planted.setenv("RESEARCH_MODEL", "m")
+    planted.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    result = CliRunner().invoke(app, ["doctor"])
+    assert "fail shared" in result.stdout
+    assert "write it as redis://" in result.stdout
+    assert "fail model" in result.stdout
+    assert "engine" in result.stdout
+    assert "planted-password" not in result.output

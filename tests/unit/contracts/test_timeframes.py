@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.request import Constraints
-from workflows.timeframes import published_between
+from contracts.timeframes import published_between
 
 TODAY = "2026-03-31"
 
