@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from benchmarks.fan_out import QUEUE, FanOut
 from benchmarks.processes import cpu_seconds
@@ -31,7 +31,6 @@ from tests.acceptance.web_deployment import WebDeployment, answered, web_deploym
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import WebWorld
-from workers.sandbox import workflow_runner
 
 PROCESSES: Final = (1, 4)
 SLOTS: Final = 8
@@ -120,7 +119,7 @@ async def compared(name: str, folder: Path, rounds: int, redis_url: str | None) 
     async with web_deployment(folder, WebWorld([]), model, temporal="memory", redis_url=redis_url) as made:
         made.configure(slots={"models": SLOTS})
         client = await made.client()
-        async with Worker(client, task_queue=QUEUE, workflows=[FanOut], workflow_runner=workflow_runner()):
+        async with Worker(client, task_queue=QUEUE, workflows=[FanOut], workflow_runner=UnsandboxedWorkflowRunner()):
             seconds = {count: await measured(made, model, count, rounds) for count in PROCESSES}
     one, four = (statistics.median(seconds[count]) for count in PROCESSES)
     spread = [f"{min(each):.2f} to {max(each):.2f}" for each in seconds.values()]

@@ -21,6 +21,8 @@ NO_KEY: Final = "no-key-needed"
 
 CONNECT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 8_000_000
+IDLE_SECONDS: Final = 60.0
+"""How long a connection is kept for the next call: between two phases of a run lie some seconds."""
 MAX_CONNECTIONS: Final = 250
 EPHEMERAL: Final[CacheControlEphemeralParam] = {"type": "ephemeral"}
 COUNT_SECONDS: Final = 10.0
@@ -67,7 +69,9 @@ class AnthropicChat:
             api_key=api_key or NO_KEY,
             base_url=base_url,
             http_client=httpx2.AsyncClient(
-                trust_env=False, follow_redirects=False, limits=httpx2.Limits(max_connections=MAX_CONNECTIONS)
+                trust_env=False,
+                follow_redirects=False,
+                limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS),
             ),
         )
 

@@ -211,7 +211,7 @@ class CallStore(Protocol):
         ...
 
     async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run; the number removed."""
+        """Remove all rows of a run; the number of answers removed."""
         ...
 
 

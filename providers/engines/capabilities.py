@@ -2,7 +2,7 @@
 
 import tomllib
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final
 from urllib.parse import urlsplit
@@ -79,6 +79,7 @@ def capability_table() -> CapabilityTable:
     return CapabilityTable.model_validate(tomllib.loads(text))
 
 
+@lru_cache(maxsize=1_000)
 def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | None = None) -> EndpointCapabilities:
     """What the table knows of the endpoint's host and of the model, with the operator's own values over it."""
     table = capability_table()

@@ -113,7 +113,7 @@ class SharedLimiter:
             await self._left(service, replace(await task, tokens=0), was_answered=False)
 
     async def _left(self, service: str, permit: CallPermit, *, was_answered: bool) -> None:
-        if not permit.probe and permit.tokens == permit.asking.tokens:
+        if not permit.probe and not self._to_settle(service, permit):
             return
 
         def decide(value: bytes | None, now: float) -> Change[None]:
@@ -126,6 +126,10 @@ class SharedLimiter:
 
         with suppress(SharedStateUnavailable, StorageFull, RateLimited):  # what is not settled runs out by itself
             await self._agreement.change_among(permit.among, _key(service), decide)
+
+    def _to_settle(self, service: str, permit: CallPermit) -> bool:
+        limits = self._limits_of(service, permit.among.alone)
+        return limits.tokens_per_minute is not None and permit.tokens != permit.asking.tokens
 
     async def _refused(self, service: str, permit: CallPermit, retry_after: float | None) -> float:
         def decide(value: bytes | None, now: float, alone: bool) -> Change[Told]:

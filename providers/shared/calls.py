@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -18,14 +19,17 @@ MOST_TRIES: Final = 5
 FORGOTTEN_SECONDS: Final = 86_400.0
 """How long a late answer of a run that was deleted is kept out: longer than any call takes."""
 MOST_BEGUN: Final = 50_000
+DONE: Final = b"done"
+DONE_SECONDS: Final = 10.0
+"""How long a finished call's lease says so: longer than it takes to look for an answer and then take the lease."""
 
 
 class SharedCallStore:
     """Who begins a call owns it until its lease runs out; an answer is written once and stays.
 
-    A lease is a value that the store forgets by its own clock, an answer a value that it keeps. The answer of whoever
-    takes a lease is looked for after taking it: it was written before the lease was given up. A process that is
-    killed leaves its lease behind: the next attempt gets the call when it has run out.
+    A lease is a value that the store forgets by its own clock, an answer a value that it keeps. Who was answered first
+    marks the lease as done for a while, then writes the answer: who has just looked for it in vain takes no lease. A
+    process that is killed leaves its lease behind: the next attempt gets the call when it has run out.
     """
 
     def __init__(self, store: SharedStore) -> None:
@@ -33,6 +37,8 @@ class SharedCallStore:
         self._store = store
         self._begun: OrderedDict[str, str] = OrderedDict()
         self._owners: dict[str, str] = {}
+        self._leases: dict[str, bytes] = {}
+        """What we wrote last, by key: a lease that still says so is ours."""
         self._working: set[asyncio.Task[Any]] = set()
 
     @property
@@ -66,7 +72,7 @@ class SharedCallStore:
         await asyncio.shield(self._started(self._release(key)))
 
     async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run; the number removed. An answer that comes later is not kept."""
+        """Remove all rows of a run; the number of answers removed. An answer that comes later is not kept."""
         return await asyncio.shield(self._started(self._forget(research_id)))
 
     def _started(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
@@ -83,37 +89,40 @@ class SharedCallStore:
 
     async def _begin(self, key: str, research_id: str, owner: str, lease_seconds: float) -> str | None:
         for _ in range(MOST_TRIES):
+            looked_at = time.monotonic()
             stored = await self._store.get(_answer_key(key, research_id))
             if stored.value is not None:
                 return _answer(stored.value)
             lease = _lease(owner, stored.now + lease_seconds)
             if await self._store.swap(_lease_key(key, research_id), None, lease, _ttl(lease_seconds)):
-                return await self._answered_meanwhile(key, research_id, owner)
+                if time.monotonic() - looked_at > DONE_SECONDS / 2:  # too long ago to rely on
+                    await self._give_back(key, research_id, owner)
+                    continue
+                self._take(key, research_id, owner, lease)
+                return None
             held = await self._store.get(_lease_key(key, research_id))
-            if held.value is not None:
+            if held.value is not None and held.value != DONE:
                 remaining = max(SHORTEST_RETRY_SECONDS, _leased_until(held.value) - held.now)
                 raise CallInFlight("another attempt is making this call", retry_after=remaining)
         raise CallInFlight("other attempts keep taking this call", retry_after=SHORTEST_RETRY_SECONDS)
 
-    async def _answered_meanwhile(self, key: str, research_id: str, owner: str) -> str | None:
-        """The answer that was written between looking for it and taking the lease; without one the call is ours."""
-        stored = await self._store.get(_answer_key(key, research_id))
-        if stored.value is not None:
-            await self._give_back(key, research_id, owner)
-            return _answer(stored.value)
+    def _take(self, key: str, research_id: str, owner: str, lease: bytes) -> None:
         self._begun[key] = research_id
         self._begun.move_to_end(key)
         if len(self._begun) > MOST_BEGUN:
-            self._owners.pop(self._begun.popitem(last=False)[0], None)
-        self._owners[key] = owner
-        return None
+            self._let_go(self._begun.popitem(last=False)[0])
+        self._owners[key], self._leases[key] = owner, lease
+
+    def _let_go(self, key: str) -> None:
+        self._owners.pop(key, None)
+        self._leases.pop(key, None)
 
     async def _undo(self, work: "asyncio.Task[str | None]", key: str, research_id: str, owner: str) -> None:
         """Give back what a cancelled attempt may have taken, whatever became of it."""
         await asyncio.wait([work])
         await self._give_back(key, research_id, owner)
         if self._owners.get(key) == owner:
-            del self._owners[key]
+            self._let_go(key)
 
     async def _renew(self, key: str, lease_seconds: float) -> None:
         owner, research_id = self._owners.get(key), self._begun.get(key)
@@ -122,29 +131,43 @@ class SharedCallStore:
         held = await self._store.get(_lease_key(key, research_id))
         if _owner(held.value) == owner or (held.value is None and not await self._is_forgotten(research_id)):
             lease = _lease(owner, held.now + lease_seconds)
-            await self._store.swap(_lease_key(key, research_id), held.value, lease, _ttl(lease_seconds))
+            if await self._store.swap(_lease_key(key, research_id), held.value, lease, _ttl(lease_seconds)):
+                self._leases[key] = lease
 
     async def _finish(self, key: str, answer: str) -> None:
         research_id, owner = self._begun.get(key), self._owners.get(key)
         if research_id is None:
             return
-        if not await self._is_forgotten(research_id) or await self._is_leased(key, research_id, owner):
+        if await self._is_marked_done(key, research_id, owner):
             await self._store.swap(_answer_key(key, research_id), None, answer.encode("utf-8", "surrogatepass"))
         self._begun.pop(key, None)
         await self._release(key, research_id)
+
+    async def _is_marked_done(self, key: str, research_id: str, owner: str | None) -> bool:
+        """Mark the call before its answer is there: who then looks for it in vain takes no lease. False: forgotten."""
+        place = _lease_key(key, research_id)
+        if key in self._leases and await self._store.swap(place, self._leases.pop(key), DONE, DONE_SECONDS):
+            self._let_go(key)
+            return True
+        if await self._is_forgotten(research_id) and not await self._is_leased(key, research_id, owner):
+            return False
+        await self._store.swap(place, None, DONE, DONE_SECONDS)  # it had run out; of another attempt, it stays
+        return True
 
     async def _release(self, key: str, research_id: str | None = None) -> None:
         owner, research_id = self._owners.get(key), research_id or self._begun.get(key)
         if owner is not None and research_id is not None:
             await self._give_back(key, research_id, owner)
-            self._owners.pop(key, None)
+            self._let_go(key)
 
     async def _forget(self, research_id: str) -> int:
         await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)
         for key in [key for key, begun in self._begun.items() if begun == research_id]:
             del self._begun[key]
-            self._owners.pop(key, None)
-        return await self._store.remove(_prefix(research_id))
+            self._let_go(key)
+        answered = await self._store.remove(f"{_prefix(research_id)}answer/")
+        await self._store.remove(_prefix(research_id))
+        return answered
 
     async def _give_back(self, key: str, research_id: str, owner: str) -> None:
         held = await self._store.get(_lease_key(key, research_id))

@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 BUSY_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 1.0
+OPEN_AGAIN_SECONDS: Final = 0.01
 PRUNED_EVERY_SECONDS: Final = 30.0
 PRUNED_AT_ONCE: Final = 500
 
@@ -51,6 +52,11 @@ REMOVE: Final = "DELETE FROM shared WHERE key >= ? AND key < ?"
 
 FULL: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _is_busy(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in BUSY
 
 
 class SqliteSharedStore:
@@ -102,7 +108,7 @@ class SqliteSharedStore:
         code = getattr(error, "sqlite_errorcode", None)
         if code in FULL or "disk is full" in str(error):
             return StorageFull("no space is left for the shared state: make room where RESEARCH_HOME is")
-        if code is not None and code & 0xFF in BUSY:
+        if _is_busy(error):
             return SharedStateUnavailable("the file of the shared state is busy", retry_after=RETRY_SECONDS)
         return NotConfigured(
             f"the shared state in {self.path.name} cannot be used: {getattr(error, 'sqlite_errorname', '')}"
@@ -115,16 +121,26 @@ class SqliteSharedStore:
                 self.path.touch(mode=0o600, exist_ok=True)
             except OSError as error:
                 raise NotConfigured(f"the shared state cannot be kept: {error.strerror}") from None
+            self._connection = self._connected()
+        return self._connection
+
+    def _connected(self) -> sqlite3.Connection:
+        """A connection to the file, whoever else is just making it."""
+        until = time.monotonic() + BUSY_SECONDS
+        while True:
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute(f"PRAGMA synchronous = {self._synchronous}")
                 connection.executescript(f"BEGIN IMMEDIATE;{SCHEMA}COMMIT;")
-            except BaseException:
+            except BaseException as error:
                 connection.close()
-                raise
-            self._connection = connection
-        return self._connection
+                # Of two that turn a new file to WAL at once SQLite tells one that it is busy, without waiting.
+                if not _is_busy(error) or time.monotonic() > until:
+                    raise
+                time.sleep(OPEN_AGAIN_SECONDS)
+            else:
+                return connection
 
     def _get(self, key: bytes) -> StoredValue:
         now, value = self._open().execute(GET, (key,)).fetchone()

@@ -16,6 +16,7 @@ from temporalio.testing import WorkflowEnvironment
 from tests.acceptance.cluster import Process
 from tests.acceptance.topology import PYTHON, ROOT
 from tests.fakes.messages_api import Call, MessagesApi
+from tests.fakes.temporal_server import FAST
 from tests.fakes.web_world import WebWorld
 from workers.embedded import detach_engine, ensure_engine, stop_engine
 from workers.engine_server import find_binary
@@ -25,7 +26,6 @@ MODEL: Final = "test-model"
 PRICE: Final = (3.0, 15.0)
 """US dollars per million tokens of input and output."""
 READY_SECONDS: Final = 120.0
-FAST: Final = ("--dynamic-config-value", "history.transferProcessorMaxPollRPS=2000")
 
 TemporalStore = Literal["memory", "file"]
 """Where the Temporal server keeps histories: nowhere, or in the embedded engine's SQLite file."""
@@ -115,7 +115,7 @@ async def web_deployment(
             stack.push_async_callback(stop_engine, home)
         else:
             server = await WorkflowEnvironment.start_local(
-                dev_server_existing_path=str(find_binary()), dev_server_extra_args=list(FAST)
+                dev_server_existing_path=str(find_binary()), dev_server_extra_args=FAST
             )
             await stack.enter_async_context(server)
             address = server.client.service_client.config.target_host

@@ -170,7 +170,7 @@ class MessagesApi:
         return Reply(200, JSON_TYPE, json.dumps({"input_tokens": self.counted[-1]}).encode())
 
     async def _answer(self, request: ModelRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        number = len(self.calls)
+        number, due = len(self.calls), asyncio.get_running_loop().time() + self.latency
         scenario = self.plan.scenario(number, request.role, request.model)
         call = Call(number, request.request_hash, request.role, request.model, request.mode, scenario, time.time())
         self.calls.append(call)
@@ -180,7 +180,7 @@ class MessagesApi:
         reply = self.book.refusal(request) or reply_to(request, scenario)
         call.status = reply.status
         try:
-            await asyncio.sleep(self.latency)
+            await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
             reply = self.book.charged(request, beginnings, reply)
             if reply.delivery == "never":
                 self.waiting.set()
@@ -206,7 +206,12 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
         return False
     announced = {**reply.headers, "content-length": str(len(reply.body) or (100 if reply.delivery != "whole" else 0))}
     lines = [f"HTTP/1.1 {reply.status} Fake", *(f"{name}: {value}" for name, value in announced.items()), "", ""]
-    writer.write("\r\n".join(lines).encode("utf-8"))
+    head = "\r\n".join(lines).encode("utf-8")
+    if reply.delivery == "whole":
+        writer.write(head + reply.body)
+        await writer.drain()
+        return True
+    writer.write(head)
     await writer.drain()
     if reply.delivery == "reset_after_headers":
         _reset(writer)
@@ -216,14 +221,10 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
         await writer.drain()
         writer.close()
         return False
-    if reply.delivery == "trickle":
-        for byte in reply.body:
-            writer.write(bytes([byte]))
-            await writer.drain()
-            await asyncio.sleep(TRICKLE_SECONDS)
-        return True
-    writer.write(reply.body)
-    await writer.drain()
+    for byte in reply.body:
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(TRICKLE_SECONDS)
     return True
 
 

@@ -47,7 +47,7 @@ class TokenBook:
 
     def tokens(self, text: str) -> int:
         """Tokens of a text."""
-        other = sum(not character.isascii() for character in text)
+        other = 0 if text.isascii() else sum(not character.isascii() for character in text)
         return int((len(text) - other) / self.characters_per_token + other * self.tokens_per_other)
 
     def of_request(self, request: ModelRequest) -> int:
@@ -57,8 +57,10 @@ class TokenBook:
 
     def refusal(self, request: ModelRequest) -> Reply | None:
         """What a real endpoint says when prompt and answer do not fit."""
+        if self.window is None:
+            return None
         needed = self.of_request(request) + int(request.body["max_tokens"])
-        if self.window is None or needed <= self.window:
+        if needed <= self.window:
             return None
         return error(400, f"prompt is too long: {needed} tokens > {self.window} maximum")
 

@@ -11,11 +11,10 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from contracts.names import POOLS
+from tests.fakes.temporal_server import FAST
 from tests.fakes.world import World
 from workers.engine_server import find_binary
 from workers.pools import PoolContents, build_worker
-
-FAST = ["--dynamic-config-value", "history.transferProcessorMaxPollRPS=2000"]
 
 
 @dataclass

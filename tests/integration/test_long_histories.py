@@ -10,8 +10,9 @@ from temporalio.testing import WorkflowEnvironment
 from contracts import names
 from contracts.vocabulary import Outcome
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.temporal_server import FAST
 from tests.fakes.world import model_world
-from tests.integration.conftest import FAST, running_workers
+from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
 from workers.engine_server import find_binary
 

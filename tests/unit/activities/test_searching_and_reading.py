@@ -166,7 +166,7 @@ async def test_an_activity_beats_at_once_and_goes_on() -> None:
             enough.set()
 
     async def work() -> None:
-        async with heartbeating(7, interval=0.001):
+        async with heartbeating(7, first=0.001, interval=0.001):
             assert beats == [(7,)]
             await enough.wait()
 

@@ -79,6 +79,7 @@ async def test_commands_look_where_the_workers_write(tmp_path: Path) -> None:
         assert (tmp_path / composition.CONTENT_FOLDER).is_dir()
         async with shared_state(Settings(home=tmp_path)) as worker:
             await worker.calls.begin("k", "r-1", 60.0)
+            await worker.calls.finish("k", "answer")
         assert await (await stores.calls()).forget("r-1") == 1
         (tmp_path / "documents").mkdir()
         (await stores.corpora()).add("documents", tmp_path / "documents")

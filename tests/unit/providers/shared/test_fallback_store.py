@@ -246,6 +246,7 @@ async def test_a_run_is_forgotten_here_and_there(pair: Pair) -> None:
     assert not [key for key in pair.local._entries if key.startswith("calls/")]
     pair.leave()
     await calls.begin("c", "r-2", 60.0)
+    await calls.finish("c", "answer")
     assert await calls.forget("r-2") == 1
 
 

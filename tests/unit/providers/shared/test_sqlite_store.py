@@ -104,3 +104,12 @@ async def test_what_has_expired_leaves_the_file(store: SqliteSharedStore, monkey
         while await rows(store.path) > 1:
             await store.swap("other", None, None)
     assert (await store.get("kept")).value == b"1"
+
+
+async def test_workers_that_start_at_once_make_one_file(tmp_path: Path) -> None:
+    """Of several that turn a new file to WAL at the same moment none is told that it is busy (F17)."""
+    for number in range(20):
+        stores = [SqliteSharedStore(tmp_path / f"{number}.sqlite3", durable=False) for _ in range(6)]
+        await asyncio.gather(*(store.get("k") for store in stores))
+        for store in stores:
+            await store.close()
