@@ -47,15 +47,15 @@ def theirs_fast(raw: bytes) -> object:
     return trafilatura.extract(raw, url=URL, fast=True)
 
 
-def one_core(read: Callable[[bytes], object], pages: list[bytes]) -> list[float]:
-    """Seconds of processor time for each page."""
-    for raw in pages[:WARM_UP]:
-        read(raw)
-    times = []
-    for raw in pages:
-        begun = time.process_time()
-        read(raw)
-        times.append(time.process_time() - begun)
+def one_core(pages: list[bytes], *readings: Callable[[bytes], object]) -> list[list[float]]:
+    """Seconds of processor time for each page, by reading. They take turns, for a machine may get slower meanwhile."""
+    times: list[list[float]] = [[] for _ in readings]
+    for number, raw in enumerate([*pages[:WARM_UP], *pages]):
+        for read, spent in zip(readings, times, strict=True):
+            begun = time.process_time()
+            read(raw)
+            if number >= WARM_UP:
+                spent.append(time.process_time() - begun)
     return times
 
 
@@ -101,14 +101,14 @@ def main() -> None:
     random.Random(7).shuffle(files)
     pages = [path.read_bytes() for path in files[: arguments.pages]]
     size = sum(map(len, pages))
-    mine = one_core(ours, pages)
+    mine, full, fast = one_core(pages, ours, theirs, theirs_fast)
     base = sum(mine) / len(mine)
     table = Table(
         "reading", "ms/page", "p50", "p95", "pages/s", "times ours", title=f"{len(pages)} pages, {size:,} bytes"
     )
     table.add_row(*row("ours, one core", mine))
-    table.add_row(*row("trafilatura, Markdown and metadata", one_core(theirs, pages), base))
-    table.add_row(*row("trafilatura, text alone", one_core(theirs_fast, pages), base))
+    table.add_row(*row("trafilatura, Markdown and metadata", full, base))
+    table.add_row(*row("trafilatura, text alone", fast, base))
     wall, parent = asyncio.run(in_children(pages, arguments.children))
     rate = len(pages) / wall
     table.add_row(

@@ -11,7 +11,6 @@ INVISIBLE: Final = re.compile(
 """Soft hyphens, zero-width and bidirectional controls, variation selectors, Unicode tags."""
 CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-SPACE: Final = re.compile(r"\s+")
 PLAIN: Final = re.compile(r"[\t\n -~]*")
 LOOKS_LIKE_MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
 
@@ -26,9 +25,11 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """White space collapsed to single spaces."""
-    return SPACE.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def escape_markup(text: str) -> str:
     """Prose that would read as a heading or a fence gets a backslash, as Markdown has it."""
-    return LOOKS_LIKE_MARKUP.sub(r"\\\1", text)
+    if "#" in text or "`" in text or "~" in text:
+        return LOOKS_LIKE_MARKUP.sub(r"\\\1", text)
+    return text

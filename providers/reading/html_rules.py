@@ -3,7 +3,7 @@
 import re
 from enum import IntFlag
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from providers.reading.html_hiding import hides
 
@@ -73,6 +73,7 @@ MEANINGS: Final = (
 SURELY, PERHAPS = int(NameMeaning.NAVIGATION), int(NameMeaning.PERHAPS_NAVIGATION)
 HIDDEN, BOXED, TITLED = int(NameMeaning.HIDDEN), int(NameMeaning.ADMONITION), int(NameMeaning.TITLE)
 LONGEST_KEPT_NAMES: Final = 200
+PARTS_OF_CONTENT: Final = frozenset({"html", "body", "main", "article"})
 
 
 def meaning_of(names: str | None) -> int:
@@ -101,15 +102,40 @@ def is_titled(element: Element) -> bool:
 
 def is_hidden(element: Element) -> bool:
     """Whether a reader of the page would not see the element."""
-    attributes = element.attrib
+    return _looks_of(element).hidden
+
+
+class _Looks(NamedTuple):
+    """What the attributes of an element say."""
+
+    hidden: bool
+    meaning: int
+    """Of class and id, as flags of `NameMeaning`."""
+    role: str | None
+
+
+PLAIN: Final = _Looks(hidden=False, meaning=0, role=None)
+
+
+def _looks_of(element: Element) -> _Looks:
+    """One pass over the attributes: asking for each by name costs most of the time that a page takes."""
+    attributes = element.items()
     if not attributes:
-        return False
-    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
-        return True
-    style = attributes.get("style")
-    if style and hides(style):
-        return True
-    return bool(meaning_of(attributes.get("class")) & HIDDEN)
+        return PLAIN
+    hidden, meaning, role = False, 0, None
+    for name, value in attributes:
+        if name == "class":
+            of_class = meaning_of(value)
+            hidden, meaning = hidden or bool(of_class & HIDDEN), meaning | of_class
+        elif name == "id":
+            meaning |= meaning_of(value)
+        elif name == "style":
+            hidden = hidden or hides(value)
+        elif name == "hidden" or (name == "aria-hidden" and value == "true"):
+            hidden = True
+        elif name == "role":
+            role = value
+    return _Looks(hidden, meaning, role)
 
 
 def words_seen(element: Element) -> str:
@@ -143,25 +169,29 @@ def link_share(element: Element) -> float:
     return linked / total if total else 0.0
 
 
-def is_navigation(element: Element, tag: str) -> bool:
+def _is_navigation(element: Element, tag: str, looks: _Looks) -> bool:
     """Whether the element helps to get around rather than says something."""
-    if tag in {"html", "body", "main", "article"}:
+    if tag in PARTS_OF_CONTENT:
         return False
-    if element.get("role") in DROPPED_ROLES:
+    if looks.role in DROPPED_ROLES:
         return True
     if tag == "header" and element.find(".//h1") is None:
         return True
     if tag in HEADINGS:
         return False
-    meaning = meaning_of(element.get("class")) | meaning_of(element.get("id"))
-    if meaning & SURELY:
+    if looks.meaning & SURELY:
         return True
-    return bool(meaning & PERHAPS) and link_share(element) >= NAVIGATION_LINK_SHARE
+    return bool(looks.meaning & PERHAPS) and link_share(element) >= NAVIGATION_LINK_SHARE
 
 
 def is_dropped(element: Element, tag: str) -> bool:
     """Whether the element is left out of the text."""
-    return tag in DROPPED or is_hidden(element) or is_navigation(element, tag)
+    if tag in DROPPED:
+        return True
+    looks = _looks_of(element)
+    if looks is PLAIN and tag != "header":
+        return False
+    return looks.hidden or _is_navigation(element, tag, looks)
 
 
 def script_mark(tag: str, words: str, *, linked: bool) -> str:

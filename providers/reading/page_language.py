@@ -42,9 +42,11 @@ def page_language(text: str, declared: str | None) -> str | None:
     script = _script(prose)
     if script is not None:
         return declared if declared is not None and declared not in FUNCTION_WORDS else script
-    counts = Counter(word.casefold() for word in words(prose))
+    counts = Counter(words(prose.casefold()))
     spoken = max(1, counts.total())
-    shares = sorted(((sum(counts[word] for word in common) / spoken, name) for name, common in SETS.items()))
+    shares = sorted(
+        (sum(counts[word] for word in common & counts.keys()) / spoken, name) for name, common in SETS.items()
+    )
     (best, language), (second, _) = shares[-1], shares[-2]
     if spoken >= LEAST_WORDS and best >= CLEAR_SHARE and best >= CLEAR_LEAD * second:
         return language

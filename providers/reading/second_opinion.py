@@ -33,17 +33,12 @@ MOST_CHARACTERS: Final = 500_000
 MOST_ELEMENTS: Final = 5_000
 """At most 1.5 s for the worst of the pages that were tried; the time grows with the square of the cells of a table."""
 
-HINTS: Final = etree.XPath(
-    "//@class[contains(., 'date') or contains(., 'Date') or contains(., 'publish') or contains(., 'posted')"
-    " or contains(., 'author') or contains(., 'byline')] | //@itemprop | //@rel[.='author'] | //meta/@name"
-)
 HINT: Final = re.compile(
     r"(?:^|[\s_.:-])(?:(?:post|entry|article|pub|publish(?:ed)?|creat(?:ed|ion))[_-]?(?:date|on|time)|date|datepublished"
     r"|published|posted|byline|author)(?=$|[\s_-])",
     re.IGNORECASE,
 )
 """Marks that say who wrote a page or when: without one, nobody is asked for what the page does not state."""
-MOST_HINTS: Final = 2_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,18 @@ def wants_facts(root: Element, found: Extraction) -> bool:
     """Whether something is missing that the page seems to say somewhere."""
     if found.published_at is not None and found.authors:
         return False
-    return any(HINT.search(hint) is not None for hint in HINTS(root)[:MOST_HINTS])
+    return any(HINT.search(hint) is not None for hint in _hints(root))
+
+
+def _hints(root: Element) -> set[str]:
+    """Names that a page gives its parts, each once."""
+    found = {element.get("name") for element in root.iter("meta")}
+    for element in root.iter():
+        found.add(element.get("class"))
+        found.add(element.get("itemprop"))
+        if element.get("rel") == "author":
+            found.add("author")
+    return {hint for hint in found if hint}
 
 
 def is_better(ours: Extraction, theirs: Extraction) -> bool:
