@@ -51,6 +51,6 @@ async def shared_state(settings: Settings) -> AsyncIterator[SharedState]:
             quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
             stack.push_async_callback(journal.close)
             stack.push_async_callback(quick.close)
-            state = SharedState(SharedCallStore(journal), Cache(quick), quick, "sqlite")
+            state = SharedState(SharedCallStore(journal, leases=quick), Cache(quick), quick, "sqlite")
         await journal.get("opened")  # a file that cannot be used is told now, not in the middle of a run
         yield state

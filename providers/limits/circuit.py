@@ -1,8 +1,11 @@
 """Circuits: an endpoint that fails again and again is left alone for a while, by all workers."""
 
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
-from typing import Final
+from math import inf
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -27,6 +30,9 @@ PROBE_LEASE_SECONDS: Final = 60.0
 """A probe whose worker was killed makes room for another after so long."""
 KEPT_SECONDS: Final = 600.0
 CLOCK_SECONDS: Final = 5.0
+BELIEVED_SECONDS: Final = 0.5
+
+T = TypeVar("T")
 
 
 class CircuitState(StrEnum):
@@ -100,35 +106,53 @@ def circuit_outcome(error: ProviderError | None) -> bool | None:
 
 
 class CircuitBreaker:
-    """Circuits of endpoints by name, over a shared store; while that cannot be used, each worker keeps its own."""
+    """Circuits of endpoints by name, over a shared store; while that cannot be used, each worker keeps its own.
 
-    def __init__(self, store: SharedStore) -> None:
+    Where nobody had anything to complain of a moment ago, that is believed without looking again: the calls of a
+    worker that does many at once would otherwise ask twice each for what is hardly ever there.
+    """
+
+    def __init__(self, store: SharedStore, *, believed_seconds: float = BELIEVED_SECONDS) -> None:
         self._agreement = Agreement(store)
+        self._believed_seconds = believed_seconds
+        self._well_at: dict[str, float] = {}
 
     async def allow(self, name: str) -> bool:
         """Whether the endpoint may be asked now. Who is told yes must `report`."""
-
-        def decide(value: bytes | None, now: float, _: bool) -> Change[bool]:
-            circuit, result = allowed(_circuit(value, now), now)
-            return Change(_bytes(circuit), result, KEPT_SECONDS)
+        if self._is_believed_well(name):
+            return True
 
         try:
-            return (await self._agreement.change(_key(name), decide)).result
+            return await self._changed(name, allowed)
         except RateLimited:  # many workers want to be the one probe: another one is
             return False
 
     async def report(self, name: str, ok: bool | None) -> None:
         """Tell how a call ended; see `circuit_outcome`."""
-
-        def decide(value: bytes | None, now: float, _: bool) -> Change[None]:
-            return Change(_bytes(reported(_circuit(value, now), now, ok)), None, KEPT_SECONDS)
+        if ok is not False and self._is_believed_well(name):
+            return  # there is nothing that it could mend
 
         with suppress(RateLimited):  # others tell of the same endpoint at this very moment
-            await self._agreement.change(_key(name), decide)
+            await self._changed(name, lambda circuit, now: (reported(circuit, now, ok), None))
 
     async def state(self, name: str) -> CircuitState:
         """Where the circuit stands."""
         return await self._agreement.read(_key(name), lambda value, now: circuit_state(_circuit(value, now), now))
+
+    def _is_believed_well(self, name: str) -> bool:
+        return time.monotonic() < self._well_at.get(name, -inf) + self._believed_seconds
+
+    async def _changed(self, name: str, change: Callable[[Circuit, float], tuple[Circuit, T]]) -> T:
+        def decide(value: bytes | None, now: float, _: bool) -> Change[tuple[Circuit, T]]:
+            circuit, result = change(_circuit(value, now), now)
+            return Change(_bytes(circuit), (circuit, result), KEPT_SECONDS)
+
+        circuit, result = (await self._agreement.change(_key(name), decide)).result
+        if circuit == Circuit():
+            self._well_at[name] = time.monotonic()
+        else:
+            self._well_at.pop(name, None)
+        return result
 
 
 def _key(name: str) -> str:

@@ -32,9 +32,10 @@ class SharedCallStore:
     process that is killed leaves its lease behind: the next attempt gets the call when it has run out.
     """
 
-    def __init__(self, store: SharedStore) -> None:
-        """The store is closed by whoever opened it."""
+    def __init__(self, store: SharedStore, leases: SharedStore | None = None) -> None:
+        """Stores are closed by whoever opened them. `leases` may be quicker and forget more: with the machine, say."""
         self._store = store
+        self._lease_store = store if leases is None else leases
         self._begun: OrderedDict[str, str] = OrderedDict()
         self._owners: dict[str, str] = {}
         self._leases: dict[str, bytes] = {}
@@ -94,13 +95,13 @@ class SharedCallStore:
             if stored.value is not None:
                 return _answer(stored.value)
             lease = _lease(owner, stored.now + lease_seconds)
-            if await self._store.swap(_lease_key(key, research_id), None, lease, _ttl(lease_seconds)):
+            if await self._lease_store.swap(_lease_key(key, research_id), None, lease, _ttl(lease_seconds)):
                 if time.monotonic() - looked_at > DONE_SECONDS / 2:  # too long ago to rely on
                     await self._give_back(key, research_id, owner)
                     continue
                 self._take(key, research_id, owner, lease)
                 return None
-            held = await self._store.get(_lease_key(key, research_id))
+            held = await self._lease_store.get(_lease_key(key, research_id))
             if held.value is not None and held.value != DONE:
                 remaining = max(SHORTEST_RETRY_SECONDS, _leased_until(held.value) - held.now)
                 raise CallInFlight("another attempt is making this call", retry_after=remaining)
@@ -128,10 +129,10 @@ class SharedCallStore:
         owner, research_id = self._owners.get(key), self._begun.get(key)
         if owner is None or research_id is None:
             return
-        held = await self._store.get(_lease_key(key, research_id))
+        held = await self._lease_store.get(_lease_key(key, research_id))
         if _owner(held.value) == owner or (held.value is None and not await self._is_forgotten(research_id)):
             lease = _lease(owner, held.now + lease_seconds)
-            if await self._store.swap(_lease_key(key, research_id), held.value, lease, _ttl(lease_seconds)):
+            if await self._lease_store.swap(_lease_key(key, research_id), held.value, lease, _ttl(lease_seconds)):
                 self._leases[key] = lease
 
     async def _finish(self, key: str, answer: str) -> None:
@@ -146,12 +147,12 @@ class SharedCallStore:
     async def _is_marked_done(self, key: str, research_id: str, owner: str | None) -> bool:
         """Mark the call before its answer is there: who then looks for it in vain takes no lease. False: forgotten."""
         place = _lease_key(key, research_id)
-        if key in self._leases and await self._store.swap(place, self._leases.pop(key), DONE, DONE_SECONDS):
+        if key in self._leases and await self._lease_store.swap(place, self._leases.pop(key), DONE, DONE_SECONDS):
             self._let_go(key)
             return True
         if await self._is_forgotten(research_id) and not await self._is_leased(key, research_id, owner):
             return False
-        await self._store.swap(place, None, DONE, DONE_SECONDS)  # it had run out; of another attempt, it stays
+        await self._lease_store.swap(place, None, DONE, DONE_SECONDS)  # it had run out; of another attempt, it stays
         return True
 
     async def _release(self, key: str, research_id: str | None = None) -> None:
@@ -166,16 +167,16 @@ class SharedCallStore:
             del self._begun[key]
             self._let_go(key)
         answered = await self._store.remove(f"{_prefix(research_id)}answer/")
-        await self._store.remove(_prefix(research_id))
+        await self._lease_store.remove(f"{_prefix(research_id)}lease/")
         return answered
 
     async def _give_back(self, key: str, research_id: str, owner: str) -> None:
-        held = await self._store.get(_lease_key(key, research_id))
+        held = await self._lease_store.get(_lease_key(key, research_id))
         if _owner(held.value) == owner:
-            await self._store.swap(_lease_key(key, research_id), held.value, None)
+            await self._lease_store.swap(_lease_key(key, research_id), held.value, None)
 
     async def _is_leased(self, key: str, research_id: str, owner: str | None) -> bool:
-        held = await self._store.get(_lease_key(key, research_id))
+        held = await self._lease_store.get(_lease_key(key, research_id))
         return owner is not None and _owner(held.value) == owner
 
     async def _is_forgotten(self, research_id: str) -> bool:

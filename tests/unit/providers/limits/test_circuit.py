@@ -169,3 +169,21 @@ async def test_a_poisoned_value_counts_as_none() -> None:
 def test_what_counts_as_a_failure(error: ProviderError | None, outcome: bool | None) -> None:
     """Timeouts, 5xx and lost connections; never a 429, nor a key of this worker alone."""
     assert circuit_outcome(error) is outcome
+
+
+async def test_a_circuit_without_failures_is_not_looked_at_for_every_call() -> None:
+    """What was well a moment ago is believed for that moment: no longer, and not after a failure of this worker."""
+    world = World()
+    breaker = CircuitBreaker(world.store, believed_seconds=3_600.0)
+    for _ in range(10):
+        assert await breaker.allow(NAME)
+        await breaker.report(NAME, ok=True)
+    asked = world.store.asked
+    assert asked == 1
+    await fail(breaker)
+    assert not await breaker.allow(NAME)
+    forgetful = CircuitBreaker(world.store, believed_seconds=0.0)
+    before = world.store.asked
+    assert await forgetful.allow("another")
+    assert await forgetful.allow("another")
+    assert world.store.asked == before + 2
