@@ -3,12 +3,13 @@
 from pydantic import Field
 
 from contracts.base import Contract
+from contracts.shapes import DOCUMENT_HASH
 
 
 class DocumentRef(Contract):
     """A stored document: content-addressed, immutable."""
 
-    hash: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
+    hash: str = Field(pattern=DOCUMENT_HASH.pattern)
     media_type: str = "text/plain"
     size: int = Field(default=0, ge=0, description="characters for text, bytes for anything else")
 

@@ -1,11 +1,13 @@
 """From whatever a client sent to a valid request, or to lines that say what is wrong with it."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, Strategy, Verify
+from contracts.shapes import expectation
 from contracts.timeframes import published_between
 
 MAX_REQUEST_BYTES = 1_000_000
@@ -48,8 +50,8 @@ def parse_request(data: bytes | str) -> ResearchRequest:
 
 def error_lines(error: ValidationError) -> list[str]:
     """`path: message` of each problem, without the values. An unknown key is named, cut to 64 characters."""
-    problems = error.errors(include_input=False, include_url=False, include_context=False)
-    return [f"{_path(problem['loc'])}: {_message(problem['type'], problem['msg'])}" for problem in problems]
+    problems = error.errors(include_input=False, include_url=False)
+    return [f"{_path(problem['loc'])}: {_message(problem)}" for problem in problems]
 
 
 def unavailable(request: ResearchRequest) -> list[str]:
@@ -93,13 +95,13 @@ def _path(location: tuple[int | str, ...]) -> str:
     return ".".join(str(part)[:64] for part in location) or "request"
 
 
-def _message(kind: str, message: str) -> str:
+def _message(problem: Mapping[str, Any]) -> str:
     known: dict[str, str] = {
         "extra_forbidden": "unknown key",
         "missing": "required",
         "json_invalid": "not valid JSON",
     }
-    return known.get(kind, message[:200])
+    return expectation(problem) or known.get(problem["type"], str(problem["msg"])[:200])
 
 
 def _kind(value: Any) -> str:

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from contracts.base import StrictContract
+from contracts.shapes import DOMAIN, LANGUAGE, NAME, PROVIDER, TIMEFRAME
 from contracts.vocabulary import GatePolicy, ThinkMode
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
 
 
 class Strategy(StrEnum):
@@ -112,12 +113,10 @@ class SourceType(StrEnum):
     NEWS = "news"
 
 
-ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+ProviderName = Annotated[str, StringConstraints(pattern=PROVIDER.pattern)]
 Domain = Annotated[
     str,
-    StringConstraints(
-        strip_whitespace=True, to_lower=True, max_length=253, pattern=r"^([a-zA-Z0-9_-]{1,63}\.)*[a-zA-Z0-9-]{2,63}$"
-    ),
+    StringConstraints(strip_whitespace=True, to_lower=True, max_length=253, pattern=DOMAIN.pattern),
 ]
 """A host name; it stands for everything below it, too."""
 
@@ -136,13 +135,13 @@ class SearchOptions(StrictContract):
 class Constraints(StrictContract):
     """What the answer must keep to."""
 
-    language: str | None = Field(default=None, pattern=r"^[a-z]{2,3}$")
+    language: str | None = Field(default=None, pattern=LANGUAGE.pattern)
     """The language that the web is searched in, as ISO 639 has it."""
     audience: str | None = None
     region: str | None = None
     timeframe: str | None = Field(
         default=None,
-        pattern=r"^(day|week|month|year|[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?\.\.([0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?)?)$",
+        pattern=TIMEFRAME.pattern,
     )
     """`day`, `week`, `month` or `year` (the last one), or `FROM..TO` of ISO dates, `TO` left out for: until today."""
 

@@ -24,6 +24,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from contracts.presets import depth_of, effective_limits, preset
 from contracts.request import Depth, Limits, Name, Strategy
 from contracts.resolved import EffectiveLimits
+from contracts.shapes import expectation
 from providers.engines.directory import DEFAULT_ENDPOINT
 from workers.settings_models import ModelsSettings, key_variable
 from workers.settings_sections import (
@@ -306,20 +307,25 @@ def _file_values(path: Path) -> dict[str, Any]:
 
 
 def _details(error: ValidationError) -> list[Any]:
-    return error.errors(include_input=False, include_url=False, include_context=False)
+    return error.errors(include_input=False, include_url=False)
 
 
 def _line(item: Mapping[str, Any]) -> str:
     """`path: message`, without the value."""
     where = ".".join(str(part) for part in item["loc"] if part != "[key]")
-    message = "unknown key" if item["type"] == "extra_forbidden" else str(item["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
+    return f"{where}: {_message(item)}" if where else _message(item)
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    if item["type"] == "extra_forbidden":
+        return "unknown key"
+    return expectation(item) or str(item["msg"]).removeprefix("Value error, ")
 
 
 def _problem(item: Mapping[str, Any], environment: Mapping[str, str]) -> str:
     """Like `_line`, but named by the variable that holds the value if one does."""
     names = [name for name, path in VARIABLES.items() if path == tuple(item["loc"]) and environment.get(name)]
-    return f"{names[0]}: {item['msg']}" if names else _line(item)
+    return f"{names[0]}: {_message(item)}" if names else _line(item)
 
 
 def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:

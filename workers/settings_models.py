@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from contracts.shapes import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.engines.capabilities import CapabilityOverrides
 from providers.engines.directory import DEFAULT_ENDPOINT, split_name
@@ -13,7 +14,7 @@ from providers.prices import ModelPrice
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 ModelNames = ModelName | Annotated[list[ModelName], Field(min_length=1, max_length=8)]
-EndpointName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+EndpointName = Annotated[str, StringConstraints(pattern=ENDPOINT.pattern)]
 
 KEY_VARIABLE: Final = "RESEARCH_ENDPOINT_{name}_KEY"
 DEFAULT_KEY_VARIABLE: Final = "ANTHROPIC_API_KEY"
@@ -30,7 +31,7 @@ def key_variable(endpoint: str) -> str:
 class EndpointSettings(CapabilityOverrides):
     """`[models.endpoints.NAME]`: where it is, how much it takes, and what it can do where that is not known anyway."""
 
-    base_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
+    base_url: str | None = Field(default=None, pattern=BASE_ADDRESS.pattern)
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     tokens_per_minute: int | None = Field(default=None, ge=1, le=1_000_000_000)
 
@@ -52,7 +53,7 @@ class ModelsSettings(BaseModel):
     simple: ModelNames | None = None
     analytical: ModelNames | None = None
     complex: ModelNames | None = None
-    base_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
+    base_url: str | None = Field(default=None, pattern=BASE_ADDRESS.pattern)
     """The address of the endpoint `default`; null means the public API."""
     endpoints: dict[EndpointName, EndpointSettings] = {}
     prices: dict[str, ModelPrice] = {}

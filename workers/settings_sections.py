@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType, Strategy
+from contracts.shapes import CONTACT, LANGUAGE_TAG
 from contracts.vocabulary import Severity
 from providers.reading.egress_addresses import hosts_and_ports
 from providers.search.availability import ORDER
@@ -52,7 +53,7 @@ class CorpusSettings(Section):
     exclude: list[str] = []
     authority: Literal["high", "medium", "low", "unknown"] = "high"
     title: str | None = None
-    language: str | None = Field(default=None, pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
+    language: str | None = Field(default=None, pattern=LANGUAGE_TAG.pattern)
 
 
 class WebSettings(Section):
@@ -60,7 +61,7 @@ class WebSettings(Section):
 
     allow_hosts: list[str] = []
     """Exact `host:port` pairs; in the environment separated by commas or spaces."""
-    contact: str | None = Field(default=None, pattern=r"^[!-'*-~]([ !-'*-~]{0,198}[!-'*-~])?$")
+    contact: str | None = Field(default=None, pattern=CONTACT.pattern)
     """An address or a page that the owner of a site can turn to; it is sent with every request."""
     authorities: dict[Domain, Literal["high", "medium", "low"]] = {}
     """What sites are worth to you, in front of the table that comes with the product; a domain covers all below it."""

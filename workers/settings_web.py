@@ -7,10 +7,11 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr, StringConstraints
 
 from contracts.resolved import ProviderChoice
+from contracts.shapes import WEB_ADDRESS
 from providers.search.availability import ORDER, provider_choices
 from workers.settings_sections import Section
 
-WebAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+[^\s]*$", max_length=2_000)]
+WebAddress = Annotated[str, StringConstraints(pattern=WEB_ADDRESS.pattern, max_length=2_000)]
 
 
 class WebSearchSettings(Section):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.identity import canonical_url
 from contracts.sources import SearchHit
-from providers.reading.cleaning import CONTROL, INVISIBLE, clean, one_line
+from providers.reading.cleaning import UNSEEN, clean, one_line
 from providers.search.narrowing import narrowing_of, unmet
 from providers.search.traits import TRAITS
 
@@ -116,7 +116,7 @@ def _hit(result: Found, url: str, rank: int, provider: str) -> SearchHit:
 def usable_url(text: str | None) -> str | None:
     """An absolute http(s) address without a fragment; null for anything else, or for one that hides where it leads."""
     url = (text or "").strip().replace(" ", "%20")
-    if len(url) > LONGEST_URL or CONTROL.search(url) or INVISIBLE.search(url) or re.search(r"[\s\\]", url):
+    if len(url) > LONGEST_URL or UNSEEN.search(url) or re.search(r"[\s\\]", url):
         return None
     try:
         parts = urlsplit(url)

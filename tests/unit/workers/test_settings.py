@@ -74,7 +74,7 @@ def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> Non
         ("modles = 1", "modles: unknown key"),
         ('[models]\nsimpel = "x"', "models.simpel: unknown key"),
         ('[corpus.a]\npath = "x"\ninclud = []', "corpus.a.includ: unknown key"),
-        ('[corpus."../a"]\npath = "x"', "corpus.../a: String should match pattern"),
+        ('[corpus."../a"]\npath = "x"', "corpus.../a: must be at most 64 letters"),
         ("[strategy.supervisor.light]\nmax_itertions = 1", "strategy.supervisor.light.max_itertions: unknown key"),
         (
             "[strategy.supervisor.light]\nmax_iterations = 0",
