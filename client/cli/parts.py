@@ -21,6 +21,8 @@ from providers.interfaces import ExtractedDocument
 
 SHOWN_CHARACTERS = 1_500
 SNIPPET_CHARACTERS = 300
+LONGEST_QUERY = 2_000
+"""More than any service takes."""
 ADDRESS = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
 """Two letters at least before the colon: one is a drive. What is no http(s) URL is refused by the reader."""
 
@@ -44,6 +46,8 @@ async def search(query: str, options: SearchOptions, *, as_json: bool) -> int:
     """Ask a provider one query."""
     if not query.strip():
         raise CommandError("there is nothing to search for")
+    if len(query) > LONGEST_QUERY:
+        raise CommandError(f"a search has at most {LONGEST_QUERY:,} characters, and this one has {len(query):,}")
     if options.provider == "corpus":
         answer = await _search_corpus(query, options, quiet=as_json)
     else:

@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "Why?", "--set", "search.providers=tavily"], 7, "TAVILY_API_KEY"),
         (["run", "Why?", "--set", "search.providers=altavista"], 2, "no search provider is called altavista"),
         (["run", "Why?", "--set", "search.source_types=blogs"], 2, "search.source_types.0"),
-        (["run", "Why?", "--set", "constraints.timeframe=recently"], 2, "constraints.timeframe"),
+        (["run", "Why?", "--set", "constraints.timeframe=recently"], 2, "such as 2023-05..2024"),
         (["run", "Why?", "--corpus", "nowhere"], 2, "no folder and no corpus 'nowhere'"),
         (["run", "Why?", "--corpus", "manual/vacuum.md"], 2, "is a file"),
         (
@@ -45,6 +45,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["report", "unknown", "--format", "docx"], 2, "--format knows"),
         (["corpus", "status", "unknown"], 2, "research corpus list"),
         (["search", "x"], 2, "--corpus"),
+        (["search", " "], 2, "nothing to search for"),
+        (["search", "x" * 20_000, "--provider", "wikipedia"], 2, "at most 2,000 characters"),
         (["run", "Why?", "--corpus", "/"], 2, "whole file system"),
         (["run", "Why?", "--corpus", "/proc/self"], 2, "holds no documents"),
         (["corpus", "add", "/dev"], 2, "holds no documents"),
