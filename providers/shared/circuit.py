@@ -4,17 +4,20 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-TRY_AGAIN_SECONDS: Final = 5.0
+FIRST_PAUSE_SECONDS: Final = 0.5
+"""A server that is started anew is back soon, and until a worker notices it is alone."""
+LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
 class Circuit:
-    """Closed while things go well; after a failure open, with one attempt let through every few seconds."""
+    """Closed while things go well; after a failure open, with an attempt let through now and then, ever more seldom."""
 
     def __init__(
-        self, try_again_seconds: float = TRY_AGAIN_SECONDS, clock: Callable[[], float] = time.monotonic
+        self, longest_pause_seconds: float = LONGEST_PAUSE_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`clock` shows seconds and never jumps."""
-        self._try_again_seconds = try_again_seconds
+        self._longest_pause = longest_pause_seconds
+        self._pause = FIRST_PAUSE_SECONDS
         self._clock = clock
         self._next_attempt: float | None = None
 
@@ -26,7 +29,9 @@ class Circuit:
     def failed(self) -> bool:
         """Take note of a failure; whether it was the first."""
         first = not self.open
-        self._next_attempt = self._clock() + self._try_again_seconds
+        if first:
+            self._pause = min(FIRST_PAUSE_SECONDS, self._longest_pause)
+        self._next_attempt = self._clock() + self._pause
         return first
 
     def succeeded(self) -> bool:
@@ -40,5 +45,6 @@ class Circuit:
         now = self._clock()
         if self._next_attempt is None or now < self._next_attempt:
             return False
-        self._next_attempt = now + self._try_again_seconds
+        self._pause = min(2 * self._pause, self._longest_pause)
+        self._next_attempt = now + self._pause
         return True
