@@ -1,10 +1,8 @@
 """Circuits: an endpoint that fails again and again is left alone for a while, by all workers."""
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
-from math import inf
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -21,6 +19,7 @@ from providers.errors import (
 from providers.interfaces import SharedStore
 from providers.limits.agreement import Agreement, Change
 from providers.shared.keys import part
+from providers.shared.recent import RecentTexts
 
 FAILURES_TO_OPEN: Final = 5
 WINDOW_SECONDS: Final = 120.0
@@ -115,7 +114,7 @@ class CircuitBreaker:
     def __init__(self, store: SharedStore, *, believed_seconds: float = BELIEVED_SECONDS) -> None:
         self._agreement = Agreement(store)
         self._believed_seconds = believed_seconds
-        self._well_at: dict[str, float] = {}
+        self._well = RecentTexts()
 
     async def allow(self, name: str) -> bool:
         """Whether the endpoint may be asked now. Who is told yes must `report`."""
@@ -140,7 +139,7 @@ class CircuitBreaker:
         return await self._agreement.read(_key(name), lambda value, now: circuit_state(_circuit(value, now), now))
 
     def _is_believed_well(self, name: str) -> bool:
-        return time.monotonic() < self._well_at.get(name, -inf) + self._believed_seconds
+        return self._well.get(name) is not None
 
     async def _changed(self, name: str, change: Callable[[Circuit, float], tuple[Circuit, T]]) -> T:
         def decide(value: bytes | None, now: float, _: bool) -> Change[tuple[Circuit, T]]:
@@ -149,9 +148,9 @@ class CircuitBreaker:
 
         circuit, result = (await self._agreement.change(_key(name), decide)).result
         if circuit == Circuit():
-            self._well_at[name] = time.monotonic()
+            self._well.put(name, "well", self._believed_seconds)
         else:
-            self._well_at.pop(name, None)
+            self._well.drop(name)
         return result
 
 
