@@ -123,6 +123,8 @@ class Engine:
     async def _cancelled(self) -> None:
         """Keep the state, with one save of at most five seconds (S0-123 to S0-130)."""
         run = self._run
+        # The report may just have been written: without its result the run can go on, and says what it is.
+        run.state.result = None
         self._mark_abort("cancelled")
         run.state.status = RunStatus.CANCELLED
         run.note("run.finished", "cancelled; the session is kept", outcome=Outcome.CANCELLED.value)

@@ -1,0 +1,50 @@
+"""A cancellation that arrives when the report has just been written."""
+
+import asyncio
+
+import pytest
+
+from contracts import activities
+from contracts.activities import SaveRequest
+from contracts.state import ResearchState
+from contracts.vocabulary import GatePolicy, Outcome, RunStatus, ThinkMode
+from tests.fakes import states
+from tests.fakes.random_world import RandomWorld
+from tests.unit.workflows.test_invariants import beginning
+from workflows.desk import Desk
+from workflows.engine import Engine
+from workflows.resumption import resumed
+from workflows.run import ResearchRun
+from workflows.strategies import SupervisorStrategy
+
+
+async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
+    """The session says what the engine says: cancelled, without a result; `resume` completes it (S0-123, C0-20)."""
+    world = RandomWorld(7, trouble=0.0)
+    host = world.host()
+    save_session = host.implementations[activities.save_session.__name__]
+    saved: list[SaveRequest] = []
+    closing = asyncio.Event()
+
+    async def save(request: SaveRequest) -> object:
+        saved.append(request)
+        if ResearchState.unpack(request.packed_state).result is not None:
+            closing.set()
+            await asyncio.Event().wait()
+        return await save_session(request)
+
+    host.implementations[activities.save_session.__name__] = save
+    run = ResearchRun(beginning(ThinkMode.OFF, GatePolicy.ADVISORY, 1), Desk(), host)
+    working = asyncio.create_task(Engine(run, SupervisorStrategy()).conduct())
+    async with asyncio.timeout(30):
+        await closing.wait()
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+    stored = ResearchState.unpack(saved[-1].packed_state)
+    assert stored.status is RunStatus.CANCELLED
+    assert stored.result is None
+    again = ResearchRun(resumed(stored, states.resolved(limits=run.resolved.limits), "later"), Desk(), world.host())
+    again.state.deadline_at = 1_795_262_400.0 + 1e9
+    assert await Engine(again, SupervisorStrategy()).conduct() in (Outcome.COMPLETED, Outcome.PARTIAL)
+    assert again.state.result is not None
