@@ -8,8 +8,8 @@ from typing import Any, Final
 from temporalio import activity
 
 FIRST_BEAT_SECONDS: Final = 1.25
-"""Most searches, pages and short calls are done by then: they cost the engine no beat, which costs it as much as a
-sixth of the whole activity (benchmarks)."""
+"""Most searches, pages and short calls are done by then. A beat costs the server a sixth of what the whole of a short
+activity does (decision 0019)."""
 BEAT_SECONDS: Final = 0.5
 """Workers send one beat a second at most, so a cancellation arrives in about a second."""
 

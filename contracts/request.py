@@ -114,10 +114,7 @@ class SourceType(StrEnum):
 
 
 ProviderName = Annotated[str, StringConstraints(pattern=PROVIDER.pattern)]
-Domain = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, to_lower=True, max_length=253, pattern=DOMAIN.pattern),
-]
+Domain = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, max_length=253, pattern=DOMAIN.pattern)]
 """A host name; it stands for everything below it, too."""
 
 
@@ -139,10 +136,7 @@ class Constraints(StrictContract):
     """The language that the web is searched in, as ISO 639 has it."""
     audience: str | None = None
     region: str | None = None
-    timeframe: str | None = Field(
-        default=None,
-        pattern=TIMEFRAME.pattern,
-    )
+    timeframe: str | None = Field(default=None, pattern=TIMEFRAME.pattern)
     """`day`, `week`, `month` or `year` (the last one), or `FROM..TO` of ISO dates, `TO` left out for: until today."""
 
 

@@ -50,7 +50,7 @@ QUICK = (
     "matching.numTaskqueueWritePartitions=1",
 )
 """Settings of a server that is one process: new work is looked for often, and a task queue is one queue. Four, as
-clusters have, cost a tenth more processor time per activity (benchmarks)."""
+clusters have, cost a tenth more processor time per activity (decision 0019)."""
 
 
 class PortTakenError(EngineError):

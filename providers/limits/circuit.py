@@ -120,7 +120,6 @@ class CircuitBreaker:
         """Whether the endpoint may be asked now. Who is told yes must `report`."""
         if self._is_believed_well(name):
             return True
-
         try:
             return await self._changed(name, allowed)
         except RateLimited:  # many workers want to be the one probe: another one is
@@ -130,7 +129,6 @@ class CircuitBreaker:
         """Tell how a call ended; see `circuit_outcome`."""
         if ok is not False and self._is_believed_well(name):
             return  # there is nothing that it could mend
-
         with suppress(RateLimited):  # others tell of the same endpoint at this very moment
             await self._changed(name, lambda circuit, now: (reported(circuit, now, ok), None))
 
