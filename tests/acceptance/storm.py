@@ -66,7 +66,7 @@ async def storm(api: ThrottledApi, store: str, *, calls: int, processes: int = 4
     workers = []
     for index in range(processes):
         count = calls // processes + (index < calls % processes)
-        arguments = (store, api.url, str(index), str(count), str(slots))
+        arguments = (store, api.base_url, str(index), str(count), str(slots))
         command = (sys.executable, "-m", "tests.acceptance.storm", *arguments)
         pipe = asyncio.subprocess.PIPE
         workers.append(await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=pipe, stdout=pipe))

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from contracts.vocabulary import Phase
+from tests.acceptance.held_runs import CONFIGURATION, Hold
 from workers.embedded import stop_engine
 from workers.engine_files import EngineFiles
 from workers.settings import child_environment
@@ -124,6 +126,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     corpus.mkdir(parents=True)
     for number, topic in enumerate(TOPICS):
         (corpus / f"{topic}.md").write_text(page(number, topic), encoding="utf-8")
+    (made.work / "research.toml").write_text(CONFIGURATION, encoding="utf-8")
     (corpus / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing that could be read")
     root_folder = Path(__file__).parents[2]
     made.environment = child_environment() | {"RESEARCH_HOME": str(made.home), "PYTHONPATH": str(root_folder)}
@@ -213,31 +216,48 @@ def test_a_question_that_nothing_answers(bench: Bench, first_run: subprocess.Com
 def test_ctrl_c_keeps_the_state_and_resume_goes_on(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:
     """Ctrl-C cancels: exit code 5 and the line that says how to go on; nothing is read twice."""
     assert first_run.returncode == 0
-    started = bench.start("run", QUESTION, "--corpus", "manual", "--id", "interrupted")
-    started.wait_for("planning, iteration")
-    started.process.send_signal(signal.SIGINT)
-    assert started.end() == 5, started.errors
-    assert "cancelling" in started.errors
-    assert "research resume interrupted" in started.output
-    status = only_document(bench.run("status", "interrupted", "--json").stdout)
-    assert status["status"] == "cancelled"
-    resumed = bench.run("resume", "interrupted", "--set", "limits.max_iterations=1", "--json", "--out", "resumed")
-    assert resumed.returncode == 0, resumed.stderr
+    started = bench.start("run", QUESTION, "--corpus", "manual", "--id", "interrupted", "--set", "gates.hook=hold")
+    started.wait_for("interrupted started")
+    with Hold(bench.home, Phase.GATHERING) as hold:
+        assert hold.reached.wait(LONGEST_WAIT)
+        started.process.send_signal(signal.SIGINT)
+        assert started.end() == 5, started.errors
+        assert "cancelling" in started.errors
+        assert "research resume interrupted" in started.output
+        status = only_document(bench.run("status", "interrupted", "--json").stdout)
+        assert status["status"] == "cancelled"
+        hold.release()
+        resumed = bench.run("resume", "interrupted", "--set", "limits.max_iterations=1", "--json", "--out", "resumed")
+        assert resumed.returncode == 0, resumed.stderr
     document = only_document(resumed.stdout)
-    assert document["usage"]["reads"] == document["counts"]["sources"]
+    assert document["usage"]["reads"] == document["counts"]["sources"] > 0
 
 
 def test_a_killed_command_goes_on_under_its_id(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:
     """A kill -9 leaves the run in the engine; the same command joins it and brings it to its end."""
     assert first_run.returncode == 0
-    arguments = ("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "killed")
+    arguments = (
+        "run",
+        QUESTION,
+        "--corpus",
+        "manual",
+        "--depth",
+        "light",
+        "--id",
+        "killed",
+        "--set",
+        "gates.hook=hold",
+    )
     started = bench.start(*arguments)
     started.wait_for("killed started")
-    started.process.kill()
-    started.end()
-    again = bench.run(*arguments)
-    assert again.returncode == 0, again.stderr
-    assert "killed joined" in again.stderr
+    with Hold(bench.home, Phase.PLANNING) as hold:
+        assert hold.reached.wait(LONGEST_WAIT)
+        started.process.kill()
+        started.end()
+        again = bench.start(*arguments)
+        again.wait_for("killed joined")
+        hold.release()
+        assert again.end() == 0, again.errors
 
 
 def test_an_engine_that_dies_is_started_again(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:

@@ -10,16 +10,14 @@ import asyncio
 import json
 import random
 import signal
-import socket
-import struct
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from tests.fakes.loopback import close_server
+from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
 from tests.fakes.model_request import ModelRequest, read_request
 from tests.fakes.model_scenarios import JSON_TYPE, Reply, check, error, reply_to
 from tests.fakes.model_tokens import TokenBook
@@ -74,8 +72,8 @@ class Plan:
         return self.otherwise
 
 
-class MessagesApi:
-    """The server as an asynchronous context manager: `base_url`, `calls`, `requests`, `counts()`."""
+class MessagesApi(LoopbackServer):
+    """The endpoint: `base_url`, `calls`, `requests`, `counts()`."""
 
     def __init__(
         self,
@@ -92,6 +90,7 @@ class MessagesApi:
         journal: Path | None = None,
         port: int = 0,
     ) -> None:
+        super().__init__(port=port)
         self.plan = Plan(scenario, plan, mix or {}, seed, by_role or {}, by_model or {})
         self.book = book or TokenBook()
         self.counting = check(counting)
@@ -104,61 +103,22 @@ class MessagesApi:
         self.waiting = asyncio.Event()
         """Set once a call waits for a reply that never comes."""
         self._journal = journal
-        self._port = port
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
-
-    @property
-    def base_url(self) -> str:
-        """What a client is given as its address."""
-        return f"http://127.0.0.1:{self.port}"
 
     def counts(self) -> Counter[str]:
         """Number of calls by role."""
         return Counter(call.role for call in self.calls)
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port, limit=2**24)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        await close_server(self._server, self._connections)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.current_task()
-        assert connection is not None
-        self._connections.add(connection)
-        try:
-            while await self._serve_one(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._connections.discard(connection)
-            writer.transport.abort()
-
-    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def serve(self, asked: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection may carry another."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        method, path, _ = head[0].split(" ", 2)
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-        body = await reader.readexactly(int(headers.get("content-length", "0")))
-        if (method, path) == ("POST", "/v1/messages/count_tokens"):
-            return await _send(writer, self._count(body))
-        if (method, path) != ("POST", "/v1/messages"):
+        if (asked.method, asked.target) == ("POST", "/v1/messages/count_tokens"):
+            return await _send(writer, self._count(asked.body))
+        if (asked.method, asked.target) != ("POST", "/v1/messages"):
             return await _send(writer, error(404, "no such route"))
         try:
-            request = read_request(body)
+            request = read_request(asked.body)
         except ValueError as problem:
             return await _send(writer, error(400, str(problem)))
-        self.headers.append(headers)
+        self.headers.append(asked.headers)
         return await self._answer(request, reader, writer)
 
     def _count(self, body: bytes) -> Reply:
@@ -202,7 +162,7 @@ class MessagesApi:
 async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
     """Hand a reply to the connection in its own way; whether the connection may carry another."""
     if reply.delivery == "reset":
-        _reset(writer)
+        reset(writer)
         return False
     announced = {**reply.headers, "content-length": str(len(reply.body) or (100 if reply.delivery != "whole" else 0))}
     lines = [f"HTTP/1.1 {reply.status} Fake", *(f"{name}: {value}" for name, value in announced.items()), "", ""]
@@ -214,7 +174,7 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
     writer.write(head)
     await writer.drain()
     if reply.delivery == "reset_after_headers":
-        _reset(writer)
+        reset(writer)
         return False
     if reply.delivery == "truncated":
         writer.write(reply.body[: len(reply.body) // 2])
@@ -226,13 +186,6 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
         await writer.drain()
         await asyncio.sleep(TRICKLE_SECONDS)
     return True
-
-
-def _reset(writer: asyncio.StreamWriter) -> None:
-    """Close so that the other side sees a reset, not an end."""
-    linger_for_nothing = struct.pack("ii", 1, 0)
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_for_nothing)
-    writer.transport.abort()
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:

@@ -8,15 +8,13 @@ import asyncio
 import gzip
 import json
 import re
-import socket
-import struct
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.fakes.loopback import close_server
+from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
 from tests.fakes.search_answers import PATHS, PROVIDERS, Asked, Item, encoded, error, found, items, refused
 
 TRICKLE_SECONDS = 0.02
@@ -29,8 +27,8 @@ STATUSES = {"401": 401, "403": 403, "403_quota": 403, "404": 404, "408": 408, "4
 REASONS = {"403_quota": "dailyLimitExceeded: quota", "429": "RATE_LIMITED", "403": "forbidden"}
 
 
-class SearchApis:
-    """The server as an asynchronous context manager: `url(provider)`, `asked`."""
+class SearchApis(LoopbackServer):
+    """The services: `url(provider)`, `asked`."""
 
     def __init__(
         self,
@@ -43,6 +41,7 @@ class SearchApis:
         port: int = 0,
     ) -> None:
         """`headers` come with every answer; `answer` replaces the service's own good one."""
+        super().__init__(port=port)
         if scenario not in SCENARIOS:
             raise ValueError(f"no scenario {scenario}")
         self.scenario = scenario
@@ -53,43 +52,15 @@ class SearchApis:
         self.asked: list[Asked] = []
         self.waiting = asyncio.Event()
         """Set once a request waits for an answer that never comes."""
-        self._port = port
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
 
     def url(self, provider: str) -> str:
         """What a client of this service is given as its address."""
-        assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/{provider}"
+        return f"{self.base_url}/{provider}"
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        await close_server(self._server, self._connections)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.current_task()
-        assert connection is not None
-        self._connections.add(connection)
-        try:
-            while await self._serve_one(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._connections.discard(connection)
-            writer.transport.abort()
-
-    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection may carry another."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        method, target, _ = head[0].split(" ", 2)
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-        body = await reader.readexactly(int(headers.get("content-length", "0")))
-        parts = urlsplit(target)
+        method, headers, body = request.method, request.headers, request.body
+        parts = urlsplit(request.target)
         provider, _, path = parts.path.lstrip("/").partition("/")
         parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
         if headers.get("x-http-method-override"):
@@ -117,7 +88,8 @@ class SearchApis:
             await reader.read()  # until the client hangs up
             return False
         if self.scenario == "reset":
-            return _reset(writer)
+            reset(writer)
+            return False
         kind, body = self._body(asked)
         packing = {"gzip": "gzip", "bomb": "gzip", "brotli": "br"}.get(self.scenario)
         extra = [*self.headers, *([("content-encoding", packing)] if packing else [])]
@@ -186,7 +158,8 @@ async def _reset_after_headers(
 ) -> bool:
     _head(writer, status, kind, len(body), headers)
     await writer.drain()
-    return _reset(writer)
+    reset(writer)
+    return False
 
 
 def _head(
@@ -195,14 +168,6 @@ def _head(
     given = [("content-type", kind), ("content-length", str(length)), *headers]
     lines = [f"HTTP/1.1 {status} Fake", *(f"{name}: {value}" for name, value in given), "", ""]
     writer.write("\r\n".join(lines).encode("utf-8"))
-
-
-def _reset(writer: asyncio.StreamWriter) -> bool:
-    """Close so that the other side sees a reset, not an end."""
-    linger_for_nothing = struct.pack("ii", 1, 0)
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_for_nothing)
-    writer.transport.abort()
-    return False
 
 
 async def _main() -> None:

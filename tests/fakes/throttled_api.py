@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
-from tests.fakes.loopback import close_server
+from tests.fakes.loopback import HttpRequest, LoopbackServer
 
 Kind = Literal["concurrent", "window"]
 WINDOW_SECONDS = 1.0
@@ -24,13 +24,14 @@ class Served:
     ended: float
 
 
-class ThrottledApi:
-    """The server as an asynchronous context manager: `url`, `journal`.
+class ThrottledApi(LoopbackServer):
+    """The service: `base_url`, `journal`.
 
     It takes `capacity` requests at once (`concurrent`), or in any second (`window`); each takes `service_seconds`.
     """
 
     def __init__(self, kind: Kind, capacity: int, service_seconds: float, retry_after_seconds: int) -> None:
+        super().__init__()
         self.kind = kind
         self.capacity = capacity
         self.service_seconds = service_seconds
@@ -38,45 +39,16 @@ class ThrottledApi:
         self.journal: list[Served] = []
         self._in_flight = 0
         self._taken: deque[float] = deque()
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     @property
     def calls_per_second(self) -> float:
         """What it can do at best."""
         return self.capacity / (self.service_seconds if self.kind == "concurrent" else WINDOW_SECONDS)
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, backlog=256)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        await close_server(self._server, self._connections)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.current_task()
-        assert connection is not None
-        self._connections.add(connection)
-        try:
-            while True:
-                await self._serve_one(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._connections.discard(connection)
-            writer.transport.abort()
-
-    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        call = head.split(" ", 2)[1].rpartition("/")[2]
-        granted = head.lower().partition("x-granted:")[2].partition("\r\n")[0]
+    async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; the connection may carry another."""
+        call = request.target.rpartition("/")[2]
+        granted = request.headers.get("x-granted")
         began = time.time()
         status = 200 if self._takes(began) else 429
         if status == 200:
@@ -90,6 +62,7 @@ class ThrottledApi:
         wait = "" if status == 200 else f"retry-after: {self.retry_after_seconds}\r\n"
         writer.write(f"HTTP/1.1 {status} {reason}\r\n{wait}content-length: 0\r\n\r\n".encode())
         await writer.drain()
+        return True
 
     def _takes(self, now: float) -> bool:
         if self.kind == "concurrent":

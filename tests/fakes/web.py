@@ -3,17 +3,16 @@
 # ruff: noqa: ASYNC109 - the signatures are those of httpcore2
 
 import asyncio
-import contextlib
 import ipaddress
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import httpcore2
 
 from providers.reading.egress_addresses import IpAddress
 from providers.reading.egress_gate import refused
-from tests.fakes.loopback import close_server
+from tests.fakes.loopback import HttpRequest, LoopbackServer
 
 PUBLIC_ADDRESS = "93.184.216.34"
 
@@ -53,24 +52,14 @@ def endless(head: bytes, piece: bytes, pause: float = 0.0) -> Callable[[asyncio.
     return write
 
 
-class WebServer:
+class WebServer(LoopbackServer):
     """Serves what `pages` says by path; `asked` holds (host header, path) of each request, `heads` its headers."""
 
     def __init__(self, pages: Mapping[str, Reply], tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(tls=tls)
         self.pages = dict(pages)
         self.asked: list[tuple[str, str]] = []
         self.heads: list[dict[str, str]] = []
-        self.connections = 0
-        self._tls = tls
-        self._server: asyncio.Server | None = None
-        self._port = 0
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on, or did."""
-        assert self._port
-        return self._port
 
     @property
     def host(self) -> str:
@@ -81,38 +70,11 @@ class WebServer:
         """The URL of a page."""
         return f"http://{self.host}{path}"
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
-        self._port = int(self._server.sockets[0].getsockname()[1])
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        await close_server(self._server, self._tasks)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        self.connections += 1
-        try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                while await self._serve(reader, writer):
-                    pass
-        finally:
-            self._tasks.discard(task)
-            writer.close()
-            with contextlib.suppress(ConnectionError, ssl.SSLError, asyncio.CancelledError):
-                await writer.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; false when the connection is to end."""
-        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        head = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-        path = first.split(" ")[1]
-        self.asked.append((head.get("host", ""), path))
-        self.heads.append(head)
-        answer = self.pages.get(path, reply("nothing here", 404))
+        self.asked.append((request.headers.get("host", ""), request.target))
+        self.heads.append(request.headers)
+        answer = self.pages.get(request.target, reply("nothing here", 404))
         if not isinstance(answer, bytes):
             await answer(writer)
             return False

@@ -8,7 +8,6 @@ Faults come by chance, decided by a seed, the place and how often it was asked: 
 
 import argparse
 import asyncio
-import contextlib
 import html
 import json
 import random
@@ -17,12 +16,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
 from providers.text import question_stems, stems
 from tests.fakes.corpus import MANUAL
-from tests.fakes.loopback import close_server
+from tests.fakes.loopback import HttpRequest, LoopbackServer
 
 FIRST_HOST = 2
 MOST_HOSTS = 200
@@ -99,8 +97,8 @@ def manual_sites() -> list[Site]:
     ]
 
 
-class WebWorld:
-    """The servers as an asynchronous context manager: `searxng_url`, `allow_hosts`, `asked`, `failed`."""
+class WebWorld(LoopbackServer):
+    """The servers, all at one port: `searxng_url`, `allow_hosts`, `asked`, `failed`."""
 
     def __init__(
         self,
@@ -110,6 +108,7 @@ class WebWorld:
         latencies: Latencies = Latencies(),
         port: int = 0,
     ) -> None:
+        super().__init__(port=port, host="0.0.0.0")
         self.sites = manual_sites() if sites is None else sites
         self.faults = faults
         self.latencies = latencies
@@ -123,10 +122,6 @@ class WebWorld:
         self.hosts_asked: set[str] = set()
         self._by_place = {(self.host_of(site), site.path): site for site in self.sites}
         self._times: Counter[str] = Counter()
-        self.port = port
-        """The one port that all hosts have; known from the start of the servers on."""
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
 
     def show(self, sites: list[Site]) -> None:
         """Have other pages from now on; the hosts stay those of the beginning."""
@@ -156,34 +151,10 @@ class WebWorld:
         """The host of a site."""
         return f"127.0.0.{FIRST_HOST + site.host % MOST_HOSTS}"
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "0.0.0.0", self.port)
-        self.port = int(self._server.sockets[0].getsockname()[1])
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        await close_server(self._server, self._connections)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.current_task()
-        assert connection is not None
-        self._connections.add(connection)
-        try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                while True:
-                    await self._serve(reader, writer)
-        finally:
-            self._connections.discard(connection)
-            writer.close()
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                await writer.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-        target = urlsplit(first.split(" ")[1])
-        host = headers.get("host", "").partition(":")[0]
+    async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; the connection may carry another."""
+        target = urlsplit(request.target)
+        host = request.headers.get("host", "").partition(":")[0]
         searching = target.path == "/searxng/search"
         query = dict(parse_qsl(target.query)) if searching else {}
         place = _search(query) if searching else f"{host} {target.path}"
@@ -202,6 +173,7 @@ class WebWorld:
         else:
             writer.write(self._page(host, target.path, place))
         await writer.drain()
+        return True
 
     def _page(self, host: str, path: str, place: str) -> bytes:
         if path == "/robots.txt":
