@@ -14,11 +14,14 @@ from redis.exceptions import RedisError, ResponseError
 from providers.errors import NotConfigured, SharedStateUnavailable
 from providers.interfaces import StoredValue
 from providers.shared.keys import key_bytes
+from providers.shared.patience import patience
 
 PREFIX: Final = b"research:"
 """Of every key, so that the server may serve others too."""
 ANSWER_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 5.0
+BEYOND_PATIENCE: Final = 10
+"""The library's own limits, which count standstills of this process too, are for what comes after: closing."""
 MOST_CONNECTIONS: Final = 32
 REMOVED_AT_ONCE: Final = 1_000
 SPECIAL: Final = b"\\*?[]"
@@ -99,7 +102,7 @@ class RedisSharedStore:
             if self._silences != silences:  # it let down those in front: the rest need not find out one by one
                 raise _unavailable(TimeoutError())
             try:
-                async with asyncio.timeout(self._answer_seconds):
+                async with patience(self._answer_seconds):
                     yield
             except ResponseError as error:
                 raise _unavailable(error) from None
@@ -115,9 +118,9 @@ def _pool(url: str, answer_seconds: float) -> BlockingConnectionPool:
         pool = BlockingConnectionPool.from_url(
             _without_options(url),
             max_connections=MOST_CONNECTIONS,
-            timeout=answer_seconds,
-            socket_timeout=answer_seconds,
-            socket_connect_timeout=answer_seconds,
+            timeout=answer_seconds * BEYOND_PATIENCE,
+            socket_timeout=answer_seconds * BEYOND_PATIENCE,
+            socket_connect_timeout=answer_seconds * BEYOND_PATIENCE,
             retry=Retry(NoBackoff(), 0),
             protocol=2,
         )
