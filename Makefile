@@ -85,7 +85,7 @@ format: setup
 
 test: lint
 	@echo 'Tests'
-	@if $(BIN)/pytest -n 2 --dist loadfile; then echo 'All good: style, types, import rules and every test passed.'; \
+	@if $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder; then echo 'All good: style, types, import rules and every test passed.'; \
 	else echo 'Not good: at least one test failed; see above.'; exit 1; fi
 
 # requirements.lock is what developers install; the other two are parts of it at the same versions, for the image.
@@ -118,11 +118,12 @@ bench-web: setup
 storm: setup
 	@$(BIN)/python -m benchmarks.storm
 
-# Each round kills and restarts real processes: what fails once in fifty runs fails here.
+# Each round kills and restarts real processes, and draws other examples: what fails once in fifty runs fails here.
 ROUNDS ?= 10
 soak: setup
 	@for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; \
-	  $(BIN)/pytest -m 'acceptance or integration' || exit 1; done
+	  $(BIN)/pytest -m 'acceptance or integration' || exit 1; \
+	  $(BIN)/pytest -n 2 --hypothesis-profile=exploring tests/unit || exit 1; done
 
 # Nothing of an .env that is there is changed: the database keeps the password that it was made with.
 .env:

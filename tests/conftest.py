@@ -5,12 +5,19 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 OURS = re.compile(
     r"^(RESEARCH|ANTHROPIC|TEMPORAL|TAVILY|GOOGLE|SEMANTIC_SCHOLAR|BRAVE|SEARXNG|WIKIPEDIA)_|^REDIS_URL$|^(HTTPS?|ALL|NO)_PROXY$",
     re.IGNORECASE,
 )
 """Variables that would change what the code under test does; proxies would catch calls to loopback servers."""
+
+
+settings.register_profile("gate", deadline=None, derandomize=True)
+settings.register_profile("exploring", deadline=None, max_examples=500)
+"""`pytest --hypothesis-profile=exploring` looks for what nobody has found yet; the gate says the same twice."""
+settings.load_profile("gate")
 
 
 def pytest_configure() -> None:

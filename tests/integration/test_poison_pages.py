@@ -26,8 +26,9 @@ CPU_SECONDS, WALL_SECONDS = 3.0, 6.0
 MEMORY_BYTES = 1_000_000_000
 FETCHING_SECONDS = 5.0
 """For what is no child's work: making the document, sending and receiving it, on a machine that others use too."""
-LONGEST_PAUSE = 1.0
-"""Seconds for which the loop may stand still; what parses foreign documents does not run in it."""
+LONGEST_PAUSE = WALL_SECONDS / 2
+"""Seconds for which the loop may stand still, on a machine that others use too; with what parses foreign documents in
+it, it would stand for longer than a child's deadline."""
 GOOD = "Vacuum removes dead rows from a table and makes their space free for others."
 
 
