@@ -33,8 +33,8 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         await _write_what_is_there(run, reason)
     state = run.state
     final_reason = stop_reason_of(state, reason)
-    outcome = outcome_of(state, final_reason)
-    state.limitations = limitations_of(state, final_reason)
+    outcome = outcome_of(run.resolved.query, state, final_reason)
+    state.limitations = limitations_of(run.resolved.query, state, final_reason)
     state.metadata["ending"] = {
         "outcome": outcome.value,
         "stop_reason": final_reason.value,

@@ -1,6 +1,8 @@
 """How a run ends: outcome, completeness and the words for them, from the state alone (C0-13, C0-24, X-4)."""
 
+from contracts.identity import normalized_text
 from contracts.names import CORPUS_SCHEME
+from contracts.plan import SubQuery
 from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, GapStatus, Outcome, StopReason, SubQueryStatus
 from workflows.duplicates import same_titles
@@ -15,7 +17,7 @@ LIMITS = (
 )
 
 
-def outcome_of(state: ResearchState, reason: StopReason) -> Outcome:
+def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
     """The outcome of a run that wrote what it could. Quality gates do not decide it; what is missing does."""
     searched = [query for query in state.plan.sub_queries if query.status is SubQueryStatus.COMPLETED]
     if not state.findings:
@@ -27,7 +29,7 @@ def outcome_of(state: ResearchState, reason: StopReason) -> Outcome:
     if state.draft is None:
         return Outcome.FAILED
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
-    incomplete = cut_short or state.failed_branches or unanswered(state) or not state.draft.evidence_ids
+    incomplete = cut_short or state.failed_branches or unanswered(question, state) or not state.draft.evidence_ids
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
 
@@ -39,15 +41,26 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
     return reason
 
 
-def unanswered(state: ResearchState) -> list[str]:
-    """Texts of sub-queries that are neither answered by a finding nor stated as a gap (C0-24)."""
-    stated = {gap.origin.removeprefix("sub_query:") for gap in state.gaps}
-    gaps = {gap.id for gap in state.gaps}
+def unanswered(question: str, state: ResearchState) -> list[str]:
+    """Texts of sub-queries that are neither answered by a finding nor stated as a gap (C0-24).
+
+    Where a sub-query is the person's question itself, a stated gap is no answer to it: findings on its aspects alone
+    make no completed run. A finding of a later search that was to close that gap is one.
+    """
+    closing = {query.gap_id for query in state.plan.sub_queries if query.finding_count}
     return [
         query.text
         for query in state.plan.sub_queries
-        if not (query.finding_count or query.stated_gaps or query.id in stated or query.gap_id in gaps)
+        if not query.finding_count
+        and not (gaps := _gaps_of(query, state)) & closing
+        and not (gaps and normalized_text(query.text) != normalized_text(question))
     ]
+
+
+def _gaps_of(query: SubQuery, state: ResearchState) -> set[str]:
+    """Ids of the gaps that say what of a sub-query is not answered."""
+    opened = {gap.id for gap in state.gaps if gap.id == query.gap_id or gap.origin == f"sub_query:{query.id}"}
+    return opened.union(query.stated_gaps)
 
 
 def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
@@ -57,12 +70,12 @@ def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
     return Completeness.FULL if outcome is Outcome.COMPLETED else Completeness.PARTIAL
 
 
-def limitations_of(state: ResearchState, reason: StopReason) -> list[str]:
+def limitations_of(question: str, state: ResearchState, reason: StopReason) -> list[str]:
     """What a reader must know: why it was cut short, what is not answered, which gaps stay."""
     lines = list(state.limitations)
     if reason in LIMITS or reason is StopReason.USER_STOPPED:
         lines.append(CUT_SHORT[reason])
-    lines += [f"Not answered: {text}" for text in unanswered(state)]
+    lines += [f"Not answered: {text}" for text in unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
     lines += _possible_twins(state)

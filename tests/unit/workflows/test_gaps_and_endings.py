@@ -54,6 +54,9 @@ def test_what_a_person_asked_for_is_looked_for_once() -> None:
     assert not gaps.asked_for(tried)
 
 
+QUESTION = "What limits the speed?"
+
+
 def answered_state(**changes: object):
     """A run that did everything."""
     query = states.sub_query("a question of the plan", finding_count=1)
@@ -67,7 +70,7 @@ def answered_state(**changes: object):
 
 def test_completed_needs_no_high_quality() -> None:
     """Quality gates do not decide the outcome (C0-24)."""
-    assert outcome_of(answered_state(), StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+    assert outcome_of(QUESTION, answered_state(), StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
 
 
 def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> None:
@@ -75,15 +78,30 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
     silent = states.sub_query("a question without an answer")
     made = answered_state()
     made.plan = states.plan(*made.plan.sub_queries, silent)
-    assert unanswered(made) == [silent.text]
-    assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    assert unanswered(QUESTION, made) == [silent.text]
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     made.gaps = [states.gap("nothing on it", origin=f"sub_query:{silent.id}")]
-    assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
     made.gaps = [states.gap("nothing on it", origin="sub_query:another")]
-    assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     shared = silent.model_copy(update={"stated_gaps": [made.gaps[0].id]})
     made.plan = states.plan(*made.plan.sub_queries[:-1], shared)
-    assert outcome_of(made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+
+
+def test_findings_on_aspects_alone_do_not_answer_the_question() -> None:
+    """The sub-query that is the question itself needs a finding, of its own or of a search that closes its gap."""
+    asked = states.sub_query(f" {QUESTION.lower()}")
+    gap = states.gap("the best passage holds little of the question", origin=f"sub_query:{asked.id}")
+    made = answered_state(gaps=[gap])
+    aspect = made.plan.sub_queries[0]
+    made.plan = states.plan(asked, aspect)
+    assert unanswered(QUESTION, made) == [asked.text]
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    assert f"Not answered: {asked.text}" in limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
+    later = states.sub_query("another search for it", origin=f"gap:{gap.id}", finding_count=1)
+    made.plan = states.plan(asked, aspect, later)
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
 
 
 @pytest.mark.parametrize(
@@ -92,23 +110,23 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
 def test_a_run_that_was_cut_short_is_partial(reason: StopReason) -> None:
     """A limit hit or a stop is never `completed` (C0-24, X-4)."""
     made = answered_state()
-    assert outcome_of(made, reason) is Outcome.PARTIAL
+    assert outcome_of(QUESTION, made, reason) is Outcome.PARTIAL
     assert completeness_of(made, Outcome.PARTIAL) is Completeness.PARTIAL
-    assert any("from what was there" in line for line in limitations_of(made, reason))
+    assert any("from what was there" in line for line in limitations_of(QUESTION, made, reason))
 
 
 def test_a_failed_branch_is_not_completed() -> None:
     """Work that failed shows in the outcome (C0-24)."""
-    assert outcome_of(answered_state(failed_branches=["planner: InvalidModelOutput"]), StopReason.NO_OPEN_GAPS) is (
-        Outcome.PARTIAL
-    )
+    assert outcome_of(
+        QUESTION, answered_state(failed_branches=["planner: InvalidModelOutput"]), StopReason.NO_OPEN_GAPS
+    ) is (Outcome.PARTIAL)
 
 
 def test_nothing_found_is_empty_not_completed() -> None:
     """Searched, and nothing answers: `empty`, with the reason no_evidence."""
     made = answered_state(findings=[])
     assert stop_reason_of(made, StopReason.NO_OPEN_GAPS) is StopReason.NO_EVIDENCE
-    assert outcome_of(made, StopReason.NO_EVIDENCE) is Outcome.EMPTY
+    assert outcome_of(QUESTION, made, StopReason.NO_EVIDENCE) is Outcome.EMPTY
     assert completeness_of(made, Outcome.EMPTY) is Completeness.EMPTY
 
 
@@ -118,9 +136,9 @@ def test_an_outage_is_not_an_empty_answer() -> None:
     made = answered_state(findings=[], plan=states.plan(failed), failed_branches=["search"])
     reason = stop_reason_of(made, StopReason.NO_OPEN_GAPS)
     assert reason is StopReason.PROVIDER_OUTAGE
-    assert outcome_of(made, reason) is Outcome.FAILED
+    assert outcome_of(QUESTION, made, reason) is Outcome.FAILED
 
 
 def test_out_of_time_without_anything_is_timed_out() -> None:
     """A deadline with nothing to show is `timed_out` (S0-032)."""
-    assert outcome_of(states.state(), StopReason.BUDGET_TIME) is Outcome.TIMED_OUT
+    assert outcome_of(QUESTION, states.state(), StopReason.BUDGET_TIME) is Outcome.TIMED_OUT
