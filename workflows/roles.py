@@ -15,6 +15,7 @@ from workflows.accounting import account, account_failure, answer_key, forget_fa
 from workflows.activity_options import role_options
 from workflows.call_errors import must_stop
 from workflows.desk import Interrupted
+from workflows.guidance import HEARD, newest
 from workflows.ledger import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleOutput)
 
 GIVEN_UP_AFTER = 2
-NEWEST_GUIDANCE = 6
-"""What a role is told: the last round of think-pauses and what people asked for."""
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 
@@ -123,7 +122,7 @@ class RoleCaller:
             language=run.resolved.language,
             iteration=run.state.iteration,
             max_iterations=run.resolved.limits.max_iterations,
-            guidance=run.state.guidance[-NEWEST_GUIDANCE:],
+            guidance=newest(run.state.guidance, HEARD),
             canary="" if role.name == PLANNER.name else run.resolved.canary,  # a planner sees nothing from outside
             repair=repair,
             **fields,

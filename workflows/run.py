@@ -13,6 +13,7 @@ from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.desk import Desk, Interrupted
 from workflows.events import add_event
 from workflows.gaps import STEER, opened
+from workflows.guidance import PERSON, with_guidance
 from workflows.host import Host
 from workflows.roles import RoleCaller
 
@@ -103,15 +104,15 @@ class ResearchRun:
 
     # --- guidance --------------------------------------------------------------------------------------------------
     def guide(self, origin: str, text: str, phase: Phase | None) -> None:
-        """Give the next phase something to go by (S0-081); the newest twenty are kept."""
+        """Give the next phase something to go by (S0-081)."""
         if text.strip():
-            self.state.guidance.append(Guidance(origin=origin, phase=phase, text=text.strip()[:2_000]))
-            del self.state.guidance[:-20]
+            said = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
+            self.state.guidance = with_guidance(self.state.guidance, said)
             self.note("guidance.given", f"{origin}: {text.strip()}", origin=origin)
 
     def steer(self, text: str) -> None:
         """A person's wish: guidance for the next phase, and a question of its own once the plan is made."""
-        self.guide("person", text, self.state.phase)
+        self.guide(PERSON, text, self.state.phase)
         if self.state.plan.sub_queries:
             draft = GapDraft(
                 description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question"
