@@ -11,6 +11,7 @@ import structlog
 from contracts.usage import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
+from providers.last_moment import with_last_moment
 
 LEASE_SECONDS: Final = 10.0
 """A killed attempt blocks its call no longer than this."""
@@ -56,7 +57,7 @@ class CallJournal:
             self._told_away.pop(research_id, None)
         else:
             async with self._lease_kept(key):
-                answer = await self._made(engine, task, key)
+                answer = await with_last_moment(self._made(engine, task, key))
         # In front, because of many warnings only the first are shown; not stored, for it is true only now.
         answer.warnings[:0] = self._change_of_reach(research_id)
         return answer

@@ -12,6 +12,7 @@ from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockP
 
 from providers.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
 from providers.errors import NotConfigured, Unavailable
+from providers.last_moment import begin_request
 from providers.message_envelope import read_count, read_reply
 from providers.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
 
@@ -112,6 +113,7 @@ class AnthropicChat:
             raise Unavailable(f"no connection to the model endpoint ({reason})") from None
 
     async def _send(self, request: ChatRequest) -> bytes:
+        begin_request()
         async with self._client.messages.with_streaming_response.create(
             model=request.model,
             max_tokens=request.max_tokens,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.architecture.repository import PACKAGES, ROOT, imported_modules, python_files, relative
 
-PURE_PROVIDERS = ("providers.interfaces", "providers.errors", "providers.text")
+PURE_PROVIDERS = ("providers.interfaces", "providers.errors", "providers.last_moment", "providers.text")
 
 
 def lint_imports(folder: Path, configuration: Path) -> subprocess.CompletedProcess[str]:

@@ -179,6 +179,31 @@ async def test_a_cancelled_call_is_given_up() -> None:
     assert bench.calls.log == ["begin", "release"]
 
 
+@pytest.mark.parametrize("outcome", [PLAN, errors.AnswerCut("cut off")])
+async def test_an_answer_that_comes_with_the_cancellation_is_kept(outcome: Any) -> None:
+    """What arrives in the moment of a cancellation was paid: the next attempt takes it instead of paying again."""
+    started, arriving = asyncio.Event(), asyncio.Event()
+
+    async def just_now(_: Any) -> Any:
+        started.set()
+        await arriving.wait()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    bench = Bench(just_now)
+    env = environment()
+    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
+    await started.wait()
+    env.cancel()
+    await asyncio.sleep(0)
+    arriving.set()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert bench.calls.log == ["begin", "finish"]
+    assert len(bench.calls.answers) == 1
+
+
 async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> None:
     """A paid answer that is being stored is stored, also when the attempt is cancelled in that moment."""
     bench = Bench(PLAN)
