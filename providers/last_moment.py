@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 LAST_MOMENT_SECONDS: Final = 0.2
+"""An answer that is on its way is in by then; a cancellation takes this much longer at the most."""
 
 
 class _Ending:
