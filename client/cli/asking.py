@@ -31,9 +31,10 @@ def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) ->
     values = merged(values, settings_of(options.assignments))
     folder = None
     if options.corpus is not None:
-        name, folder = find_corpus(options.corpus, registered)
-        if folder is not None and settings.uses_cluster:
-            raise CommandError("a cluster's workers do not see your folders: name a corpus of their configuration")
+        if settings.uses_cluster:
+            name = corpus_of_cluster(options.corpus)
+        else:
+            name, folder = find_corpus(options.corpus, registered)
         values["corpus"] = name
     request = build_request(values)
     named = request.corpus
@@ -46,14 +47,39 @@ def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) ->
 
 
 def find_corpus(given: str, registered: dict[str, Path]) -> tuple[str, Path | None]:
-    """Name, and the folder to register for it: none for a name that is known. Raises `CommandError`."""
-    looks_like_path = "/" in given or given.startswith((".", "~"))
-    if not looks_like_path and given in registered:
+    """Name, and the folder to register for it: none for a name that is known.
+
+    Raises `CommandError`, also for a name that means two folders: the wrong one would be searched without a word.
+    """
+    known = None if looks_like_path(given) else registered.get(given)
+    if known is None:
+        if not exists(given):
+            raise CommandError(unknown_corpus(given, registered))
+        folder = usable_folder(Path(given))
+        return name_of_folder(folder, registered), folder
+    beside = Path(given).resolve()
+    if not beside.is_dir() or beside == known.resolve():
+        if not known.is_dir():
+            raise CommandError(
+                f"the folder of the corpus {given} is gone: {known}; "
+                f"name another folder, or forget it with: research corpus remove {given}"
+            )
         return given, None
-    if not exists(given):
-        raise CommandError(unknown_corpus(given, registered))
-    folder = usable_folder(Path(given))
-    return name_of_folder(folder, registered), folder
+    if known.is_dir():
+        raise CommandError(f"{given} is a corpus of another folder and a folder here: write {known} or ./{given}")
+    return name_of_folder(beside, registered), usable_folder(beside)
+
+
+def corpus_of_cluster(given: str) -> str:
+    """A name that the cluster's workers may know. Raises `CommandError`."""
+    if looks_like_path(given):
+        raise CommandError("a cluster's workers do not see your folders: name a corpus of their configuration")
+    return given
+
+
+def looks_like_path(given: str) -> bool:
+    """Whether a folder is meant, whatever corpora there are."""
+    return "/" in given or given.startswith((".", "~"))
 
 
 def name_of_folder(folder: Path, registered: dict[str, Path]) -> str:

@@ -41,14 +41,39 @@ def test_a_folder_gets_a_stable_name(tmp_path: Path) -> None:
     assert name_of_folder(second, {name: first, other: second}) == other
 
 
-def test_a_known_name_wins_over_a_folder_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--corpus manual` means the registered corpus, `--corpus ./manual` the folder."""
-    (tmp_path / "manual").mkdir()
+def test_a_name_that_means_two_folders_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--corpus manual` is the registered corpus or the folder here, and never one of them by surprise."""
+    here, other = tmp_path / "manual", tmp_path / "other" / "manual"
+    for folder in (here, other):
+        folder.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    elsewhere = {"manual": Path("/elsewhere")}
-    assert find_corpus("manual", elsewhere) == ("manual", None)
-    assert find_corpus("./manual", elsewhere)[1] == tmp_path / "manual"
-    assert find_corpus("manual", {}) == ("manual", tmp_path / "manual")
+    with pytest.raises(CommandError, match=f"write {other} or ./manual"):
+        find_corpus("manual", {"manual": other})
+    assert find_corpus("./manual", {"manual": other})[1] == here
+    assert find_corpus(str(other), {"manual": other}) == ("manual", other)
+    assert find_corpus("manual", {}) == ("manual", here)
+    assert find_corpus("manual", {"manual": here}) == ("manual", None)
+    monkeypatch.chdir(other)
+    assert find_corpus("manual", {"manual": other}) == ("manual", None)
+
+
+def test_a_corpus_whose_folder_is_gone_is_told_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything starts; a folder of that name here takes its place under a name of its own."""
+    monkeypatch.chdir(tmp_path)
+    gone = {"manual": tmp_path / "gone"}
+    with pytest.raises(CommandError, match="research corpus remove manual"):
+        find_corpus("manual", gone)
+    (tmp_path / "manual").mkdir()
+    name, folder = find_corpus("manual", gone)
+    assert (name.startswith("manual-"), folder) == (True, tmp_path / "manual")
+
+
+def test_a_cluster_is_asked_for_its_own_corpora() -> None:
+    """A name is for its workers to know; a folder of this machine is refused."""
+    cluster = SETTINGS.model_copy(update={"temporal_variables": {"TEMPORAL_ADDRESS": "cluster:7233"}})
+    assert ask(RunOptions(question="What is it?", corpus="theirs"), cluster, {}).request.corpus == "theirs"
+    with pytest.raises(CommandError, match="do not see your folders"):
+        ask(RunOptions(question="What is it?", corpus="./mine"), cluster, {})
 
 
 def test_a_request_file_cannot_name_an_unknown_corpus(tmp_path: Path) -> None:
