@@ -6,7 +6,7 @@ from typing import Any
 
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
-from client.cli.folders import exists, usable_folder
+from client.cli.folders import exists, folder_named, usable_folder
 from client.cli.requests import build_request, merged, read_request_file, settings_of
 from client.cli.run_options import RunOptions
 from contracts.identity import short_hash
@@ -53,9 +53,9 @@ def find_corpus(given: str, registered: dict[str, Path]) -> tuple[str, Path | No
     """
     known = None if looks_like_path(given) else registered.get(given)
     if known is None:
-        if not exists(given):
+        if given.strip() and not exists(given):
             raise CommandError(unknown_corpus(given, registered))
-        folder = usable_folder(Path(given))
+        folder = folder_named(given)
         return name_of_folder(folder, registered), folder
     beside = Path(given).resolve()
     if not beside.is_dir() or beside == known.resolve():

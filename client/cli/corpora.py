@@ -7,7 +7,7 @@ from client.cli import output
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
-from client.cli.folders import SET_HOME, ensure_folder, usable_folder
+from client.cli.folders import SET_HOME, ensure_folder, folder_named
 from client.cli.index_progress import index_progress
 from client.cli.research_ids import ALLOWED
 from client.rendering import plural, printable
@@ -17,11 +17,11 @@ from providers.errors import CorpusUnknown
 SHOWN_SKIPPED = 20
 
 
-async def add(folder: Path, *, name: str | None, quiet: bool) -> int:
+async def add(folder: str, *, name: str | None, quiet: bool) -> int:
     """Register a folder and index it."""
     if name is not None and not ALLOWED.fullmatch(name):
         raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
-    path = usable_folder(folder)
+    path = folder_named(folder)
     async with open_desk() as desk:
         chosen = name or await named_folder(desk, path)
         snapshot = await index(desk, chosen, path, quiet=quiet)

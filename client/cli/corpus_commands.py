@@ -2,7 +2,6 @@
 
 # ruff: noqa: PLC0415 - what a command does is loaded when it is called, so that `--help` is instant
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,7 +31,7 @@ CORPUS_HELP = """Folders of documents that runs may search.
 
 
 def add(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder")],
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="the folder")],
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="[the folder's name]")] = None,
     quiet: Quiet = False,
 ) -> None:

@@ -13,6 +13,13 @@ NO_DOCUMENTS: Final = ("/proc", "/sys", "/dev")
 """What the kernel shows as files: endless, ever changing, and without any documents."""
 
 
+def folder_named(given: str) -> Path:
+    """The folder that a text names. Raises `CommandError`, also for no text: an unset variable is not this folder."""
+    if not given.strip():
+        raise CommandError("the name of the folder is empty; the one you are in is written .")
+    return usable_folder(Path(given))
+
+
 def usable_folder(given: Path) -> Path:
     """The folder with its real path. Raises `CommandError` for what is no folder or can be no corpus."""
     try:

@@ -41,6 +41,13 @@ def test_a_folder_gets_a_stable_name(tmp_path: Path) -> None:
     assert name_of_folder(second, {name: first, other: second}) == other
 
 
+@pytest.mark.parametrize("given", ["", "  "])
+def test_no_name_is_not_the_folder_one_is_in(given: str) -> None:
+    """An empty variable in a script must not have the working directory indexed."""
+    with pytest.raises(CommandError, match="is empty"):
+        find_corpus(given, {})
+
+
 def test_a_name_that_means_two_folders_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--corpus manual` is the registered corpus or the folder here, and never one of them by surprise."""
     here, other = tmp_path / "manual", tmp_path / "other" / "manual"
