@@ -14,7 +14,9 @@ from contracts.vocabulary import Phase
 from workers.engine_files import EngineFiles
 
 CONFIGURATION = '[hooks.hold]\nactivity = "hold"\ntask_queue = "held-runs"\n'
-"""For `research.toml`; a run is held with `--set gates.hook=hold`, for as long as a hook may take (60 s)."""
+"""For `research.toml`."""
+HELD = ("--set", "gates.hook=hold")
+"""Options of a run that is to be held, for as long as a hook may take (60 s)."""
 
 
 class Hold:

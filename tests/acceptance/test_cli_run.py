@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from contracts.vocabulary import Phase
-from tests.acceptance.held_runs import CONFIGURATION, Hold
+from tests.acceptance.held_runs import CONFIGURATION, HELD, Hold
 from workers.embedded import stop_engine
 from workers.engine_files import EngineFiles
 from workers.settings import child_environment
@@ -216,7 +216,7 @@ def test_a_question_that_nothing_answers(bench: Bench, first_run: subprocess.Com
 def test_ctrl_c_keeps_the_state_and_resume_goes_on(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:
     """Ctrl-C cancels: exit code 5 and the line that says how to go on; nothing is read twice."""
     assert first_run.returncode == 0
-    started = bench.start("run", QUESTION, "--corpus", "manual", "--id", "interrupted", "--set", "gates.hook=hold")
+    started = bench.start("run", QUESTION, "--corpus", "manual", "--id", "interrupted", *HELD)
     started.wait_for("interrupted started")
     with Hold(bench.home, Phase.GATHERING) as hold:
         assert hold.reached.wait(LONGEST_WAIT)
@@ -236,18 +236,7 @@ def test_ctrl_c_keeps_the_state_and_resume_goes_on(bench: Bench, first_run: subp
 def test_a_killed_command_goes_on_under_its_id(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:
     """A kill -9 leaves the run in the engine; the same command joins it and brings it to its end."""
     assert first_run.returncode == 0
-    arguments = (
-        "run",
-        QUESTION,
-        "--corpus",
-        "manual",
-        "--depth",
-        "light",
-        "--id",
-        "killed",
-        "--set",
-        "gates.hook=hold",
-    )
+    arguments = ("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "killed", *HELD)
     started = bench.start(*arguments)
     started.wait_for("killed started")
     with Hold(bench.home, Phase.PLANNING) as hold:
