@@ -1,7 +1,6 @@
 """The composition root: from the configuration to the activities of each pool, opened in order, closed in reverse."""
 
 import asyncio
-import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -77,7 +76,7 @@ async def compose(
     """What the pools run, as long as the block runs; without a cluster the engine is watched over meanwhile.
 
     With `refresh` the indexes of all corpora are brought up to date first, for pools that read them. Raises
-    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened.
+    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `EngineMovedError` from the block.
     """
     async with AsyncExitStack() as stack:
         if not settings.uses_cluster:
@@ -169,10 +168,14 @@ async def _role_activities(
 
 @asynccontextmanager
 async def _in_background(work: Callable[[], Any]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work())
+    """Work beside the block: what it raises ends the block, and is raised instead."""
     try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work())
+            try:
+                yield
+            finally:
+                task.cancel()
+    except BaseExceptionGroup as errors:
+        error = errors.exceptions[0]
+        raise error from error.__cause__

@@ -11,7 +11,16 @@ from pathlib import Path
 
 import structlog
 
-from workers.engine_files import READY, STARTING, EngineDescription, EngineError, EngineFiles, FileLock
+from workers.engine_files import (
+    READY,
+    STARTING,
+    EngineDescription,
+    EngineError,
+    EngineFiles,
+    EngineMovedError,
+    FileLock,
+)
+from workers.engine_ports import PortLeases
 from workers.engine_server import Server
 from workers.settings import child_environment
 
@@ -46,9 +55,16 @@ class EngineAddress:
     moved_aside: str = ""
     """Where a database of another server version was put by this start."""
 
+    @property
+    def port(self) -> int:
+        """The server's port on the loopback interface."""
+        return int(self.address.rpartition(":")[2])
+
 
 _attached: dict[Path, FileLock] = {}
 """Shared locks of this process by home: they tell the keeper that somebody is there, however this process ends."""
+_leases: dict[Path, PortLeases] = {}
+"""The ports of those engines: nobody else comes up there while this process still speaks to them."""
 
 
 async def ensure_engine(home: Path, *, idle_seconds: float = IDLE_SECONDS) -> EngineAddress:
@@ -62,20 +78,23 @@ async def ensure_engine(home: Path, *, idle_seconds: float = IDLE_SECONDS) -> En
     attached_now = False
     try:
         attached_now = await _attach(files, end)
-        return await _find_or_start(files, idle_seconds, end)
+        engine = await _find_or_start(files, idle_seconds, end)
     except BaseException as error:
         if attached_now:
             detach_engine(home)
         if isinstance(error, OSError):
             raise EngineError(f"{files.folder} cannot be used: {error.strerror}; set RESEARCH_HOME") from None
         raise
+    _leases.setdefault(files.home, PortLeases(files.home)).take(engine.port)
+    return engine
 
 
 def detach_engine(home: Path) -> None:
     """Say that this process no longer needs the engine; no error if it never did."""
-    lock = _attached.pop(EngineFiles.of(home).home, None)
-    if lock is not None:
-        lock.release()
+    key = EngineFiles.of(home).home
+    for held in (_attached.pop(key, None), _leases.pop(key, None)):
+        if held is not None:
+            held.release()
 
 
 def describe_engine(home: Path) -> EngineDescription | None:
@@ -110,9 +129,10 @@ async def stop_engine(home: Path) -> bool:
 async def watch_engine(home: Path) -> None:
     """Bring back the keeper of an engine that this process uses, should it be killed; runs until it is cancelled.
 
-    An engine that was stopped on purpose stays stopped.
+    An engine that was stopped on purpose stays stopped. Raises `EngineMovedError` if the engine comes back elsewhere.
     """
     files = EngineFiles.of(home)
+    address = files.read().address
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         if files.home in _attached and files.keeper_lock().is_free() and files.read().status in {READY, STARTING}:
@@ -121,6 +141,10 @@ async def watch_engine(home: Path) -> None:
                 await ensure_engine(home)
             except EngineError as error:
                 logger.error("engine.not_back", reason=str(error))  # noqa: TRY400  it will be tried again
+        now = files.read()
+        if now.status == READY and now.address != address:
+            logger.warning("engine.moved", address=now.address)
+            raise EngineMovedError(now.address)
 
 
 async def _attach(files: EngineFiles, end: float) -> bool:

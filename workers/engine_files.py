@@ -29,6 +29,15 @@ class EngineError(Exception):
     """The embedded engine cannot run; the message says why and what to do."""
 
 
+class EngineMovedError(EngineError):
+    """The embedded engine came back at another address, because another program took its port meanwhile."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the engine came back at {address}, its port was taken: nothing is lost, start this command again"
+        )
+
+
 @dataclass(frozen=True)
 class EngineDescription:
     """Content of `engine.json`; ports stay known after a stop, so that a restart is found at the same place."""

@@ -16,10 +16,10 @@ import traceback
 from pathlib import Path
 
 from workers.engine_files import FAILED, READY, STARTING, STOPPED, EngineDescription, EngineError, EngineFiles, FileLock
+from workers.engine_ports import PortLeases, choose_ports
 from workers.engine_server import (
     PortTakenError,
     Server,
-    choose_ports,
     find_binary,
     move_other_version_aside,
     server_version,
@@ -64,6 +64,7 @@ class Keeper:
         self.description = EngineDescription()
         self.server: Server | None = None
         self._attached = files.attached_lock()
+        self._leases = PortLeases(files.home)
 
     def start(self) -> None:
         """Adopt the server that a killed keeper left, or start one. Raises `EngineError`, `OSError`."""
@@ -81,7 +82,7 @@ class Keeper:
             orphan.stop()
         moved = move_other_version_aside(self.files, version)
         self.description = self.description.with_changes(moved_aside=moved)
-        self._launch(binary, choose_ports(self.description), insist_seconds=0.0)
+        self._launch(binary, choose_ports(self.description, self._leases), insist_seconds=0.0)
 
     def run(self) -> None:
         """Watch until told to stop or nobody is attached for long enough."""
@@ -116,6 +117,7 @@ class Keeper:
         except EngineError:
             return False
         self.server = orphan
+        self._leases.take(self.description.port)
         self._describe(status=READY)
         return True
 
@@ -144,7 +146,7 @@ class Keeper:
                     if other_ports == OTHER_PORTS_TRIES:
                         raise
                     other_ports += 1
-                    ports = choose_ports(ports)
+                    ports = choose_ports(ports, self._leases)
                     log(f"a port was taken: trying {ports.address} and others")
                 time.sleep(0.1)
         self.description = ports

@@ -1,4 +1,4 @@
-"""The embedded Temporal server as a process: its command line, its ports, how to know that it is up and set up."""
+"""The embedded Temporal server as a process: its command line, how to know that it is up and set up."""
 
 import contextlib
 import http.client
@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from dataclasses import dataclass
@@ -18,10 +17,8 @@ from typing import Any
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.engine_files import EngineDescription, EngineError, EngineFiles, FileLock
+from workers.engine_ports import LOOPBACK
 
-LOOPBACK = "127.0.0.1"
-USUAL_PORT = 7233
-USUAL_UI_PORT = 8233
 RETENTION_SECONDS = 30 * 24 * 3_600
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
@@ -95,35 +92,6 @@ def move_other_version_aside(files: EngineFiles, version: str) -> str:
     if written_by != version:
         files.version.write_text(version, encoding="utf-8")
     return moved
-
-
-def port_is_free(port: int) -> bool:
-    """Whether a server could listen there now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
-
-
-def choose_ports(known: EngineDescription) -> EngineDescription:
-    """The ports of last time, else the usual ones, else free ones: each is checked."""
-    taken: set[int] = set()
-
-    def choose(*wanted: int) -> int:
-        usable = (port for port in wanted if port and port not in taken and port_is_free(port))
-        port = next(usable, 0) or _any_free_port(taken)
-        taken.add(port)
-        return port
-
-    return known.with_changes(
-        port=choose(known.port, USUAL_PORT),
-        ui_port=choose(known.ui_port, USUAL_UI_PORT),
-        http_port=choose(known.http_port),
-        metrics_port=choose(known.metrics_port),
-    )
 
 
 def command_line(binary: Path, files: EngineFiles, ports: EngineDescription) -> list[str]:
@@ -295,12 +263,3 @@ def _ends_of(path: Path) -> str:
             return (text + file.read()).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
-
-
-def _any_free_port(taken: set[int]) -> int:
-    while True:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.bind((LOOPBACK, 0))
-            port = int(probe.getsockname()[1])
-        if port not in taken:
-            return port

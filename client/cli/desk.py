@@ -18,6 +18,7 @@ from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from workers.embedded import describe_engine, detach_engine, ensure_engine
+from workers.engine_files import EngineMovedError
 from workers.settings import Flags, Settings, load_settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
@@ -46,6 +47,7 @@ class Desk:
     stores: Stores
     ui_url: str | None = None
     _client: ResearchClient | None = None
+    _address: str = ""
     _runs: list[EngineRun] | None = field(default=None, repr=False)
 
     # --- the engine ------------------------------------------------------------------------------------------------
@@ -54,9 +56,11 @@ class Desk:
         return await self._connected(start=True)
 
     async def recover(self) -> None:
-        """Bring the embedded engine up again, on the same ports. Raises `EngineError`."""
+        """Bring the embedded engine up again. Raises `EngineMovedError` if its port was taken, `EngineError`."""
         await asyncio.sleep(RECOVERY_PAUSE_SECONDS)
-        await ensure_engine(self.settings.home)
+        engine = await ensure_engine(self.settings.home)
+        if engine.address != self._address:
+            raise EngineMovedError(engine.address)
 
     async def client_if_running(self) -> ResearchClient | None:
         """A client if an engine runs already; null without one. Raises `EngineError` for a silent cluster."""
@@ -90,7 +94,7 @@ class Desk:
 
     async def _connected(self, *, start: bool) -> ResearchClient:
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
-        self.ui_url = connection.ui_url
+        self.ui_url, self._address = connection.ui_url, connection.address
         moved = connection.embedded.moved_aside if connection.embedded else ""
         if moved:
             output.tell(f"the engine's database was of another version and is kept at {moved}")

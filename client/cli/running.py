@@ -23,10 +23,12 @@ from client.cli.research_ids import checked, new_id, short
 from client.cli.run_options import RunOptions
 from client.cli.stored import last_outcome
 from client.cli.watching import sink_for, stay_with
+from client.handle import ResearchClient
 from client.rendering import Frame, ending
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.vocabulary import Outcome
+from workers.engine_files import EngineMovedError
 from workers.settings import Flags
 
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
@@ -85,21 +87,33 @@ async def resume(options: RunOptions, *, report_now: bool = False) -> int:
 async def _begin_and_stay(
     desk: Desk, asked: Asked, research_id: str, options: RunOptions, *, report_now: bool = False
 ) -> int:
-    quiet = options.quiet
     client = await ready(desk, asked, options)
+    while True:
+        try:
+            result = await _work_and_stay(desk, client, asked, research_id, options, report_now=report_now)
+        except EngineMovedError:
+            output.tell("the engine came back at another port: going on there")
+            client = await desk.ensured_client()
+            continue
+        if result is None:
+            return _left(desk, research_id)
+        return await _deliver(desk, result, asked.request.query, options)
+
+
+async def _work_and_stay(
+    desk: Desk, client: ResearchClient, asked: Asked, research_id: str, options: RunOptions, *, report_now: bool
+) -> ResearchResult | None:
+    """Work for a run and show it until it is over; null if it was left."""
     from client.cli.here import workers_here  # noqa: PLC0415  loaded while the engine comes up
 
     async with workers_here(desk, client), first_interrupt() as interrupt:
         # From here on Ctrl-C means this run, also in the moment in which it is just being started.
         beginning = await begin(desk, client, asked.request, research_id)
-        if not quiet:
+        if not options.quiet:
             output.tell(f"{research_id} {beginning.how}")
         if report_now:
             await beginning.handle.stop_and_report()
-        result = await _stay(desk, beginning, asked.request, options, interrupt)
-    if result is None:
-        return _left(desk, research_id)
-    return await _deliver(desk, result, asked.request.query, options)
+        return await _stay(desk, beginning, asked.request, options, interrupt)
 
 
 async def _stay(

@@ -1,13 +1,16 @@
 """The real `research` command on a small corpus against the embedded engine: nothing is patched, nothing is faked."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -258,6 +261,48 @@ def test_an_engine_that_dies_is_started_again(bench: Bench, first_run: subproces
     for pid in (description.keeper_pid, description.server_pid):
         os.kill(pid, signal.SIGKILL)
     assert started.end() == 0, started.errors
+
+
+def test_an_engine_whose_port_was_taken_is_found_elsewhere(
+    bench: Bench, first_run: subprocess.CompletedProcess[str]
+) -> None:
+    """Where another program listens in the place of a killed engine, the command goes on with its own elsewhere."""
+    assert first_run.returncode == 0
+    started = bench.start("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "engine-moved")
+    started.wait_for("engine-moved started")
+    before = EngineFiles.of(bench.home).read()
+    for pid in (before.keeper_pid, before.server_pid):
+        os.kill(pid, signal.SIGKILL)
+    with listening(before.port):
+        assert started.end() == 0, started.errors
+    assert "came back at another port" in started.errors
+    assert EngineFiles.of(bench.home).read().port != before.port
+
+
+@contextlib.contextmanager
+def listening(port: int) -> Iterator[None]:
+    """Another program at a port, from the moment in which the port is free; it hangs up on everybody."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        while True:
+            try:
+                listener.bind(("127.0.0.1", port))
+                break
+            except OSError:
+                time.sleep(0.001)
+        listener.listen()
+        hanging_up = threading.Thread(target=hang_up, args=(listener,))
+        hanging_up.start()
+        yield
+        listener.shutdown(socket.SHUT_RDWR)
+        hanging_up.join()
+
+
+def hang_up(listener: socket.socket) -> None:
+    """End every connection, until nobody listens any more."""
+    with contextlib.suppress(OSError):
+        while True:
+            listener.accept()[0].close()
 
 
 def test_the_record_is_readable_without_an_engine(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:

@@ -9,7 +9,8 @@ from temporalio.client import WorkflowFailureError
 
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, Phase
-from tests.acceptance.topology import Topology, topology, without_times
+from tests.acceptance.topology import Topology, topology
+from tests.comparable import comparable
 from tests.integration.runs import QUESTION, start, until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
@@ -51,7 +52,7 @@ async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> N
         repeated = len(made.calls()) - calls_needed
         twice = [request for request, count in made.delivered().items() if count > 1]
     assert result.outcome is expected.outcome is Outcome.COMPLETED
-    assert without_times(result.report) == without_times(expected.report)
+    assert comparable(result.report) == comparable(expected.report)
     assert repeated <= in_flight
     assert not twice
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest_asyncio
 from temporalio.client import Client
@@ -13,8 +14,19 @@ from temporalio.worker import Worker
 from contracts.names import POOLS
 from tests.fakes.temporal_server import FAST
 from tests.fakes.world import World
+from tests.integration.engine_homes import kill_engine
+from workers.embedded import detach_engine
 from workers.engine_server import find_binary
 from workers.pools import PoolContents, build_worker
+
+
+@pytest_asyncio.fixture
+async def engine_home(tmp_path: Path) -> AsyncIterator[Path]:
+    """A home folder whose engine is stopped afterwards, whatever happened."""
+    home = tmp_path / "a home ü"
+    yield home
+    detach_engine(home)
+    kill_engine(home)
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """One run over web and model with a Redis of its own, disturbed by a test, and everything that it did."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -19,6 +18,7 @@ from contracts.events import Event, EventPage
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.roles import ANALYZER
+from tests.comparable import comparable
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import QUESTION, start
@@ -41,10 +41,6 @@ REQUEST = {
 }
 CALLS_AT_ONCE = 3
 """`max_parallel` of the preset: what the run itself does."""
-VARIABLE = re.compile(
-    r"r-[0-9a-f]{8}|(?:src|ev|f|sq|gap)-[0-9a-f]{10}|\b[0-9a-f]{8,64}\b|\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?|(?<=:)\d{4,5}\b"
-)
-"""What differs between two runs over the same pages: identifiers, times and ports."""
 
 
 @dataclass
@@ -61,7 +57,7 @@ class Ran:
     @property
     def report(self) -> str:
         """The report without what differs anyway."""
-        return without_variables(self.result.report)
+        return comparable(self.result.report)
 
     @property
     def warnings(self) -> list[str]:
@@ -75,11 +71,6 @@ class Ran:
     def notes(self, text: str) -> list[str]:
         """What the run told a person with these words in it."""
         return [event.text for event in self.events if text in event.text]
-
-
-def without_variables(report: str) -> str:
-    """A report without what differs anyway."""
-    return VARIABLE.sub("…", report)
 
 
 def most_at_once(calls: list[Call]) -> int:

@@ -7,14 +7,14 @@ import signal
 import socket
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from contracts.names import WORKFLOWS_QUEUE
+from tests.integration.engine_homes import SOON, alive, kill_engine, running, until
 from tests.integration.pool_calls import Calls
-from workers import embedded, engine_server
+from workers import embedded
 from workers.embedded import EngineError, describe_engine, detach_engine, ensure_engine, stop_engine, watch_engine
 from workers.engine_files import READY, EngineDescription, EngineFiles
 from workers.runtime import running_pools
@@ -25,7 +25,6 @@ pytestmark = pytest.mark.integration
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 ROOT = Path(__file__).resolve().parents[2]
-SOON = 20.0
 ATTACH = """
 import asyncio, sys
 from pathlib import Path
@@ -36,51 +35,6 @@ async def main():
     await asyncio.to_thread(sys.stdin.read)
 asyncio.run(main())
 """
-
-
-@pytest.fixture
-async def engine_home(tmp_path: Path) -> AsyncIterator[Path]:
-    """A home folder whose engine is stopped afterwards, whatever happened."""
-    home = tmp_path / "a home ü"
-    yield home
-    detach_engine(home)
-    kill_engine(home)
-
-
-def kill_engine(home: Path) -> None:
-    """End keeper and server at once: an orderly stop takes seconds, and one test each shows it."""
-    files = EngineFiles.of(home)
-    while not (files.keeper_lock().is_free() and files.server_lock().is_free()):
-        description = files.read()
-        for pid in (description.keeper_pid, description.server_pid):
-            if pid and alive(pid):
-                os.kill(pid, signal.SIGKILL)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that must happen soon."""
-    async with asyncio.timeout(SOON):
-        while not condition():
-            await asyncio.sleep(0.02)
-
-
-def running(home: Path) -> EngineDescription:
-    """The description of a running engine."""
-    description = describe_engine(home)
-    assert description is not None
-    assert description.status == READY
-    return description
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
-    try:
-        os.kill(pid, 0)
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except ProcessLookupError:
-        return False
-    except FileNotFoundError:
-        return sys.platform != "linux"
 
 
 async def attached_process(home: Path, idle_seconds: float = 60.0) -> asyncio.subprocess.Process:
@@ -286,42 +240,6 @@ async def test_a_new_user_of_a_stopping_engine_gets_a_new_one(engine_home: Path)
     engine = await ensure_engine(engine_home)
     assert engine.started
     assert running(engine_home).server_pid != old.server_pid
-
-
-async def test_taken_ports_are_avoided(engine_home: Path) -> None:
-    """Where another program listens on the usual ports, free ones are taken and kept for the next start."""
-    with Listening(engine_server.USUAL_PORT, engine_server.USUAL_UI_PORT):
-        first = await ensure_engine(engine_home)
-        description = running(engine_home)
-        assert description.port != engine_server.USUAL_PORT
-        assert description.ui_port != engine_server.USUAL_UI_PORT
-    detach_engine(engine_home)
-    kill_engine(engine_home)
-    second = await ensure_engine(engine_home)
-    assert second.address == first.address
-
-
-class Listening:
-    """Listen on ports while a block runs, as far as nobody else does already."""
-
-    def __init__(self, *ports: int) -> None:
-        self.ports = ports
-        self.sockets: list[socket.socket] = []
-
-    def __enter__(self) -> None:
-        for port in self.ports:
-            listener = socket.socket()
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self.sockets.append(listener)
-            try:
-                listener.bind(("127.0.0.1", port))
-                listener.listen()
-            except OSError:
-                pass
-
-    def __exit__(self, *_: object) -> None:
-        for listener in self.sockets:
-            listener.close()
 
 
 async def test_a_database_of_another_version_is_moved_aside(engine_home: Path) -> None:

@@ -25,6 +25,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.content_store import ObstoreContentStore
 from providers.session_store import FileSessionStore
+from tests.comparable import comparable, without_tokens
 from tests.fakes.gullible_work import OBEYED
 from tests.fakes.hostile_pages import CODE_WORD, HostilePage, hostile_pages
 from tests.fakes.messages_api import MessagesApi
@@ -46,10 +47,6 @@ UNSEEN_IN_RUNS = ("I2 comment", "I4 style sheet", "I4 in code", "I8", "I21 unsee
 MEMO = "The heliotrope memorandum stays among the four of us until the merger is announced in public."
 ENGINES = ("extractive", "good", "gullible", "betraying")
 SAME_REPORT = ("extractive", "good")
-VARIABLE = re.compile(
-    r"r-[0-9a-f]{8}|(?:src|ev|f|sq|gap)-[0-9a-f]{10}|sha256:[0-9a-f]+|\b[0-9a-f]{8,64}\b|[\d,]+ tokens|\d{4}-\d\d-\d\dT?[\d:.+Z]*"
-)
-"""What differs between two runs over the same pages."""
 
 
 @dataclass
@@ -162,9 +159,9 @@ async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Asyn
     yield found
 
 
-def normal(text: str) -> str:
-    """A text without what differs between two runs over the same pages."""
-    return VARIABLE.sub("…", text)
+def normal(report: str) -> str:
+    """A report without what differs anyway: a payload is longer than what a clean page has in its place."""
+    return without_tokens(comparable(report))
 
 
 def test_every_page_is_read(runs: Runs) -> None:

@@ -21,6 +21,7 @@ from contracts.activities import ReadRequest, SearchRequest
 from contracts.names import POOLS
 from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Outcome
+from tests.comparable import comparable
 from tests.fakes.messages_api import MessagesApi, repeated
 from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
 from tests.fakes.web_world import WebWorld
@@ -38,7 +39,6 @@ from tests.integration.disturbed_runs import (
     most_at_once,
     settings_of,
     with_password,
-    without_variables,
 )
 from tests.integration.runs import QUESTION, start
 from workers.composition import compose
@@ -184,7 +184,7 @@ async def test_what_a_lost_machine_was_answered_is_found_by_another(
         await stack.enter_async_context(running_pools(client, contents, ("models",)))
         result = await handle.result()
     assert result.outcome is Outcome.COMPLETED
-    assert without_variables(result.report) == undisturbed.report
+    assert comparable(result.report) == undisturbed.report
     assert repeated(vars(call) for call in api.calls) == {}
     assert len(api.calls) == result.usage.model_calls == len(undisturbed.calls)
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from client.console import PlainSink, QuietSink, TerminalSink, follow
-from client.errors import EngineUnreachable, NoWorker
+from client.errors import EngineUnreachable, NoWorker, RunUnknown
 from client.handle import ResearchHandle
 from client.live_view import LiveView
 from client.rendering import Frame
@@ -30,6 +30,8 @@ class ScriptedRun:
     """How many looks get no answer."""
     outages: int = 0
     """How often waiting for the result finds no engine."""
+    unknown: int = 0
+    """How often waiting for the result finds an engine that does not know the run."""
     seen: list[int] = field(default_factory=list)
     _over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -55,6 +57,9 @@ class ScriptedRun:
         if self.outages:
             self.outages -= 1
             raise EngineUnreachable("gone")
+        if self.unknown:
+            self.unknown -= 1
+            raise RunUnknown("the engine knows no run r")
         await self._over.wait()
         return RESULT
 
@@ -105,6 +110,20 @@ async def test_an_engine_that_died_is_started_again() -> None:
     result = await follow(as_handle(run), PlainSink(lines.append), recover=recover, poll_seconds=0.01)
     assert (result, len(recovered)) == (RESULT, 2)
     assert any("starting it again" in line for line in lines)
+
+
+async def test_an_engine_that_does_not_know_the_run_is_doubted_once() -> None:
+    """Another engine may have come up in the place of the run's own; one that says so twice is believed."""
+    recovered: list[int] = []
+
+    async def recover() -> None:
+        recovered.append(1)
+
+    run = ScriptedRun(outages=1, unknown=1)
+    assert await follow(as_handle(run), QuietSink(), recover=recover, poll_seconds=0.01) == RESULT
+    assert len(recovered) == 2
+    with pytest.raises(RunUnknown):
+        await follow(as_handle(ScriptedRun(unknown=2)), QuietSink(), recover=recover, poll_seconds=0.01)
 
 
 async def test_without_a_way_to_recover_the_loss_is_an_error() -> None:

@@ -1,6 +1,5 @@
 """The parts of the embedded engine that need no server: locks, ports, command line, words for failures."""
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +12,9 @@ from workers.engine_keeper import IdleClock, Keeper
 from workers.engine_server import (
     PortTakenError,
     Server,
-    choose_ports,
     command_line,
     find_binary,
     move_other_version_aside,
-    port_is_free,
     problem_in,
 )
 
@@ -107,19 +104,6 @@ def test_a_user_between_two_looks_counts_too(files: EngineFiles) -> None:
     assert clock.idle_seconds(40.0) == 30
     os.utime(files.attached_lock().path, ns=(1, 1))
     assert clock.idle_seconds(50.0) == 0
-
-
-def test_ports_are_those_of_last_time_if_they_are_free() -> None:
-    """Known ports come first; a taken one is replaced; no two are the same."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        assert not port_is_free(port)
-        chosen = choose_ports(EngineDescription(port=port, ui_port=port))
-    assert port not in {chosen.port, chosen.ui_port}
-    assert len({chosen.port, chosen.ui_port, chosen.http_port, chosen.metrics_port}) == 4
-    assert choose_ports(chosen) == chosen
 
 
 def test_the_server_is_for_this_machine_alone(files: EngineFiles) -> None:
