@@ -1,21 +1,23 @@
 """How often a call is tried: what failed in passing is counted, being told to wait is not.
 
 The engine is asked for attempts without number, so that waiting can never use up a call; the counting is done here.
-Each attempt tells its heartbeats how earlier ones ended, and the engine hands that to the next.
+Each attempt tells its heartbeats how earlier ones ended and what they paid for nothing, and the engine hands that to
+the next.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.failures import Area, application_error
 from activities.heartbeats import heartbeating
-from providers.errors import CallInFlight, ProviderError, RateLimited, WorkerLost
+from contracts.usage import Usage
+from providers.errors import CallInFlight, ProviderError, RateLimited, WorkerLost, usage_of
 
 MOST_FAILURES: Final = 3
 """What failed in passing so often is given up (architecture, section 5)."""
@@ -31,37 +33,49 @@ class Past:
     failures: int = 0
     waits: int = 0
     losses: int = 0
+    spent: Usage = field(default_factory=Usage)
+    """What was paid although nothing came of it."""
 
 
 def past_of(attempt: int, details: tuple[object, ...] | list[object]) -> Past:
     """From the number of this attempt and what the last heartbeat told: whatever is not accounted for was lost."""
     known = [value for value in details[:2] if isinstance(value, int)]
     failures, waits = known if len(known) == 2 else (0, 0)
-    return Past(failures, waits, max(0, attempt - 1 - failures - waits))
+    spent = Usage.model_validate(details[2]) if len(details) > 2 and isinstance(details[2], dict) else Usage()
+    return Past(failures, waits, max(0, attempt - 1 - failures - waits), spent)
 
 
 @asynccontextmanager
-async def attempted(area: Area) -> AsyncIterator[None]:
-    """Beat while the block runs; its provider errors come out as `ApplicationError`, final when it was tried enough."""
+async def attempted(area: Area) -> AsyncIterator[Past]:
+    """Beat while the block runs; its provider errors come out as `ApplicationError`, final when it was tried enough.
+
+    The block is given how earlier attempts ended.
+    """
     info = activity.info()
     past = past_of(info.attempt, list(info.heartbeat_details))
     try:
-        async with heartbeating(past.failures, past.waits):
+        async with heartbeating(*_told(past.failures, past.waits, past.spent)):
             if past.losses >= MOST_LOSSES:
                 raise WorkerLost(f"{past.losses} workers were lost while they tried this")
-            yield
+            yield past
     except (RateLimited, CallInFlight) as error:
-        activity.heartbeat(past.failures, past.waits + 1)
-        raise application_error(error, area) from None
+        activity.heartbeat(*_told(past.failures, past.waits + 1, past.spent.plus(usage_of(error))))
+        raise application_error(error, area, spent=past.spent) from None
     except ProviderError as error:
-        activity.heartbeat(past.failures + 1, past.waits)
+        activity.heartbeat(*_told(past.failures + 1, past.waits, past.spent.plus(usage_of(error))))
+        final = past.failures + 1 >= MOST_FAILURES
         # Without its cause: a client library's own message may repeat what was sent to it.
-        raise application_error(error, area, final=past.failures + 1 >= MOST_FAILURES, pause=_pause(past)) from None
+        raise application_error(error, area, final=final, pause=_pause(past), spent=past.spent) from None
     except ApplicationError as error:  # translated already, by a part of the work that has an area of its own
-        activity.heartbeat(past.failures + 1, past.waits)
+        activity.heartbeat(*_told(past.failures + 1, past.waits, past.spent))
         if past.failures + 1 >= MOST_FAILURES:
             raise _final(error) from None
         raise
+
+
+def _told(failed: int, waited: int, spent: Usage) -> tuple[Any, ...]:
+    """What a heartbeat hands on; few calls pay for nothing."""
+    return (failed, waited) if spent == Usage() else (failed, waited, spent.model_dump(mode="json"))
 
 
 def _pause(past: Past) -> timedelta:

@@ -38,11 +38,12 @@ class ResearchConfiguration:
 
     models: Mapping[str, str] = field(default_factory=dict)
     """Model name by tier; empty when no model is configured."""
-    model_host: str | None = None
+    model_host: Callable[[str], str | None] = lambda _: None
+    """Where a model is asked, by its name, as `host` or `host:port`; null for one that cannot be asked."""
     candidates: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """All models of a tier in order of preference: the next one takes over where one does not answer."""
-    reasoning_tokens: int | None = None
-    """The most that a configured model may generate unseen, per call; null where it is not known."""
+    reasoning_tokens: Callable[[str], int | None] = lambda _: None
+    """The most that a model may generate unseen, per call, by its name; null where it is not known."""
     model_price: Callable[[str], ModelPrice | None] = lambda _: None
     """What a model costs by its name; null where nobody knows."""
     web_search: WebSearchConfiguration = WebSearchConfiguration()

@@ -4,7 +4,8 @@ Whoever catches finds the type name (`contracts.failures`) and one dictionary in
 
 - `kind`: why a document cannot be used (`SourceUnreadable` only);
 - `problem`: what is wrong with an answer, at most 600 characters, fit for a repair prompt (`InvalidModelOutput` only);
-- `usage`, `model`: what an unusable answer cost, as the fields of `contracts.usage.Usage`, and who gave it.
+- `usage`: what was paid for nothing, by this attempt and by those before it, as the fields of `contracts.usage.Usage`;
+- `model`: who gave an unusable answer.
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any, Final
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures
+from contracts.usage import Usage
 from providers import errors
 
 MESSAGE_CHARACTERS: Final = 300
@@ -26,14 +28,16 @@ LONGEST_DELAY_SECONDS: Final = 300.0
 
 @dataclass(frozen=True)
 class Area:
-    """What "unavailable" and "rejected" are called in one part of the outside world."""
+    """What "unavailable", "rejected" and "not configured" are called in one part of the outside world."""
 
     unavailable: str
     rejected: str
+    not_configured: str | None = None
+    """Null: as what is rejected."""
 
 
 MODELS: Final = Area(failures.MODEL_UNAVAILABLE, failures.MODEL_REJECTED)
-SEARCHING: Final = Area(failures.SEARCH_UNAVAILABLE, failures.SEARCH_REJECTED)
+SEARCHING: Final = Area(failures.SEARCH_UNAVAILABLE, failures.SEARCH_REJECTED, failures.SEARCH_NOT_CONFIGURED)
 READING: Final = Area(failures.SOURCE_UNREADABLE, failures.SOURCE_UNREADABLE)
 RECORDS: Final = Area(failures.STORE_UNAVAILABLE, failures.REFUSED)
 
@@ -57,15 +61,20 @@ EXPECTED: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreada
 
 
 def application_error(
-    error: errors.ProviderError, area: Area, *, final: bool = False, pause: timedelta | None = None
+    error: errors.ProviderError,
+    area: Area,
+    *,
+    final: bool = False,
+    pause: timedelta | None = None,
+    spent: Usage | None = None,
 ) -> ApplicationError:
     """The failure that Temporal is told.
 
     `final` forbids another attempt although the error allows one; `pause` is the time until it where the error says
-    nothing.
+    nothing; `spent` is what earlier attempts paid for nothing.
     """
     retryable = isinstance(error, (errors.Retryable, errors.StorageFull)) and not final
-    details = _details(error)
+    details = _details(error, spent or Usage())
     category = ApplicationErrorCategory.BENIGN if isinstance(error, EXPECTED) else ApplicationErrorCategory.UNSPECIFIED
     return ApplicationError(
         (str(error) or type(error).__name__)[:MESSAGE_CHARACTERS],
@@ -91,6 +100,8 @@ def _type_name(error: errors.ProviderError, area: Area) -> str:
     for kind, name in TYPE_NAMES:
         if isinstance(error, kind):
             return name
+    if isinstance(error, errors.NotConfigured) and area.not_configured is not None:
+        return area.not_configured
     return area.unavailable if isinstance(error, errors.Retryable) else area.rejected
 
 
@@ -99,12 +110,14 @@ def _delay(error: errors.ProviderError, otherwise: timedelta | None) -> timedelt
     return otherwise if seconds is None else timedelta(seconds=min(LONGEST_DELAY_SECONDS, max(0.0, seconds)))
 
 
-def _details(error: errors.ProviderError) -> dict[str, Any]:
+def _details(error: errors.ProviderError, spent: Usage) -> dict[str, Any]:
     details: dict[str, Any] = {}
+    usage = spent.plus(errors.usage_of(error))
     if isinstance(error, errors.SourceUnreadable):
         details["kind"] = error.kind
+    if isinstance(error, errors.AnswerUnusable) or usage != Usage():
+        details["usage"] = usage.model_dump(mode="json")
     if isinstance(error, errors.AnswerUnusable):
-        details["usage"] = errors.usage_of(error).model_dump(mode="json")
         details["model"] = error.model
     if isinstance(error, errors.InvalidOutput):
         details["problem"] = error.problem[:PROBLEM_CHARACTERS]

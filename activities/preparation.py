@@ -46,7 +46,8 @@ def resolve(
     models = choose_models(request, configuration) if engine is EngineKind.MODEL else {}
     key = (request.strategy, depth_of(request.depth))
     limits = effective_limits(configuration.presets.get(key) or preset(*key), request.limits)
-    host = configuration.model_host if engine is EngineKind.MODEL else None
+    asked = may_be_asked(models, configuration)
+    host = hosts_of_models(asked, configuration)
     providers = choose_providers(request, corpus, configuration.web_search)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     return ResolvedResearch(
@@ -58,8 +59,8 @@ def resolve(
         engine=engine,
         models=models,
         model_host=host,
-        model_prices=prices_of(models, configuration),
-        reasoning_tokens=configuration.reasoning_tokens if models else None,
+        model_prices=prices_of(asked, configuration),
+        reasoning_tokens=reasoning_of(asked, configuration),
         providers=providers,
         search=effective_search(request, configuration.web_search),
         corpus=corpus,
@@ -83,15 +84,17 @@ def resolve(
 
 
 def choose_engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
-    """`auto` means a model if one is configured (S0-101: what the request names comes first)."""
+    """`auto` means a model if one is configured; who names one wants one. Raises `Refusal`."""
     configured = bool(configuration.models)
     if request.engine is EngineChoice.EXTRACTIVE:
         return EngineKind.EXTRACTIVE
-    if request.engine is EngineChoice.MODEL and not configured:
+    named = request.models.model_dump(exclude_none=True)
+    if not configured and (named or request.engine is EngineChoice.MODEL):
+        asked = f"the request names a model (models.{next(iter(named))}), but " if named else ""
         raise Refusal(
             StopReason.NO_PROVIDERS,
-            "no model is configured: set RESEARCH_MODEL together with ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for "
-            "an endpoint of your own), or ask with --engine extractive",
+            f"{asked}no model is configured: set RESEARCH_MODEL together with ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL "
+            "for an endpoint of your own), or ask with --engine extractive",
         )
     return EngineKind.MODEL if configured else EngineKind.EXTRACTIVE
 
@@ -103,14 +106,31 @@ def choose_models(request: ResearchRequest, configuration: ResearchConfiguration
     return {tier.value: asked.get(tier.value) or configuration.models.get(tier.value, default) for tier in Tier}
 
 
-def prices_of(models: Mapping[str, str], configuration: ResearchConfiguration) -> dict[str, ModelPrice]:
-    """Price by tier, for those models whose price is known."""
+def may_be_asked(models: Mapping[str, str], configuration: ResearchConfiguration) -> dict[str, list[str]]:
+    """By tier the model that is asked first, then those that may take over from it."""
+    return {
+        tier: list(dict.fromkeys([first, *configuration.candidates.get(tier, ())])) for tier, first in models.items()
+    }
+
+
+def hosts_of_models(asked: Mapping[str, Sequence[str]], configuration: ResearchConfiguration) -> str | None:
+    """Where passages may go, the host of the report's writer first, with commas between; null without a model."""
+    hosts = [configuration.model_host(name) for names in reversed(list(asked.values())) for name in names]
+    return ", ".join(dict.fromkeys(host for host in hosts if host is not None)) or None
+
+
+def reasoning_of(asked: Mapping[str, Sequence[str]], configuration: ResearchConfiguration) -> int | None:
+    """The most that any of the models may generate unseen; null where nobody knows."""
+    rooms = [configuration.reasoning_tokens(name) for names in asked.values() for name in names]
+    return max((room for room in rooms if room is not None), default=None)
+
+
+def prices_of(asked: Mapping[str, Sequence[str]], configuration: ResearchConfiguration) -> dict[str, ModelPrice]:
+    """Price by tier: the dearest that is known, for what is reserved must be enough for whoever answers."""
     prices: dict[str, ModelPrice] = {}
-    for tier, first in models.items():
-        names = dict.fromkeys([first, *configuration.candidates.get(tier, ())])
+    for tier, names in asked.items():
         known = [price for price in map(configuration.model_price, names) if price is not None]
-        if known and configuration.model_price(first) is not None:
-            # Whoever takes over may be dearer: what is reserved must be enough for each of them.
+        if known:
             prices[tier] = ModelPrice(
                 input=max(price.input for price in known), output=max(price.output for price in known)
             )

@@ -11,6 +11,7 @@ from activities.attempts import attempted
 from activities.failures import READING, RECORDS, translated
 from activities.judging import Judge
 from contracts.activities import ReadRecord, ReadRequest
+from providers.domains import domains_named
 from providers.errors import SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, TenantReader
 
@@ -39,7 +40,8 @@ class ReadingActivities:
         async with attempted(READING):
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
-            document = await self._reader.read(request.url, tenant=request.tenant)
+            domains = domains_named(request.domains_allow, request.domains_deny)
+            document = await self._reader.read(request.url, tenant=request.tenant, domains=domains)
             if not document.text.strip():
                 raise SourceUnreadable("no_text", "the document holds no text")
             with translated(RECORDS):

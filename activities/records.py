@@ -83,11 +83,14 @@ class RecordsActivities:
         return resolved.model_copy(update={"canary": canary_of(stored) or new_canary()})
 
     async def _go_on(self, request: PrepareRequest, asked: ResearchRequest, session: str) -> Prepared:
+        if session != request.research_id:
+            message = f"continue_from: a run goes on under its own id: start it as {session}"
+            raise Refusal(StopReason.INVALID_INPUT, message)
         stored = await self._sessions.load(session)
-        if stored is None:
+        state = ResearchState.model_validate_json(stored or "{}")
+        if stored is None or (state.resolved is not None and state.resolved.tenant != asked.tenant):
             message = f"there is no session {session} to go on from: see `research list`"
             raise Refusal(StopReason.INVALID_INPUT, message)
-        state = ResearchState.model_validate_json(stored)
         if state.resolved is None:
             raise Refusal(StopReason.INVALID_INPUT, f"session {session} was never started: ask again")
         if request.continued:

@@ -1,7 +1,6 @@
 """The activity `search`: one query to one provider."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from temporalio import activity
@@ -10,12 +9,14 @@ from activities.attempts import attempted
 from activities.failures import SEARCHING
 from activities.heartbeats import heartbeating
 from contracts.activities import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
+from contracts.usage import Usage
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 
-Check = Callable[[str], Awaitable[str | None]]
-"""From the name of a provider to why it cannot be asked at the moment, or null."""
+Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+"""From names of providers to those that cannot be asked at the moment, each with the reason."""
 
+NOT_CONFIGURED: Final = "the workers that search are not configured for it: see `research doctor`"
 SECTIONS: Final = 3
 TITLE_CHARACTERS: Final = 120
 SNIPPET_CHARACTERS: Final = 200
@@ -27,31 +28,28 @@ class SearchingActivities:
     """Made with the search providers of this worker, by name."""
 
     def __init__(self, providers: Mapping[str, SearchProvider], check: Check | None = None) -> None:
-        """`check` says why a provider cannot be asked, or null; without it, none is looked at."""
+        """`check` says which providers cannot be asked; without it, none is looked at."""
         self._providers = providers
         self._check = check
 
     @activity.defn(name="check_providers")
     async def check_providers(self, request: CheckProvidersRequest) -> CheckedProviders:
         """See which providers this worker can ask: it is the one that has the keys and the network (S0-102)."""
+        known = [name for name in request.providers if name in self._providers]
         async with heartbeating():
-            reasons = await asyncio.gather(*(self._reason(name) for name in request.providers))
-        named = zip(request.providers, reasons, strict=True)
-        return CheckedProviders(unavailable={name: reason for name, reason in named if reason is not None})
-
-    async def _reason(self, name: str) -> str | None:
-        if name not in self._providers:
-            return "the workers that search are not configured for it: see `research doctor`"
-        return None if self._check is None else await self._check(name)
+            unavailable = {} if self._check is None else await self._check(known)
+        unknown = [name for name in request.providers if name not in known]
+        return CheckedProviders(unavailable={**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable})
 
     @activity.defn(name="search")
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order; none is an answer, a failure is raised (S0-053)."""
-        async with attempted(SEARCHING):
+        async with attempted(SEARCHING) as past:
             provider = self._providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
-            return brief(await provider.search(request))
+            response = brief(await provider.search(request))
+            return response if past.spent == Usage() else response.model_copy(update={"spent_before": past.spent})
 
 
 def brief(response: SearchResponse) -> SearchResponse:

@@ -1,12 +1,15 @@
 """The typed handle: start a run, ask it, talk to it, get its result."""
 
 import asyncio
+import hashlib
+import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
+from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
@@ -25,7 +28,7 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
-from client.endings import result_of_failure
+from client.endings import result_of_failure, timed
 from client.errors import (
     EngineUnreachable,
     MessageRefused,
@@ -48,9 +51,15 @@ from contracts.vocabulary import Outcome
 MESSAGE_PATIENCE_SECONDS: Final = 10.0
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
+SAME_MESSAGE_SECONDS: Final = 600
+"""The same words within this time are one message: who was told of no answer may say them again."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
 FAIRNESS_KEY_CHARACTERS: Final = 64
+
+MAY_STILL_BE_TAKEN: Final = (
+    "\nit may still be taken when a worker is back; the same words said again in the next minutes count once"
+)
 
 StoredResult = Callable[[str], Awaitable[ResearchResult | None]]
 
@@ -216,9 +225,26 @@ class ResearchHandle:
             raise _rpc_failure(error, self.research_id) from error
 
     async def question(self) -> str | None:
-        """The start of the question as the engine keeps it, without asking a worker."""
-        description = await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+        """The question as the engine keeps it, without asking a worker; its beginning where the request is encoded.
+
+        Raises `RunUnknown`, `EngineUnreachable`.
+        """
+        try:
+            begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
+            asked = None if begun is None else _question_in(begun.workflow_execution_started_event_attributes.input)
+            if asked is not None:
+                return asked
+            description = await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+        except RPCError as error:
+            raise _rpc_failure(error, self.research_id) from error
         return await description.static_summary()
+
+    async def started_at(self) -> datetime:
+        """When the engine began the newest run. Raises `RunUnknown`, `EngineUnreachable`."""
+        try:
+            return (await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))).start_time
+        except RPCError as error:
+            raise _rpc_failure(error, self.research_id) from error
 
     async def result(self) -> ResearchResult:
         """Wait for the end; always a `ResearchResult`, whatever the ending (see `endings`).
@@ -236,11 +262,11 @@ class ResearchHandle:
     async def _result_without_return(self, cause: BaseException | None) -> ResearchResult:
         result = result_of_failure(self.research_id, cause, self._last_status)
         if result.report or self._stored_result is None:
-            return result
+            return timed(result, self._last_status)
         stored = await self._stored_result(self.research_id)
         if stored is not None and stored.outcome is result.outcome:
-            return stored
-        return result
+            return timed(stored, self._last_status)
+        return timed(result, self._last_status)
 
     async def _ask(self, query: str, answer: Any, *arguments: object) -> Any:
         try:
@@ -258,36 +284,44 @@ class ResearchHandle:
     async def _tell(self, update: str, *arguments: object) -> str:
         try:
             async with asyncio.timeout(MESSAGE_PATIENCE_SECONDS):
-                answer = await self._run.execute_update(update, args=arguments)
+                answer = await self._run.execute_update(update, args=arguments, id=message_id(update, arguments))
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
             # The SDK turns a cancellation of the caller, too, into its own error.
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError from error
-            raise await self._why_silent() from error
+            raise await self._why_silent(MAY_STILL_BE_TAKEN) from error
         except WorkflowUpdateFailedError as error:
             raise MessageRefused(str(error.cause or error)) from error
         except RPCError as error:
             if "already completed" in error.message:
                 raise RunClosed(f"the run {self.research_id} is over: messages come too late") from error
             if _no_poller(error):
-                raise await self._why_silent() from error
+                raise await self._why_silent(MAY_STILL_BE_TAKEN) from error
             raise _rpc_failure(error, self.research_id) from error
         return answer if isinstance(answer, str) else ""
 
-    async def _why_silent(self) -> NoWorker | WorkerStuck | EngineUnreachable:
+    async def _why_silent(self, consequence: str = "") -> NoWorker | WorkerStuck | EngineUnreachable:
         try:
             pollers = await ResearchClient(self._client).polled_by(names.WORKFLOWS_QUEUE)
         except RPCError:
-            return EngineUnreachable("the engine does not answer any more: start it with `research serve`")
+            return EngineUnreachable(
+                f"the engine does not answer any more: start it with `research serve`{consequence}"
+            )
         if pollers:
             return WorkerStuck(
                 f"the run {self.research_id} gave no answer for {MESSAGE_PATIENCE_SECONDS:.0f} s, although a worker "
-                "polled a minute ago: start one with `research serve`, or see `research doctor`"
+                f"polled a minute ago: start one with `research serve`, or see `research doctor`{consequence}"
             )
         return NoWorker(
             f"no worker is polling {names.WORKFLOWS_QUEUE}: start one with `research serve` (this machine) "
-            "or `research worker` (a cluster)"
+            f"or `research worker` (a cluster){consequence}"
         )
+
+
+def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:
+    """The engine takes an update of one id once in a run: the same words in the same ten minutes are one message."""
+    said = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
+    return f"{update}-{hashlib.sha256(said.encode()).hexdigest()[:24]}"
 
 
 def static_summary(question: str) -> str:
@@ -295,6 +329,16 @@ def static_summary(question: str) -> str:
     line = " ".join(question.split())
     short = line if len(line) <= SUMMARY_CHARACTERS else line[: SUMMARY_CHARACTERS - 1] + "…"
     return short.encode()[: SUMMARY_BYTES - 2].decode(errors="ignore")
+
+
+def _question_in(arguments: Payloads) -> str | None:
+    """The question of the request that a run was started with; null for one that is encoded or no request."""
+    try:
+        request = json.loads(arguments.payloads[0].data) if arguments.payloads else None
+    except ValueError:
+        return None
+    question = request.get("query") if isinstance(request, dict) else None
+    return question if isinstance(question, str) else None
 
 
 def _no_poller(error: RPCError) -> bool:

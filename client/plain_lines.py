@@ -75,7 +75,13 @@ def _decision(event: Event) -> str:
 
 
 def _gate(event: Event) -> str:
-    return "" if event.data.get("valid", True) else event.text
+    """What a gate asks for is news; its points are no verdict, and are left out."""
+    issues = event.data.get("issues")
+    if event.data.get("valid", True):
+        return ""
+    if not isinstance(issues, list) or not issues:
+        return event.text
+    return f"quality check of the {text_of(event, 'phase') or 'phase'}: {'; '.join(map(str, issues))}"
 
 
 def _task_finished(event: Event) -> str:

@@ -99,9 +99,13 @@ def live(view: LiveView, frame: Frame) -> RenderableType:
 def ending(result: ResearchResult) -> Text:
     """How the run ended, in one line."""
     counts, sign = result.counts, OUTCOME_SIGNS.get(result.outcome, "✖")
-    parts = [f"{sign} {result.outcome.value.replace('_', ' ')} in {_took(result)}"]
+    took = f" in {_took(result)}" if result.usage.active_seconds else ""
+    parts = [f"{sign} {result.outcome.value.replace('_', ' ')}{took}"]
     if result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
-        parts += [f"{plural(counts.sources_cited, 'source')} cited", plural(counts.evidence, "passage")]
+        parts += [
+            f"{plural(counts.sources_cited, 'source')} cited",
+            f"{plural(counts.passages_cited, 'passage')} quoted",
+        ]
         parts.append(f"{plural(counts.gaps_open, 'gap')} stated")
     if result.outcome is Outcome.EMPTY:
         documents = counts.documents_searched

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from contracts.events import Event
-from contracts.resolved import ProviderChoice
+from contracts.resolved import ProviderChoice, ResolvedResearch
+from contracts.vocabulary import EngineKind
 
 TOLD_DECISIONS: Final = {
     "retry",
@@ -43,3 +44,16 @@ def providers_line(providers: Sequence[ProviderChoice]) -> str:
     asked = ", ".join(choice.name for choice in providers if choice.available)
     others = [f"{choice.name} ({choice.reason})" for choice in providers if not choice.available]
     return f"with {asked}" + (f"; not with {', '.join(others)}" if others else "")
+
+
+def searching_words(resolved: ResolvedResearch) -> str:
+    """Who of the web is asked and who cannot be; nothing where the web was not meant to be searched."""
+    meant = resolved.web or any(not choice.available for choice in resolved.providers)
+    return f"searching {providers_line(resolved.providers)}" if meant else ""
+
+
+def engine_words(resolved: ResolvedResearch) -> str:
+    """What writes the report: `model NAME`, or that there is none."""
+    if resolved.engine is EngineKind.MODEL:
+        return f"model {', '.join(sorted(set(resolved.models.values())))}"
+    return f"{resolved.engine.value}, no model: passages are quoted word for word"

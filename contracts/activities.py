@@ -11,6 +11,7 @@ from contracts.outcome import Citation, Counts, ReportFiles
 from contracts.prepared import Prepared, PrepareRequest, SessionRef
 from contracts.request import SourceType
 from contracts.sources import SearchHit, SourceAssessment
+from contracts.usage import Usage
 from contracts.vocabulary import PageAccess, Quality
 
 
@@ -49,6 +50,8 @@ class SearchResponse(Contract):
     """Whether the answer came from the cache, so that nobody was asked."""
     cost_usd: float | None = 0.0
     """What the provider charged; null if it charges an unknown amount."""
+    spent_before: Usage | None = None
+    """What earlier attempts paid for nothing; null for nothing."""
     warnings: list[str] = []
     """What the provider could not do of what was asked: one short line each."""
 
@@ -74,6 +77,10 @@ class ReadRequest(Contract):
     published_from: str | None = None
     date: str = ""
     """Date of the run: recency is judged against it."""
+    domains_allow: list[str] = []
+    """Hosts that every address on the way to the page must belong to; empty means any."""
+    domains_deny: list[str] = []
+    """Hosts that none may belong to."""
     holds_private: bool = False
     """The address carries words that only this run knows: it is refused. False in old histories."""
 

@@ -5,7 +5,8 @@ from typing import Final
 
 from contracts.web_addresses import belongs_to, canonical_url, host_of
 
-DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s<>\"{}|\\^`]{1,200}")
+DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s\"{}|\\^`]{1,200}")
+"""Old ones hold `<` and `>`: 10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O."""
 MAY_NAME: Final = re.compile(r"10\.|%|arxiv|nature", re.IGNORECASE)
 LABEL: Final = re.compile(r"\s*(?:doi\s*:\s*)?(?=10\.)", re.IGNORECASE)
 ESCAPE: Final = re.compile(r"%([2-7][0-9A-F])")
@@ -23,12 +24,13 @@ review, a citation index, a forgery) may carry it too: that is not the work."""
 PLACE: Final = re.compile(
     r"/(?:[^?]*/)?(?:doi|articles?|chapter|book|content|abs|pdf|full|pr[a-z]|rmp)/(?:[a-z-]+/)*(?=10\.)"
 )
-PLOS_PLACE: Final = re.compile(r"[?&]id=(?=10\.)")
+PLOS_PLACE: Final = re.compile(r"[?&]id=(10\.[^&]*)")
 AFTER: Final = re.compile(
     r"(?:/(?:full|pdf|epdf|pdfdirect|abstract|html|fulltext|meta|references|figures?|summary|xml|epub)(?:/.*)?"
     r"|\.full(?:[.-].*)?|\.pdf|\.html?)$",
     re.IGNORECASE,
 )
+BRACKETS: Final = {")": "(", "]": "[", ">": "<"}
 PREPRINT_VERSION: Final = re.compile(r"(?<=[0-9])v[0-9]{1,2}$")
 PREPRINT_PREFIX: Final = "10.1101/"
 ARXIV: Final = re.compile(
@@ -44,7 +46,7 @@ def doi_of(text: str | None) -> str | None:
     """The identifier, in lower case, that a text is (`10.1000/1`, `doi:10.1000/1`) or that an address stands for.
 
     Addresses: those of the resolver, of arXiv, and of publishers that have the identifier in their paths. Null for
-    anything else. Never raises.
+    anything else, and for what is no identifier to its end: many may begin alike. Never raises.
     """
     if not text or len(text) > LONGEST or not MAY_NAME.search(text):
         return None
@@ -56,27 +58,31 @@ def doi_of(text: str | None) -> str | None:
 
 
 def _of_address(host: str, url: str) -> str | None:
-    rest = ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url.partition("://")[2].partition("/")[2])
+    path, _, query = url.partition("://")[2].partition("/")[2].partition("?")
+    path = "/" + _unescaped(path)
     if any(belongs_to(host, resolver) for resolver in RESOLVERS):
-        return _clean(rest.partition("?")[0])
+        return _clean(path[1:])
     if belongs_to(host, "arxiv.org"):
-        paper = ARXIV.fullmatch("/" + rest.partition("?")[0])
+        paper = ARXIV.fullmatch(path)
         return f"10.48550/arxiv.{paper[1].lower()}" if paper else None
     if belongs_to(host, "nature.com"):
-        article = NATURE.fullmatch("/" + rest.partition("?")[0])
+        article = NATURE.fullmatch(path)
         return f"10.1038/{article[1]}" if article else None
+    if belongs_to(host, "plos.org"):
+        named = PLOS_PLACE.search("?" + query)
+        return _clean(AFTER.sub("", _unescaped(named[1]))) if named else None
     if not any(belongs_to(host, publisher) for publisher in PUBLISHERS):
         return None
-    place = PLOS_PLACE.search(rest) if belongs_to(host, "plos.org") else PLACE.match("/" + rest)
-    if place is None:
-        return None
-    named = rest[place.end() :] if place.re is PLOS_PLACE else ("/" + rest)[place.end() :]
-    return _clean(AFTER.sub("", re.split(r"[?&]", named)[0]))
+    place = PLACE.match(path)
+    return _clean(AFTER.sub("", path[place.end() :])) if place else None
+
+
+def _unescaped(text: str) -> str:
+    return ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
 
 
 def _clean(written: str) -> str | None:
-    found = DOI.match(written)
-    doi = _trimmed(found.group().lower()) if found else ""
+    doi = _trimmed(written.strip().lower())
     return doi if DOI.fullmatch(doi) else None
 
 
@@ -85,7 +91,7 @@ def _trimmed(doi: str) -> str:
     before = ""
     while doi != before:
         before, doi = doi, doi.rstrip(".,;:/")
-        if doi.endswith((")", "]")) and doi.count(doi[-1]) > doi.count("(" if doi[-1] == ")" else "["):
+        if doi.endswith(tuple(BRACKETS)) and doi.count(doi[-1]) > doi.count(BRACKETS[doi[-1]]):
             doi = doi[:-1]
         if doi.startswith(PREPRINT_PREFIX):
             doi = PREPRINT_VERSION.sub("", doi)

@@ -85,14 +85,22 @@ def expected_input(role: str, *, sources: int = 0, findings: int = 0) -> int:
     return FIXED_INPUT_TOKENS
 
 
-def expected_call(role: RoleSpec[Any, Any], *, sources: int = 0, findings: int = 0) -> CallSize:
-    """What one call of a role usually needs."""
-    return CallSize(expected_input(role.name, sources=sources, findings=findings), EXPECTED_OUTPUT_TOKENS[role.name])
+def expected_call(
+    role: RoleSpec[Any, Any], *, sources: int = 0, findings: int = 0, reasoning_tokens: int = 0
+) -> CallSize:
+    """What one call of a role usually needs, with a model that generates so many tokens unseen."""
+    output = EXPECTED_OUTPUT_TOKENS[role.name] + reasoning_tokens
+    return CallSize(expected_input(role.name, sources=sources, findings=findings), output)
+
+
+def reasoning_room(known: int | None) -> int:
+    """Most tokens that a model may generate unseen in one call, as far as it is known."""
+    return REASONING_TOKENS if known is None else known
 
 
 def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) -> int:
     """Most tokens that an endpoint may generate for a role: the role's cap and the room for reasoning."""
-    return role.output_tokens + (REASONING_TOKENS if reasoning_tokens is None else reasoning_tokens)
+    return role.output_tokens + reasoning_room(reasoning_tokens)
 
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> CallSize:

@@ -21,6 +21,8 @@ class Counts(Contract):
     duplicates: int = 0
     findings: int = 0
     evidence: int = 0
+    """Passages that were kept, cited or not."""
+    passages_cited: int = 0
     gaps_open: int = 0
     gaps: int = 0
     documents_searched: int | None = None

@@ -25,6 +25,9 @@ class SubQuery(Contract):
     result_count: int = 0
     new_source_count: int = 0
     duplicate_count: int = 0
+    """Hits that were no new source: found before, by another sub-query, or by several providers at once."""
+    merged_count: int = 0
+    """The last of these: hits of several providers that became one; part of `duplicate_count`."""
     stated_gaps: list[str] = []
     """Ids of the gaps that say what of it is not answered; another sub-query may have opened them."""
     finding_count: int = 0

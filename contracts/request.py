@@ -102,7 +102,7 @@ class SearchPolicy(StrEnum):
     FAN_OUT = "fan_out"
     """Each one is asked; their hits are taken in turns."""
     FIRST_SUCCESS = "first_success"
-    """One after the other, until one finds something."""
+    """One after the other, for each type of source until one finds something of it."""
 
 
 class SourceType(StrEnum):

@@ -29,8 +29,10 @@ TIMEFRAME: Final = Shape(
     rf"^(day|week|month|year|{_DAY}\.\.({_DAY})?)$",
     "day, week, month or year for the last one, or dates such as 2023-05..2024 or 2023..",
 )
-WEB_ADDRESS: Final = Shape(r"^https?://[^\s/]+[^\s]*$", "an address such as https://example.org")
-BASE_ADDRESS: Final = Shape(r"^https?://[^\s]+$", "an address such as http://localhost:8080")
+BASE_ADDRESS: Final = Shape(
+    r"^https?://([^\s/?#]*@)?[\w.{}:\[\]-]+([/?#]\S*)?$",
+    "an address such as http://localhost:8080 or https://example.org",
+)
 CONTACT: Final = Shape(
     r"^[!-'*-~]([ !-'*-~]{0,198}[!-'*-~])?$", "an address that sites can write to, such as crawler@example.org"
 )
@@ -40,7 +42,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     shape.pattern: shape.expected
     for shape in (
         *(NAME, PROVIDER, ENDPOINT, DOMAIN, LANGUAGE, LANGUAGE_TAG, TIMEFRAME),
-        *(WEB_ADDRESS, BASE_ADDRESS, CONTACT, DOCUMENT_HASH),
+        *(BASE_ADDRESS, CONTACT, DOCUMENT_HASH),
     )
 }
 

@@ -11,6 +11,7 @@ from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transf
 from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam, ToolChoiceParam, ToolParam
 
 from providers.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
+from providers.credentials import ensure_key
 from providers.errors import NotConfigured, Unavailable
 from providers.last_moment import begin_request
 from providers.message_envelope import read_count, read_reply
@@ -57,24 +58,26 @@ class AnthropicChat:
     ) -> None:
         """`places` name what an operator sets, for the messages.
 
-        Raises `NotConfigured` when the public API is meant and no key is there, or the address is no URL.
+        Raises `NotConfigured` when the public API is meant and no key is there, or key or address cannot be one.
         """
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
             raise NotConfigured(f"the model endpoint needs a key: set {places.credential}")
         if not base_url.startswith(("https://", "http://")):
             raise NotConfigured(f"{places.address} must begin with https:// or http://")
+        if api_key:
+            ensure_key(api_key, places.credential)
         # At its debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
         self._places = places
-        self._client = ExplicitClient(
-            api_key=api_key or NO_KEY,
-            base_url=base_url,
-            http_client=httpx2.AsyncClient(
-                trust_env=False,
-                follow_redirects=False,
-                limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS),
-            ),
+        connections = httpx2.AsyncClient(
+            trust_env=False,
+            follow_redirects=False,
+            limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS),
         )
+        try:
+            self._client = ExplicitClient(api_key=api_key or NO_KEY, base_url=base_url, http_client=connections)
+        except httpx2.InvalidURL:
+            raise self._no_address() from None
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one request, once.
@@ -108,9 +111,14 @@ class AnthropicChat:
         except APIStatusError as error:
             headers = error.response.headers.multi_items()
             raise error_for_status(error.status_code, headers, str(error.body), request.model, self._places) from None
+        except httpx2.InvalidURL:
+            raise self._no_address() from None
         except (APIConnectionError, httpx2.HTTPError) as error:
             reason = type(error.__cause__ or error).__name__
             raise Unavailable(f"no connection to the model endpoint ({reason})") from None
+
+    def _no_address(self) -> NotConfigured:
+        return NotConfigured(f"{self._places.address} is no usable address")
 
     async def _send(self, request: ChatRequest) -> bytes:
         begin_request()

@@ -25,7 +25,12 @@ from contracts.usage import Usage
 
 
 class ProviderError(Exception):
-    """Root of the tree. Messages never hold secrets, page text or a user's text."""
+    """Root of the tree. Messages never hold secrets, page text or a user's text.
+
+    `usage` is what was paid although nothing came of it.
+    """
+
+    usage: Usage = Usage()
 
 
 class Retryable(ProviderError):
@@ -45,7 +50,15 @@ class Unavailable(Retryable):
 
 
 class SharedStateUnavailable(Unavailable):
-    """The store that workers share does not answer, or takes no changes."""
+    """The store that workers share does not answer, or takes no changes.
+
+    `kind` is one of: silent, full, read_only, too_few_replicas, no_disk, forbidden (a command or key that the user may
+    not use), password (none, or a wrong one), refused (anything else that it answers).
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None, kind: str = "silent") -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.kind = kind
 
 
 class CallInFlight(Retryable):
@@ -82,7 +95,8 @@ class SourceUnreadable(Rejected):
     `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied, symlink_loop,
     wrong_type, timeout, memory, malformed, not_a_file, outside (a path or link that leaves its folder); of the web also
     certificate, http_status, robots, and those that begin with `refused`: refused_url, refused_scheme, refused_host,
-    refused_port, refused_address, refused_unresolved, refused_redirect, refused_private.
+    refused_port, refused_address, refused_unresolved, refused_redirect, refused_private; refused_domains_allow and
+    refused_domains_deny name the list of the run that keeps it away from a page.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -132,5 +146,5 @@ class StorageFull(ProviderError):
 
 
 def usage_of(error: ProviderError) -> Usage:
-    """What a failed call cost: only an answer that came and cannot be used has a known cost."""
-    return error.usage if isinstance(error, AnswerUnusable) else Usage()
+    """What a failed call is known to have cost: nothing, unless an answer came."""
+    return error.usage

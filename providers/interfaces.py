@@ -12,6 +12,7 @@ from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleInput, RoleSpec
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind, PageAccess
+from providers.domains import ANYWHERE, Domains
 from providers.errors import AnswerUnusable
 
 
@@ -113,6 +114,8 @@ class ExtractedDocument:
     language: str | None = None
     warnings: list[str] = field(default_factory=list)
     """What was left out or cut: one short line each, without page text."""
+    way: list[str] = field(default_factory=list)
+    """Every address that was asked for it, in order; only pages of the web have a way."""
     cached: bool = False
     """Whether it came from the cache, so that no site was asked."""
 
@@ -175,11 +178,22 @@ class Reader(Protocol):
         ...
 
 
+class WebPages(Protocol):
+    """Reads pages of the web."""
+
+    async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """Fetch and extract; nobody outside the domains is asked. Raises `SourceUnreadable`, `Retryable`."""
+        ...
+
+
 class TenantReader(Protocol):
     """A reader that may remember what it read, and keeps what tenants read apart."""
 
-    async def read(self, url: str, *, tenant: str = "default") -> ExtractedDocument:
-        """Fetch and extract. Raises `SourceUnreadable`, `Retryable`."""
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """Fetch and extract; no page is given that was reached outside the domains.
+
+        Raises `SourceUnreadable`, `Retryable`.
+        """
         ...
 
 

@@ -4,12 +4,16 @@ import re
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from contracts.base import StrictContract
 from providers.chat import TokenCounts
 
 MILLION: Final = 1_000_000
+Dollars = Annotated[float, Field(ge=0, le=MILLION)]
+"""Per million tokens: no token costs more than a dollar, or less than nothing."""
 DATED_NAME: Final = re.compile(r"(?:[-@]\d{8}|-latest)?")
 DATE: Final = re.compile(r"(?:[-@]\d{8}|-latest)$")
 
@@ -22,11 +26,11 @@ def without_date(model: str) -> str:
 class ModelPrice(StrictContract):
     """US dollars per million tokens; the `long_prompt_…` fields apply to a whole call above that many input tokens."""
 
-    input: float
-    output: float
-    long_prompt_tokens: int | None = None
-    long_prompt_input: float | None = None
-    long_prompt_output: float | None = None
+    input: Dollars
+    output: Dollars
+    long_prompt_tokens: int | None = Field(default=None, ge=0)
+    long_prompt_input: Dollars | None = None
+    long_prompt_output: Dollars | None = None
 
 
 class PriceTable(StrictContract):

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.request import Depth, SourceType
@@ -22,9 +23,9 @@ def configuration_of(
     """What a worker of these settings does with a request; `search_attributes` asks the namespace."""
     return ResearchConfiguration(
         models=settings.models.by_tier() if settings.model_configured else {},
-        model_host=settings.model_host,
+        model_host=_hosts(settings),
         candidates={tier.value: settings.models.names_for(tier) for tier in Tier} if settings.model_configured else {},
-        reasoning_tokens=_reasoning_tokens(settings),
+        reasoning_tokens=partial(_reasoning_room, settings),
         model_price=_prices(settings),
         web_search=web_search_of(settings),
         hooks={
@@ -48,7 +49,7 @@ def web_search_of(settings: Settings) -> WebSearchConfiguration:
     search, choices = settings.search, search_choices(settings)
 
     def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
-        return choose(choices, names, source_types)
+        return choose(choices, names, source_types, broken=settings.web_search.broken())
 
     return WebSearchConfiguration(
         choose=chosen,
@@ -93,13 +94,12 @@ def _prices(settings: Settings) -> Callable[[str], ModelPrice | None]:
     return price_of
 
 
-def _reasoning_tokens(settings: Settings) -> int | None:
-    """The most that any configured model may generate unseen."""
-    rooms = [_room_of(settings, name) for tier in Tier for name in settings.models.names_for(tier)]
-    return max(rooms, default=None)
+def _hosts(settings: Settings) -> Callable[[str], str | None]:
+    keys = settings.model_keys()
+    return lambda written: settings.models.host_for(written, keys)
 
 
-def _room_of(settings: Settings, written: str) -> int:
+def _reasoning_room(settings: Settings, written: str) -> int:
     endpoint, model = split_name(written, settings.models.endpoints)
     address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
     own = settings.models.endpoints.get(endpoint, EndpointSettings()).overrides()

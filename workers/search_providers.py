@@ -12,6 +12,7 @@ import httpx2
 from pydantic import SecretStr
 
 from contracts.vocabulary import Tier
+from providers.credentials import ensure_key
 from providers.engines.capabilities import capabilities_of
 from providers.engines.directory import split_name
 from providers.errors import NotConfigured
@@ -36,14 +37,17 @@ class SearchModel:
 
 
 def search_model(settings: Settings) -> SearchModel | None:
-    """The first configured model whose endpoint has a web search of its own; null if there is none."""
+    """The first configured model whose endpoint has a web search of its own; null if there is none.
+
+    One whose key cannot be a key is passed over: calls of the model itself say so.
+    """
     models, keys = settings.models, settings.model_keys()
     usable = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
         endpoint, model = split_name(written, models.endpoints)
         address = models.address_of(endpoint)
         public = host_of(address or f"https://{PUBLIC_HOST}") == PUBLIC_HOST
-        if endpoint not in usable or (public and endpoint not in keys):
+        if endpoint not in usable or (public and endpoint not in keys) or not _can_be_sent(keys.get(endpoint)):
             continue
         own = models.endpoints.get(endpoint, EndpointSettings()).overrides()
         known = capabilities_of(address or f"https://{PUBLIC_HOST}", model, own=own)
@@ -140,6 +144,15 @@ BUILDERS: Final[Mapping[str, Callable[[httpx2.AsyncClient, WebSearchSettings], S
     "searxng": _searxng,
     "wikipedia": _wikipedia,
 }
+
+
+def _can_be_sent(key: SecretStr | None) -> bool:
+    try:
+        if key is not None:
+            ensure_key(key.get_secret_value(), "its variable")
+    except NotConfigured:
+        return False
+    return True
 
 
 def _secret(value: SecretStr | None) -> str:

@@ -254,7 +254,8 @@ def load_settings(
     try:
         settings = Settings(**values)
     except ValidationError as error:
-        raise SettingsError("\n".join(_problem(item, given) for item in _details(error))) from None
+        lines = [_problem(item, given, flags or Flags()) for item in _details(error)]
+        raise SettingsError("\n".join(lines)) from None
     return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
 
 
@@ -322,9 +323,11 @@ def _message(item: Mapping[str, Any]) -> str:
     return expectation(item) or str(item["msg"]).removeprefix("Value error, ")
 
 
-def _problem(item: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """Like `_line`, but named by the variable that holds the value if one does."""
-    names = [name for name, path in VARIABLES.items() if path == tuple(item["loc"]) and environment.get(name)]
+def _problem(item: Mapping[str, Any], environment: Mapping[str, str], flags: Flags) -> str:
+    """Like `_line`, but named by the flag or the variable that holds the value if one does."""
+    place = tuple(item["loc"])
+    names = ["--model-url"] if flags.model_url and place == ("models", "base_url") else []
+    names += [name for name, path in VARIABLES.items() if path == place and environment.get(name)]
     return f"{names[0]}: {_message(item)}" if names else _line(item)
 
 

@@ -1,10 +1,11 @@
 """`[models]` of `research.toml`: models by tier, the endpoints that they are spoken to at, and what they cost."""
 
 from collections.abc import Mapping
+from ipaddress import IPv6Address
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from contracts.shapes import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
@@ -14,6 +15,27 @@ from providers.prices import ModelPrice
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 ModelNames = ModelName | Annotated[list[ModelName], Field(min_length=1, max_length=8)]
+
+
+def _usable_address(address: str) -> str:
+    """The address, if a client can ask there at all. Raises ValueError."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+        if ":" in host:
+            IPv6Address(host)
+        # The codec refuses what a resolver chokes on: no name at all, and empty or endless parts of one.
+        usable = port != 0 and bool(host.encode("idna"))
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"must be {BASE_ADDRESS.expected}")
+    return address
+
+
+BaseAddress = Annotated[
+    str, StringConstraints(pattern=BASE_ADDRESS.pattern, max_length=2_000), AfterValidator(_usable_address)
+]
 EndpointName = Annotated[str, StringConstraints(pattern=ENDPOINT.pattern)]
 
 KEY_VARIABLE: Final = "RESEARCH_ENDPOINT_{name}_KEY"
@@ -31,7 +53,7 @@ def key_variable(endpoint: str) -> str:
 class EndpointSettings(CapabilityOverrides):
     """`[models.endpoints.NAME]`: where it is, how much it takes, and what it can do where that is not known anyway."""
 
-    base_url: str | None = Field(default=None, pattern=BASE_ADDRESS.pattern)
+    base_url: BaseAddress | None = None
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     tokens_per_minute: int | None = Field(default=None, ge=1, le=1_000_000_000)
 
@@ -53,7 +75,7 @@ class ModelsSettings(BaseModel):
     simple: ModelNames | None = None
     analytical: ModelNames | None = None
     complex: ModelNames | None = None
-    base_url: str | None = Field(default=None, pattern=BASE_ADDRESS.pattern)
+    base_url: BaseAddress | None = None
     """The address of the endpoint `default`; null means the public API."""
     endpoints: dict[EndpointName, EndpointSettings] = {}
     prices: dict[str, ModelPrice] = {}
@@ -99,7 +121,15 @@ class ModelsSettings(BaseModel):
 
         The public API wants one; an endpoint of one's own need not.
         """
-        return [name for name in self.used_endpoints() if self.address_of(name) is not None or keys.get(name)]
+        return [name for name in self.used_endpoints() if self._usable(name, keys)]
+
+    def host_for(self, written: str, keys: Mapping[str, Any]) -> str | None:
+        """Where the model of this name is asked, configured or not; null where its endpoint lacks a key."""
+        endpoint = split_name(written, self.endpoints)[0]
+        return self.hosts([endpoint])[0] if self._usable(endpoint, keys) else None
+
+    def _usable(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
+        return self.address_of(endpoint) is not None or bool(keys.get(endpoint))
 
     def hosts(self, endpoints: list[str]) -> list[str]:
         """`host` or `host:port` of endpoints, each once."""

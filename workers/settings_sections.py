@@ -1,7 +1,7 @@
 """The sections of `research.toml`: what an operator may write, each key refused by name when it is unknown."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -12,6 +12,9 @@ from contracts.vocabulary import Severity
 from providers.reading.egress_addresses import hosts_and_ports
 from providers.search.availability import ORDER
 from workers.settings_models import ModelsSettings
+
+SLOWEST_PER_MINUTE: Final = 0.0001
+"""A request a week: for as long, and a few times that, every store can keep what was asked."""
 
 
 class Section(BaseModel):
@@ -30,8 +33,8 @@ class SearchSettings(Section):
     max_results_per_query: int = Field(default=10, ge=1, le=50)
     domains_allow: list[Domain] = []
     domains_deny: list[Domain] = []
-    requests_per_minute: dict[ProviderName, Annotated[float, Field(gt=0, le=100_000)]] = {}
-    """By provider: all workers together ask no more often."""
+    requests_per_minute: dict[ProviderName, Annotated[float, Field(ge=SLOWEST_PER_MINUTE, le=100_000)]] = {}
+    """By provider: all workers together ask no more often. What is to be asked less often is better left out."""
     usd_per_1000: dict[ProviderName, Annotated[float, Field(ge=0, le=100_000)]] = {}
     """By provider: what 1,000 searches cost you. Without it the cost of a provider that charges by plan is unknown."""
 

@@ -1,33 +1,34 @@
 """Keys and addresses of the web's search services: from the environment only, none of them shown."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr, StringConstraints
+from pydantic import SecretStr
 
 from contracts.resolved import ProviderChoice
-from contracts.shapes import WEB_ADDRESS
-from providers.search.availability import ORDER, provider_choices
+from providers.credentials import ensure_key
+from providers.errors import NotConfigured
+from providers.search.addresses import ensure_address
+from providers.search.availability import NEEDS, ORDER, provider_choices
+from workers.settings_models import BaseAddress
 from workers.settings_sections import Section
-
-WebAddress = Annotated[str, StringConstraints(pattern=WEB_ADDRESS.pattern, max_length=2_000)]
 
 
 class WebSearchSettings(Section):
     """What each service needs; an address stands for the service's own where it is null."""
 
     tavily_api_key: SecretStr | None = None
-    tavily_base_url: WebAddress | None = None
+    tavily_base_url: BaseAddress | None = None
     google_api_key: SecretStr | None = None
     google_cse_id: str | None = None
-    google_base_url: WebAddress | None = None
+    google_base_url: BaseAddress | None = None
     semantic_scholar_api_key: SecretStr | None = None
-    semantic_scholar_base_url: WebAddress | None = None
+    semantic_scholar_base_url: BaseAddress | None = None
     brave_api_key: SecretStr | None = None
-    brave_base_url: WebAddress | None = None
-    searxng_url: WebAddress | None = None
-    wikipedia_base_url: WebAddress | None = None
+    brave_base_url: BaseAddress | None = None
+    searxng_url: BaseAddress | None = None
+    wikipedia_base_url: BaseAddress | None = None
     """One wiki, or `{language}` in the place of the language."""
 
     def variables_set(self) -> set[str]:
@@ -39,10 +40,19 @@ class WebSearchSettings(Section):
         given = {name: getattr(self, f"{name}_base_url", None) for name in ORDER} | {"searxng": self.searxng_url}
         return {name: address for name, address in given.items() if address is not None}
 
+    def broken(self) -> dict[str, str]:
+        """Provider → why what is set for it cannot be used: it alone is left out, the others are asked."""
+        reasons = ((name, self._why_broken(name)) for name in NEEDS)
+        return {name: why for name, why in reasons if why is not None}
+
     def choices(self, order: Sequence[str] = ORDER, *, model_offers_search: bool = False) -> list[ProviderChoice]:
         """The providers in order, each with whether it can be asked and why, and where its queries go (S0-102)."""
         return provider_choices(
-            self.variables_set(), order, model_offers_search=model_offers_search, addresses=self.addresses()
+            self.variables_set(),
+            order,
+            model_offers_search=model_offers_search,
+            addresses=self.addresses(),
+            broken=self.broken(),
         )
 
     def secrets(self) -> list[str]:
@@ -51,6 +61,17 @@ class WebSearchSettings(Section):
         keys = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
         passwords = [password_in(value) for value in values if isinstance(value, str) and "://" in value]
         return [*keys, *(password for password in passwords if password)]
+
+    def _why_broken(self, name: str) -> str | None:
+        key, address = getattr(self, f"{name}_api_key", None), self.addresses().get(name)
+        try:
+            if key is not None:
+                ensure_key(key.get_secret_value(), f"{name.upper()}_API_KEY")
+            if address is not None:
+                ensure_address(address, "SEARXNG_URL" if name == "searxng" else f"{name.upper()}_BASE_URL")
+        except NotConfigured as error:
+            return str(error)
+        return None
 
 
 WEB_VARIABLES: Final = {name.upper(): ("web_search", name) for name in WebSearchSettings.model_fields}

@@ -16,6 +16,9 @@ from workers.settings import Settings
 SHARED_FILE: Final = "shared.sqlite3"
 """In RESEARCH_HOME: everything without Redis; with Redis, what this machine needs while Redis is away."""
 
+QUICK_SECONDS: Final = 2.0
+"""How long caches and limits wait for a file that is held: they can do without, the journal of paid calls cannot."""
+
 
 @dataclass(frozen=True)
 class SharedState:
@@ -48,9 +51,10 @@ async def shared_state(settings: Settings) -> AsyncIterator[SharedState]:
             stack.push_async_callback(store.close)
             state = SharedState(SharedCallStore(store), Cache(store), store, "redis", store)
         else:
-            quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
-            stack.push_async_callback(journal.close)
-            stack.push_async_callback(quick.close)
-            state = SharedState(SharedCallStore(journal, leases=quick), Cache(quick), quick, "sqlite")
+            leases = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
+            quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False, patience_seconds=QUICK_SECONDS)
+            for each in (journal, leases, quick):
+                stack.push_async_callback(each.close)
+            state = SharedState(SharedCallStore(journal, leases), Cache(quick), quick, "sqlite")
         await journal.get("opened")  # a file that cannot be used is told now, not in the middle of a run
         yield state

@@ -25,6 +25,8 @@ SECRET_NAME = re.compile(r"(api_?key|authorization|cookie|credential|password|se
 """Names whose values are never shown; `input_tokens` is a count, no secret."""
 CORE_LOGGER = "temporal.core"
 HIDDEN = "[hidden]"
+NO_SECRETS = ("", "set", "not set")
+"""Values under the name of a secret that say only whether there is one."""
 SHORTEST_SECRET = 6
 """A shorter value would be taken out of ordinary words."""
 
@@ -55,7 +57,7 @@ class Redaction:
         if isinstance(value, list | tuple):
             return [self.hidden(name, inner) for inner in value]
         if SECRET_NAME.search(name) and isinstance(value, str | bytes):
-            return HIDDEN
+            return value if value in NO_SECRETS else HIDDEN
         return self.without_secrets(value) if isinstance(value, str) else value
 
     def without_secrets(self, text: str) -> str:
@@ -63,6 +65,12 @@ class Redaction:
         for secret in self.secrets:
             text = text.replace(secret, HIDDEN)
         return text
+
+
+def _without_tables(logger: Any, method: str, event: EventDict) -> EventDict:
+    """For people: the whole configuration, as one line of it would be, fills a screen; `doctor` tells it better."""
+    del logger, method
+    return {name: value for name, value in event.items() if not isinstance(value, Mapping)}
 
 
 def configure_logging(
@@ -77,10 +85,10 @@ def configure_logging(
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    renderer: Processor = (
-        structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
+    renderers: list[Processor] = (
+        [structlog.processors.JSONRenderer(default=str, ensure_ascii=False)]
         if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=False)
+        else [_without_tables, structlog.dev.ConsoleRenderer(colors=False)]
     )
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,
@@ -88,7 +96,7 @@ def configure_logging(
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
             redaction,
-            renderer,
+            *renderers,
         ],
     )
     handler = logging.StreamHandler(stream or sys.stderr)

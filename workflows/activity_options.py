@@ -66,11 +66,14 @@ def search_options(activity_id: str, summary: str, remaining_seconds: float, *, 
     return _bounded(names.SEARCH_QUEUE, activity_id, summary, SEARCH_SECONDS, patience)
 
 
-def check_options(activity_id: str) -> CallOptions:
-    """Looking at the providers before a run begins; waits for a worker as long as book-keeping does."""
-    retry = RetryPolicy(maximum_interval=timedelta(seconds=10), maximum_attempts=10)
-    limit = timedelta(seconds=SEARCH_SECONDS)
-    return CallOptions(names.SEARCH_QUEUE, activity_id, limit, None, retry, "check the search providers")
+def prepare_options(patience_seconds: float) -> CallOptions:
+    """What a run begins with: a worker is waited for as long as the run may last."""
+    return _beginning(names.RECORDS_QUEUE, "prepare", "prepare", RECORD_SECONDS, patience_seconds)
+
+
+def check_options(activity_id: str, patience_seconds: float) -> CallOptions:
+    """Looking at the providers before a run begins: a worker is waited for as long as the run may last."""
+    return _beginning(names.SEARCH_QUEUE, activity_id, "check the search providers", SEARCH_SECONDS, patience_seconds)
 
 
 def read_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
@@ -97,6 +100,12 @@ def hook_options(activity_id: str, task_queue: str, remaining_seconds: float) ->
     limit = timedelta(seconds=min(60.0, max(10.0, remaining_seconds)))
     retry = RetryPolicy(maximum_attempts=2)
     return CallOptions(task_queue, activity_id, limit, limit, retry, "think-pause hook", heartbeat=limit)
+
+
+def _beginning(queue: str, activity_id: str, summary: str, longest: float, patience_seconds: float) -> CallOptions:
+    retry = RetryPolicy(maximum_interval=timedelta(seconds=10), maximum_attempts=10)
+    limit = timedelta(seconds=longest)
+    return CallOptions(queue, activity_id, limit, timedelta(seconds=patience_seconds), retry, summary)
 
 
 def _bounded(queue: str, activity_id: str, summary: str, longest: float, remaining_seconds: float) -> CallOptions:

@@ -1,8 +1,10 @@
 """What a failed call means for a run. Pure."""
 
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutType
+from temporalio.exceptions import TimeoutError as ActivityTimeout
 
-from contracts import failures
+from contracts import activities, failures
+from contracts.usage import Usage
 
 
 def is_cancelled(error: ActivityError) -> bool:
@@ -15,6 +17,20 @@ def must_stop(error: ActivityError) -> bool:
     return isinstance(error.cause, ApplicationError) and error.cause.type == failures.STORAGE_FULL
 
 
+def unstarted(error: ActivityError) -> str:
+    """What to say of a call that a run cannot begin without, and that nobody carried out."""
+    if isinstance(error.cause, ActivityTimeout) and error.cause.type in (
+        TimeoutType.SCHEDULE_TO_START,
+        TimeoutType.SCHEDULE_TO_CLOSE,
+    ):
+        pool = "search" if error.activity_type == activities.check_providers.__name__ else "records"
+        return (
+            f"no worker of the pool {pool} took the run's first work before its deadline: start one with "
+            f"`research serve` (this machine) or `research worker --pools {pool}` (a cluster), and ask again"
+        )
+    return str(error.cause or error)
+
+
 def reason_of(error: ActivityError) -> str:
     """A short typed reason for a failed call: the kind of an unreadable source, else the failure's type."""
     cause = error.cause
@@ -22,3 +38,14 @@ def reason_of(error: ActivityError) -> str:
         detail = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
         return str(detail.get("kind") or cause.type or "failed")
     return type(cause).__name__ if cause else "failed"
+
+
+def spent_by(error: ActivityError) -> Usage:
+    """What the attempts of a failed call paid for nothing, as far as the last of them told."""
+    cause = error.cause
+    if isinstance(cause, ApplicationError):
+        told = [part.get("usage") for part in cause.details if isinstance(part, dict)]
+    else:
+        # Out of time: heartbeats handed on what `activities.attempts` counted.
+        told = list(cause.last_heartbeat_details) if isinstance(cause, ActivityTimeout) else []
+    return next((Usage.model_validate(usage) for usage in told if isinstance(usage, dict)), Usage())

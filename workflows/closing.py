@@ -13,6 +13,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from workflows.activity_options import record_options
 from workflows.analysis import analyze, unanalyzed
+from workflows.call_errors import is_cancelled
 from workflows.desk import Interrupted
 from workflows.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.projections import write_fields
@@ -125,8 +126,12 @@ async def _save_closed(run: ResearchRun) -> None:
     )
     try:
         await run.host.execute(activities.save_session.__name__, request, SessionRef, options)
-    except ActivityError:
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
         run.degrade("the finished session could not be saved: only the engine's history has this result")
+        if run.state.result is not None:
+            run.state.result = run.state.result.model_copy(update={"degraded": list(run.state.degraded)})
 
 
 def counts_of(state: ResearchState) -> Counts:
@@ -140,6 +145,7 @@ def counts_of(state: ResearchState) -> Counts:
         duplicates=state.duplicates,
         findings=len(state.findings),
         evidence=len(state.evidence),
+        passages_cited=len(set(state.draft.evidence_ids)) if state.draft else 0,
         gaps_open=len(state.unaddressed_gaps()),
         gaps=len(state.gaps),
         documents_searched=state.documents_searched,

@@ -1,7 +1,9 @@
 """The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
 
+import asyncio
+from collections.abc import Coroutine
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RawValue, SearchAttributeKey
@@ -14,27 +16,30 @@ from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.plan import Plan
 from contracts.prepared import Prepared, PrepareRequest
+from contracts.presets import effective_limits, preset
 from contracts.report import ReportDraft
 from contracts.request import ResearchRequest
-from contracts.resolved import ProviderChoice
+from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
-from workflows.activity_options import check_options, record_options
-from workflows.call_errors import is_cancelled, reason_of
+from workflows.activity_options import check_options, prepare_options
+from workflows.call_errors import is_cancelled, reason_of, unstarted
 from workflows.closing import counts_of
 from workflows.desk import Desk
 from workflows.details import details_markdown
 from workflows.engine import Engine
 from workflows.events import page_after
 from workflows.host import TemporalHost
+from workflows.payloads import json_of
 from workflows.providers import with_providers, without
 from workflows.resumption import resumed
 from workflows.run import ResearchRun, Watchers
 from workflows.searching import CORPUS
 from workflows.strategies import STRATEGIES
 
-JSON_ENCODING = b"json/plain"
+T = TypeVar("T")
+
 MAX_STEERING_CHARACTERS = 2_000
 
 
@@ -66,21 +71,26 @@ class DeepResearchWorkflow:
         async def start_history_anew() -> None:
             if not workflow.info().is_continue_as_new_suggested():
                 return
-            await engine.checkpoint_now()
+            saved = await engine.checkpoint_now()
             await workflow.wait_condition(workflow.all_handlers_finished)
+            if not saved or self._desk.holds_something:
+                # What was asked for since the save would be lost with this history: the next boundary tries again.
+                return
             again = parsed.model_copy(update={"continue_from": workflow.info().workflow_id})
             workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
-        engine = Engine(run, strategy, start_history_anew)
+        engine = Engine(run, strategy, start_history_anew, stored=prepared.packed_state is not None)
         try:
             outcome = await engine.conduct()
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            raise self._failed(run, error) from None
+            failure = self._failed(run, error)
+            await engine.keep_failed()
+            raise failure from None
         await WorkflowWatchers().phase_entered(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
-        return _delivered(self._result(outcome), outcome)
+        return _delivered(self._result(outcome), outcome, self._state.last_failure)
 
     # --- messages --------------------------------------------------------------------------------------------------
     @workflow.update(name=names.STEER)
@@ -91,7 +101,8 @@ class DeepResearchWorkflow:
 
     @steer.validator
     def _check_steer(self, text: str) -> None:
-        if not text.strip() or len(text) > MAX_STEERING_CHARACTERS:
+        # A binary payload arrives as bytes, whatever is declared here.
+        if not isinstance(text, str) or not text.strip() or len(text) > MAX_STEERING_CHARACTERS:
             message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
             raise ApplicationError(message, type=failures.INVALID_REQUEST)
         last = self._state.resolved.limits.max_iterations if self._state.resolved else 1
@@ -149,9 +160,12 @@ class DeepResearchWorkflow:
             request_json=request.model_dump_json(),
             continued=workflow.info().continued_run_id is not None,
         )
+        options = prepare_options(_patience(request))
         try:
-            return await TemporalHost(request.priority).execute(
-                activities.prepare_research.__name__, argument, Prepared, record_options("prepare", "prepare")
+            return await self._unless_stopped(
+                TemporalHost(request.priority).execute(
+                    activities.prepare_research.__name__, argument, Prepared, options
+                )
             )
         except ActivityError as error:
             if is_cancelled(error):
@@ -165,9 +179,10 @@ class DeepResearchWorkflow:
         if not web or workflow.info().continued_run_id is not None:
             return prepared
         argument = CheckProvidersRequest(research_id=resolved.research_id, tenant=resolved.tenant, providers=web)
+        options = check_options("check-providers", resolved.limits.deadline_seconds)
         try:
-            checked = await TemporalHost(priority).execute(
-                activities.check_providers.__name__, argument, CheckedProviders, check_options("check-providers")
+            checked = await self._unless_stopped(
+                TemporalHost(priority).execute(activities.check_providers.__name__, argument, CheckedProviders, options)
             )
         except ActivityError as error:
             if is_cancelled(error):
@@ -175,8 +190,22 @@ class DeepResearchWorkflow:
             raise _refused(resolved.research_id, error) from None
         providers = without(resolved.providers, checked.unavailable)
         if not any(choice.available for choice in providers):
-            raise _nothing_to_search(resolved.research_id, providers)
+            raise _nothing_to_search(resolved, providers)
         return prepared.model_copy(update={"resolved": with_providers(resolved, providers)})
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+        """What a run begins with, for as long as nobody stops it: then there is nothing to report from."""
+        task = asyncio.ensure_future(work)
+        try:
+            await workflow.wait_condition(lambda: task.done() or self._desk.interruption is not None)
+            if task.done():
+                return task.result()
+        finally:
+            task.cancel()
+            await workflow.wait([task])
+            if not task.cancelled():
+                task.exception()
+        raise _stopped_before_it_began(workflow.info().workflow_id)
 
     def _begin(self, prepared: Prepared, started: datetime) -> None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task."""
@@ -289,13 +318,17 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
 
 
 def _parse(request: RawValue) -> ResearchRequest:
-    is_json = request.payload.metadata.get("encoding") == JSON_ENCODING
     try:
-        return parse_request(request.payload.data if is_json else "null")
+        return parse_request(json_of(request))
     except InvalidRequest as error:
         raise ApplicationError(
             str(error), {"lines": error.lines}, type=failures.INVALID_REQUEST, non_retryable=True
         ) from None
+
+
+def _patience(request: ResearchRequest) -> float:
+    """Seconds that a run may wait for workers before it begins: its deadline, which holds from the first moment."""
+    return effective_limits(preset(request.strategy, request.depth), request.limits).deadline_seconds
 
 
 def _refused(research_id: str, error: ActivityError) -> ApplicationError:
@@ -305,12 +338,29 @@ def _refused(research_id: str, error: ActivityError) -> ApplicationError:
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
     reason = StopReason(detail.get("stop_reason", StopReason.INTERNAL_ERROR)) if isinstance(detail, dict) else None
     refused = kind in (failures.REFUSED, failures.INVALID_REQUEST)
+    message = cause.message if isinstance(cause, ApplicationError) else unstarted(error)
+    outcome = Outcome.REFUSED if refused else Outcome.FAILED
+    return _ended(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message, kind)
+
+
+def _stopped_before_it_began(research_id: str) -> ApplicationError:
+    message = "stopped before the run began: there is nothing to report"
+    return _ended(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message, failures.RESEARCH_FAILED)
+
+
+def _nothing_to_search(resolved: ResolvedResearch, providers: list[ProviderChoice]) -> ApplicationError:
+    reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in providers), *resolved.advice])
+    message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
+    return _ended(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message, failures.REFUSED)
+
+
+def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str, kind: str) -> ApplicationError:
+    """The end of a run that did not begin, with a result that says why."""
     now = workflow.now().isoformat(timespec="milliseconds")
-    message = cause.message if isinstance(cause, ApplicationError) else str(cause or error)
     result = ResearchResult(
         research_id=research_id,
-        outcome=Outcome.REFUSED if refused else Outcome.FAILED,
-        stop_reason=reason or StopReason.INTERNAL_ERROR,
+        outcome=outcome,
+        stop_reason=reason,
         limitations=[message],
         started_at=now,
         ended_at=now,
@@ -318,25 +368,11 @@ def _refused(research_id: str, error: ActivityError) -> ApplicationError:
     return ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
 
 
-def _nothing_to_search(research_id: str, providers: list[ProviderChoice]) -> ApplicationError:
-    reasons = "\n".join(f"{choice.name}: {choice.reason}" for choice in providers)
-    message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
-    now = workflow.now().isoformat(timespec="milliseconds")
-    result = ResearchResult(
-        research_id=research_id,
-        outcome=Outcome.REFUSED,
-        stop_reason=StopReason.NO_PROVIDERS,
-        limitations=[message],
-        started_at=now,
-        ended_at=now,
-    )
-    return ApplicationError(message, result.model_dump(mode="json"), type=failures.REFUSED, non_retryable=True)
-
-
-def _delivered(result: ResearchResult, outcome: Outcome) -> ResearchResult:
+def _delivered(result: ResearchResult, outcome: Outcome, failure: str) -> ResearchResult:
     """Return what counts as an end; raise what counts as a failure, with the result in its details."""
     if outcome in (Outcome.TIMED_OUT, Outcome.FAILED):
         kind = failures.TIMED_OUT if outcome is Outcome.TIMED_OUT else failures.RESEARCH_FAILED
-        message = f"{outcome.value}: {result.stop_reason.value}; `research resume {result.research_id}` goes on"
+        why = f" ({failure})" if failure else ""
+        message = f"{outcome.value}: {result.stop_reason.value}{why}; `research resume {result.research_id}` goes on"
         raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
     return result

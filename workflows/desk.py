@@ -22,6 +22,11 @@ class Desk:
     closing: bool = False
     """The last report is being written: it is too late to steer."""
 
+    @property
+    def holds_something(self) -> bool:
+        """Whether somebody asked for something that the run has not taken up yet."""
+        return self.interruption is not None or bool(self.steering)
+
     def interrupt(self, reason: StopReason) -> None:
         """Ask for the end; the first reason counts."""
         self.interruption = self.interruption or reason

@@ -74,7 +74,8 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     """What a reader must know: why it was cut short, what is not answered, which gaps stay."""
     lines = list(state.limitations)
     if reason in LIMITS or reason is StopReason.USER_STOPPED:
-        lines.append(CUT_SHORT[reason])
+        why, _, report = CUT_SHORT[reason].partition(";")
+        lines.append(f"{why};{report}" if state.draft else f"{why}.")
     lines += [f"Not answered: {text}" for text in unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]

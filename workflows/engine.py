@@ -21,16 +21,25 @@ from workflows.run import ResearchRun
 from workflows.strategies import Strategy
 from workflows.think import think
 
+UNSAVED = "a checkpoint could not be saved"
+
 
 class Engine:
     """One run under one strategy."""
 
     def __init__(
-        self, run: ResearchRun, strategy: Strategy, at_boundary: Callable[[], Awaitable[None]] | None = None
+        self,
+        run: ResearchRun,
+        strategy: Strategy,
+        at_boundary: Callable[[], Awaitable[None]] | None = None,
+        *,
+        stored: bool = False,
     ) -> None:
+        """`stored` says that the session store knows this session already."""
         self._run = run
         self._strategy = strategy
         self._at_boundary = at_boundary
+        self._stored = stored
         self._checkpoint: asyncio.Task[None] | None = None
 
     async def conduct(self) -> Outcome:
@@ -38,9 +47,14 @@ class Engine:
         run = self._run
         run.state.status = RunStatus.RUNNING
         alarm = asyncio.ensure_future(self._alarm())
+        if not self._stored:
+            # From the beginning there is something to go on from: a run that is terminated finds its paid answers.
+            self._checkpoint = asyncio.ensure_future(save(run, closed=False))
         try:
             reason = await self._work()
             alarm.cancel()
+            # No save of an older state may come after the last one.
+            await self._checkpoint_done()
             run.desk.closing = True
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline is OnDeadline.ABORT:
                 return await self._abort()
@@ -54,6 +68,10 @@ class Engine:
             alarm.cancel()
             if self._checkpoint is not None:
                 self._checkpoint.cancel()
+
+    async def keep_failed(self) -> None:
+        """Save the session of a run that failed, if that is possible at all; else the last checkpoint remains."""
+        await self._save_at_the_end("save-failed", "the session could not be saved when the run failed")
 
     async def _work(self) -> StopReason:
         """Advance until the strategy has finished or something ends the work early."""
@@ -99,17 +117,24 @@ class Engine:
         if self._at_boundary is not None:
             await self._at_boundary()
 
-    async def checkpoint_now(self) -> None:
-        """Have the newest state saved before the history starts anew."""
+    async def checkpoint_now(self) -> bool:
+        """Have the newest state saved before the history starts anew; whether it is."""
         await self._checkpoint_done()
-        await save(self._run, closed=False)
+        try:
+            await save(self._run, closed=False)
+        except ActivityError as error:
+            if is_cancelled(error):
+                raise
+            self._run.degrade(UNSAVED)
+            return False
+        return True
 
     async def _checkpoint_done(self) -> None:
         if self._checkpoint is None:
             return
         await self._run.host.settle([self._checkpoint])
         if not self._checkpoint.cancelled() and isinstance(self._checkpoint.exception(), ActivityError):
-            self._run.degrade("a checkpoint could not be saved")
+            self._run.degrade(UNSAVED)
         self._checkpoint = None
 
     async def _abort(self) -> Outcome:
@@ -128,13 +153,18 @@ class Engine:
         self._mark_abort("cancelled")
         run.state.status = RunStatus.CANCELLED
         run.note("run.finished", "cancelled; the session is kept", outcome=Outcome.CANCELLED.value)
-        request = _save_request(run, closed=True)
-        options = cancel_save_options(run.operation("save-cancelled"))
+        await self._save_at_the_end("save-cancelled", "the session could not be saved while cancelling")
+
+    async def _save_at_the_end(self, step: str, otherwise: str) -> None:
+        """One save of at most five seconds; the run ends even if nobody can save."""
+        run = self._run
+        options = cancel_save_options(run.operation(step))
         try:
-            await run.host.execute(activities.save_session.__name__, request, SessionRef, options)
+            await run.host.execute(
+                activities.save_session.__name__, _save_request(run, closed=True), SessionRef, options
+            )
         except ActivityError:
-            # Cancelling must end the run even if nobody can save: the last checkpoint remains.
-            run.state.last_failure = "the session could not be saved while cancelling"
+            run.state.last_failure = otherwise
 
     def _mark_abort(self, kind: str) -> None:
         state = self._run.state

@@ -160,9 +160,13 @@ class _Merge:
         if response is not None:
             self._keep_response(query, response)
         if answers is not None:
-            self._account(query, answers)
+            state.query_ledger += [record_of(query, name, found=n, source_type=kind) for name, kind, n in answers.asked]
+        folded = answers.folded if answers else 0
+        state.duplicates += folded
+        merged_count = query.merged_count + folded
         finished = self._complete or error is not None
         duplicates = self._allotment.duplicates_by_sub_query.get(query.id, 0) + self._twice.get(query.id, 0)
+        duplicates += merged_count
         merged = query.model_copy(
             update={
                 "status": _status(finished=finished, failed=error is not None, answered=response is not None),
@@ -170,7 +174,8 @@ class _Merge:
                 "provider": response.provider if response else query.provider,
                 "result_count": len(response.hits) if response else 0,
                 "new_source_count": query.new_source_count + self._new.get(query.id, 0),
-                "duplicate_count": duplicates if finished else query.duplicate_count,
+                "merged_count": merged_count,
+                "duplicate_count": duplicates if finished else query.duplicate_count + folded,
             }
         )
         queries = [merged if other.id == query.id else other for other in state.plan.sub_queries]
@@ -199,17 +204,6 @@ class _Merge:
         state.term_documents.update(response.term_documents)
         if response.documents_searched is not None:
             state.documents_searched = response.documents_searched
-
-    def _account(self, query: SubQuery, answers: Answers) -> None:
-        """Count the searches that were answered and what they cost; write every one into the ledger of queries."""
-        state = self._state
-        for response in answers.responses:
-            cost = response.cost_usd
-            use = Usage(searches=1, cached_searches=int(response.cached), cost_usd=cost)
-            account(state, AgentRole.GATHERER.value, use)
-        state.query_ledger += [
-            record_of(query, name, found=found, source_type=source_type) for name, source_type, found in answers.asked
-        ]
 
 
 def _status(*, finished: bool, failed: bool, answered: bool) -> SubQueryStatus:

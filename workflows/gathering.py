@@ -112,7 +112,7 @@ class Gathering:
         return request if hit.url.startswith(CORPUS_SCHEME) else self._to_be_assessed(request, hit)
 
     def _to_be_assessed(self, request: ReadRequest, hit: SearchHit) -> ReadRequest:
-        """With what a page of the web is judged by; what a corpus is worth is declared."""
+        """With what a page of the web is judged by, and kept to; what a corpus is worth is declared."""
         search, today = self._run.resolved.search, self._run.state.started_at[:10]
         first, _ = published_between(search.timeframe, today)
         return request.model_copy(
@@ -127,6 +127,8 @@ class Gathering:
                 "mode": search.source_types[0] if search.source_types else SourceType.WEB,
                 "published_from": first,
                 "date": today,
+                "domains_allow": search.domains_allow,
+                "domains_deny": search.domains_deny,
             }
         )
 

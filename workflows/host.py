@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
 from temporalio import workflow
-from temporalio.common import Priority
+from temporalio.common import Priority, RawValue
 
 from workflows.activity_options import CallOptions
+from workflows.payloads import plain
 
 T = TypeVar("T")
 
@@ -28,8 +29,11 @@ class Host(Protocol):
         """Run an activity by name. Raises `temporalio.exceptions.ActivityError`."""
         ...
 
-    async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> str | None:
-        """Run an operator's think-pause hook with several arguments."""
+    async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
+        """Run an operator's think-pause hook with several arguments; whatever it answers.
+
+        Raises `temporalio.exceptions.ActivityError`, ValueError for an answer that cannot be read.
+        """
         ...
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
@@ -61,10 +65,9 @@ class TemporalHost:
         result: T = await self._start(activity, [argument], result_type, options)
         return result
 
-    async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> str | None:
+    async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
         """Schedule a hook."""
-        result: str | None = await self._start(activity, arguments, str, options)
-        return result
+        return plain(await self._start(activity, arguments, RawValue, options))
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
         """A durable wait."""

@@ -203,6 +203,7 @@ class RoleCaller:
         if kind in UNUSABLE:
             return None
         if role.name == PLANNER.name and not self._run.state.plan.sub_queries:
+            self._run.branch_failed(f"{note}: {_short(cause)}")
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
 

@@ -108,7 +108,7 @@ class ResearchRun:
         if text.strip():
             said = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
             self.state.guidance = with_guidance(self.state.guidance, said)
-            self.note("guidance.given", f"{origin}: {text.strip()}", origin=origin)
+            self.note("guidance.given", f"{origin}: {said.text}", origin=origin)
 
     def steer(self, text: str) -> None:
         """A person's wish: guidance for the next phase, and a question of its own once the plan is made."""

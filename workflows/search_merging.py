@@ -13,6 +13,18 @@ def merged(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:
     Hits of one canonical URL or one DOI become one at the best place, with the richer details of both. `provider` is
     who had it first, `also_found_by` who else.
     """
+    kept = _kept(responses)
+    chosen = [kept[place] for place in sorted(kept)][: max(0, limit)]
+    return [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(chosen, start=1)]
+
+
+def folded_in(responses: Sequence[SearchResponse]) -> int:
+    """How many of the hits become one with another, whether they are within a limit or not."""
+    return sum(len(response.hits) for response in responses) - len(_kept(responses))
+
+
+def _kept(responses: Sequence[SearchResponse]) -> dict[int, SearchHit]:
+    """Each source once, by its place."""
     turns = [sorted(response.hits, key=lambda hit: hit.rank) for response in responses]
     kept: dict[int, SearchHit] = {}
     places: dict[str, int] = {}
@@ -20,8 +32,7 @@ def merged(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:
         for hits in turns:
             if turn < len(hits):
                 _take(hits[turn], kept, places)
-    chosen = [kept[place] for place in sorted(kept)][: max(0, limit)]
-    return [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(chosen, start=1)]
+    return kept
 
 
 def _take(hit: SearchHit, kept: dict[int, SearchHit], places: dict[str, int]) -> None:

@@ -12,9 +12,12 @@ from contracts.plan import SubQuery
 from contracts.request import SearchPolicy, SourceType
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.timeframes import published_between
+from contracts.usage import Usage
+from contracts.vocabulary import AgentRole
+from workflows.accounting import account
 from workflows.activity_options import search_options
-from workflows.call_errors import is_cancelled, reason_of
-from workflows.search_merging import merged
+from workflows.call_errors import is_cancelled, reason_of, spent_by
+from workflows.search_merging import folded_in, merged
 
 if TYPE_CHECKING:
     from workflows.run import ResearchRun
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 CORPUS: Final = "corpus"
 MOST_FAILURES: Final = 2
 """A provider that failed so often, each time after its retries, is lost for the run."""
-HOPELESS: Final = (failures.SEARCH_REJECTED, failures.CORPUS_UNAVAILABLE)
+HOPELESS: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
 """Failures that will not pass: a key that is refused, a folder that is gone."""
 
 
@@ -50,6 +53,11 @@ class Answers:
     """Provider, type of source and number of hits of each search, null where it failed."""
 
     @property
+    def folded(self) -> int:
+        """How many hits became one with another: what more than one provider had."""
+        return folded_in(self.responses) if len(self.responses) > 1 else 0
+
+    @property
     def failed(self) -> str | None:
         """Why there is no answer at all; null if anyone answered, even with nothing."""
         if self.responses:
@@ -71,6 +79,17 @@ def places(resolved: ResolvedResearch) -> list[Place]:
     ]
 
 
+def in_turn(usable: list[Place], policy: SearchPolicy) -> list[list[Place]]:
+    """Lists of places that are asked side by side, each until somebody finds something.
+
+    Everybody is a list of its own, or everybody who has one type of source: no type stands in for another.
+    """
+    if policy is SearchPolicy.FAN_OUT:
+        return [[place] for place in usable]
+    types = dict.fromkeys(place.source_type for place in usable)
+    return [[place for place in usable if place.source_type is source_type] for source_type in types]
+
+
 def one_response(answers: Answers, limit: int) -> SearchResponse:
     """The answers as one: hits in turns, what a corpus said of the words kept."""
     responses = answers.responses
@@ -86,6 +105,12 @@ def one_response(answers: Answers, limit: int) -> SearchResponse:
     )
 
 
+def used_by(response: SearchResponse) -> Usage:
+    """What a search took that was answered, with what its earlier attempts paid for nothing."""
+    use = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
+    return use.plus(response.spent_before or Usage())
+
+
 class Searching:
     """Asks the providers for the sub-queries of one gathering; remembers who gave out."""
 
@@ -94,20 +119,15 @@ class Searching:
         self._resolved = run.resolved
         self._places = places(run.resolved)
         self._most = max(per_query * 2, run.resolved.search.max_results_per_query if run.resolved.web else 0)
-        self._failures: dict[str, int] = {}
+        self._failures: dict[str, set[str]] = {}
+        self._answered: set[str] = set()
 
     async def search(self, query: SubQuery) -> Answers:
         """Ask by the run's policy. Raises only what ends the whole gathering."""
-        answers = Answers()
-        if self._resolved.search.policy is SearchPolicy.FIRST_SUCCESS:
-            for place in self._usable():
-                await self._ask(query, place, answers)
-                if answers.responses and answers.responses[-1].hits:
-                    break
-            return answers
-        asked = self._usable()
+        asked = in_turn(self._usable(), self._resolved.search.policy)
         parts = [Answers() for _ in asked]
-        await asyncio.gather(*(self._ask(query, place, part) for place, part in zip(asked, parts, strict=True)))
+        await asyncio.gather(*(self._ask_in_turn(query, turn, part) for turn, part in zip(asked, parts, strict=True)))
+        answers = Answers()
         for part in parts:
             answers.responses += part.responses
             answers.errors |= part.errors
@@ -122,6 +142,12 @@ class Searching:
         """Those that were not lost; all of them once more when nobody is left, so that an outage can end."""
         left = [place for place in self._places if place.name not in self._run.state.lost_providers]
         return left or self._places
+
+    async def _ask_in_turn(self, query: SubQuery, turn: list[Place], answers: Answers) -> None:
+        for place in turn:
+            await self._ask(query, place, answers)
+            if answers.responses and answers.responses[-1].hits:
+                return
 
     async def _ask(self, query: SubQuery, place: Place, answers: Answers) -> None:
         run = self._run
@@ -138,8 +164,11 @@ class Searching:
                 raise
             answers.errors[place.name] = reason_of(error)
             answers.asked.append((place.name, place.source_type.value, None))
-            self._failed(place.name, error)
+            account(run.state, AgentRole.GATHERER.value, spent_by(error))
+            self._failed(query, operation, place.name, error)
             return
+        self._answered.add(place.name)
+        account(run.state, AgentRole.GATHERER.value, used_by(response))
         answers.responses.append(response)
         answers.asked.append((place.name, place.source_type.value, len(response.hits)))
         for warning in response.warnings:
@@ -165,15 +194,22 @@ class Searching:
             published_to=None if corpus else last,
         )
 
-    def _failed(self, name: str, error: ActivityError) -> None:
-        """Count a failure; a provider that will not come back is told of once and not asked any more."""
-        run = self._run
-        self._failures[name] = self._failures.get(name, 0) + 1
-        cause = error.cause
-        hopeless = isinstance(cause, ApplicationError) and cause.type in HOPELESS
+    def _failed(self, query: SubQuery, operation: str, name: str, error: ActivityError) -> None:
+        """Count a failure; a provider that will not come back is told of once and not asked any more.
+
+        A query that is refused for every type of source is one failure; none of a provider that answers others.
+        """
+        run, cause = self._run, error.cause
+        kind, why = reason_of(error), reason_of(error)
+        if isinstance(cause, ApplicationError):
+            kind, why = cause.type or kind, cause.message[:200]
+        refused = kind == failures.SEARCH_REJECTED
+        if refused:
+            run.note("status", f"{name} did not take “{query.text[:150]}”: {why}", level="warning", provider=name)
+        if not refused or name not in self._answered:
+            self._failures.setdefault(name, set()).add(query.id if refused else operation)
         if len({place.name for place in self._places}) == 1 or name in run.state.lost_providers:
             return
-        if hopeless or self._failures[name] >= MOST_FAILURES:
-            why = cause.message if isinstance(cause, ApplicationError) else reason_of(error)
-            run.state.lost_providers[name] = why[:200]
-            run.degrade(f"search provider {name} was lost during the run: {why[:200]}")
+        if kind in HOPELESS or len(self._failures.get(name, ())) >= MOST_FAILURES:
+            run.state.lost_providers[name] = why
+            run.degrade(f"search provider {name} was lost during the run: {why}")

@@ -1,6 +1,6 @@
 """The think-pause after each phase: gate, reflection, hook, decision (S0-080 to S0-093, S0-172, S0-183)."""
 
-from typing import Any
+from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
@@ -14,6 +14,9 @@ from workflows.gates import evaluate
 from workflows.iteration import decide, retry_key, should_iterate
 from workflows.reflection import reflection_prompt
 from workflows.run import ResearchRun
+
+UNREADABLE: Final = object()
+"""Stands for an answer of a hook that is no JSON."""
 
 
 async def think(run: ResearchRun, phase: Phase, *, can_change: bool) -> Verdict:
@@ -98,6 +101,11 @@ async def _hook(run: ResearchRun, phase: Phase, prompt: str) -> None:
         if is_cancelled(error):
             raise
         run.degrade(f"hook {hook.name} failed after {phase.value}: {reason_of(error)}")
+        return
+    except ValueError:
+        answer = UNREADABLE
+    if answer is not None and not isinstance(answer, str):
+        run.degrade(f"hook {hook.name} answered after {phase.value} with something that is neither text nor null")
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase.value}, {"answered": bool(answer)})
     run.guide("hook", answer or "", phase)

@@ -86,6 +86,9 @@ def _searching(matter: Matter) -> list[Fact]:
         + f"{counted(len(state.sources), 'source')} found, {read:,} read, {len(matter.cited):,} cited."
     )
     facts = [Fact("Searching", value, queries)]
+    silent = [f"{choice.name}: {choice.reason}" for choice in matter.resolved.providers if not choice.available]
+    if silent:
+        facts.append(Fact("Not searched", "These were to be asked and could not be.", silent))
     if matter.unread:
         listed = [f"{source.title}: {source.status.value.replace('_', ' ')}"
                   + (f" ({source.status_reason})" if source.status_reason else "")

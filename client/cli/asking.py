@@ -10,7 +10,7 @@ from client.cli.folders import exists, folder_named, usable_folder
 from client.cli.requests import build_request, merged, read_request_file, settings_of
 from client.cli.run_options import RunOptions
 from contracts.identity import short_hash
-from contracts.request import ResearchRequest
+from contracts.request import EngineChoice, ResearchRequest
 from workers.settings import Settings
 
 NAME_CHARACTERS = 48
@@ -29,6 +29,8 @@ def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) ->
     values: dict[str, Any] = {} if options.request_file is None else read_request_file(options.request_file)
     values = merged(values, _flags(options))
     values = merged(values, settings_of(options.assignments))
+    if options.model is not None and values.get("engine") in (None, EngineChoice.AUTO.value):
+        values["engine"] = EngineChoice.MODEL.value  # a model that is named is meant: no report without it
     folder = None
     if options.corpus is not None:
         if settings.uses_cluster:

@@ -1,6 +1,7 @@
 """How a run begins: anew, joined, gone on with, or over already and only printed."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from client.cli import stored
 from client.cli.desk import Desk
@@ -15,6 +16,8 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 
+JOINED: Final = "joined"
+
 
 @dataclass(frozen=True)
 class Beginning:
@@ -25,12 +28,40 @@ class Beginning:
     """`started`, `joined` or `resumed`."""
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What is known of a run before a command works for it."""
+
+    state: ResearchState | None
+    """Its newest checkpoint."""
+    going_on: bool
+    """Whether the engine has it open."""
+    question: str | None
+    """As the record or else the engine keeps it."""
+
+    @property
+    def resolved(self) -> ResolvedResearch | None:
+        """What the run was given, as far as it is stored."""
+        return None if self.state is None else self.state.resolved
+
+
+async def standing(desk: Desk, research_id: str) -> Standing:
+    """Look the run up in the record and, if an engine runs, there."""
+    state = await desk.stored_state(research_id)
+    client = await desk.client_if_running()
+    handle = None if client is None else client.handle(research_id)
+    going_on = handle is not None and await _is_running(handle)
+    if state is not None and state.resolved is not None:
+        return Standing(state, going_on, state.resolved.query)
+    return Standing(state, going_on, await handle.question() if handle is not None and going_on else None)
+
+
 async def finished(desk: Desk, request: ResearchRequest, research_id: str) -> ResearchResult | None:
     """The stored result if the run of this id is complete. Raises `CommandError` for another question."""
     state = await desk.stored_state(research_id)
     if state is None or state.resolved is None or state.result is None:
         return None
-    _check_question(request.query, state.resolved.query, research_id)
+    check_question(request.query, state.resolved.query, research_id)
     return state.result if state.result.outcome is Outcome.COMPLETED else None
 
 
@@ -42,11 +73,11 @@ async def begin(desk: Desk, client: ResearchClient, request: ResearchRequest, re
     handle = client.handle(research_id)
     state = await desk.stored_state(research_id)
     if await _is_running(handle):
-        _check_question(request.query, await _running_question(handle, state), research_id)
-        return Beginning(handle, "joined")
+        check_question(request.query, await _running_question(handle, state), research_id)
+        return Beginning(handle, JOINED)
     if state is None or state.resolved is None:
         return Beginning(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
-    _check_question(request.query, state.resolved.query, research_id)
+    check_question(request.query, state.resolved.query, research_id)
     resumed = await client.resume(request, research_id, after=stored.last_outcome(state))
     return Beginning(resumed, "resumed")
 
@@ -64,16 +95,17 @@ async def _is_running(handle: ResearchHandle) -> bool:
 
 
 async def _running_question(handle: ResearchHandle, state: ResearchState | None) -> str | None:
-    """The whole question of a running run; only its beginning when no worker answers."""
+    """The question of a running run; null where nobody can tell it."""
     if state is not None and state.resolved is not None:
         return state.resolved.query
     try:
-        return (await handle.status()).query or await handle.question()
+        return await handle.question() or (await handle.status()).query
     except (NoWorker, WorkerStuck):
-        return await handle.question()
+        return None
 
 
-def _check_question(asked: str, known: str | None, research_id: str) -> None:
+def check_question(asked: str, known: str | None, research_id: str) -> None:
+    """Raise `CommandError` where an id is known for another question."""
     if known is None:
         return
     if normalized_text(asked) != normalized_text(known) and static_summary(asked) != known:

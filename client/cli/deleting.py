@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Iterable
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 import typer
 from pydantic import BaseModel
@@ -10,33 +11,47 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import RPCError, RPCStatusCode
 
-from client.cli import output
+from client.cli import left_behind, output
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
+from client.cli.research_ids import resolve
 from client.cli.tombstones import bury
+from client.errors import RunUnknown
+from client.handle import ResearchClient
+from contracts import names
 from contracts.documents import DocumentRef
-from contracts.state import ResearchState
+from providers.errors import ContentCorrupt, SharedStateUnavailable
+from workers.engine_files import EngineFiles
+
+OPEN_RUNS: Final = f'WorkflowType="{names.DEEP_RESEARCH}" AND CloseTime IS NULL'
+PATIENCE: Final = timedelta(seconds=10)
 
 
 async def delete(given: str, *, yes: bool) -> int:
-    """Remove session, journal rows, documents that no other run uses, and the engine's history."""
+    """Remove session, journal rows, documents that no other run uses, and the engine's history.
+
+    The journal goes first: while it cannot be removed, everything stays. Documents stay while any run goes on.
+    """
     async with open_desk() as desk:
-        research_id = await desk.resolve(given)
-        await _refuse_running(desk, research_id)
-        if not yes and not _confirmed(research_id):
-            output.tell("nothing was removed")
-            return ExitCode.COMPLETED
+        home = desk.settings.home
+        client = await _engine(desk)
+        research_id = resolve(given, [*await desk.known_ids(), *left_behind.noted(home)])
+        await _refuse_running(client, research_id)
+        if not yes:
+            if not _confirmed(research_id):
+                output.tell("nothing was removed")
+                return ExitCode.COMPLETED
+            await _refuse_running(client, research_id)  # it may have been resumed before the answer came
         state = await desk.stored_state(research_id)
-        documents = await _unshared(desk, research_id, state)
-        rows = await (await desk.stores.calls()).forget(research_id)
-        histories = await _delete_histories(desk, research_id)
+        rows = await _forget_calls(desk, research_id)
+        left_behind.note(home, research_id, references_of(state))
+        histories = await _delete_histories(desk, client, research_id)
         await desk.stores.sessions.delete(research_id)
-        for reference in documents:
-            await desk.stores.content.delete(reference)
-    output.say(
-        f"{research_id} removed: session, {len(documents)} documents, {rows} journalled calls, {histories} histories"
-    )
+        documents, kept = await _remove_documents(desk, client)
+    output.say(f"{research_id} removed: session, {documents} documents, {rows} journalled calls, {histories} histories")
+    if kept:
+        output.tell(f"{kept}; the next research delete removes them then, of {research_id} or of any other run")
     return ExitCode.COMPLETED
 
 
@@ -55,8 +70,24 @@ def references_of(value: Any) -> Iterable[DocumentRef]:
             yield from references_of(each)
 
 
-async def _refuse_running(desk: Desk, research_id: str) -> None:
-    if await desk.is_running(research_id):
+async def _engine(desk: Desk) -> ResearchClient | None:
+    """The engine, the embedded one started if need be; null where there never was one.
+
+    Where it stands still it cannot be told what to forget, nor say which runs will go on with what they have read.
+    """
+    if desk.settings.uses_cluster or EngineFiles.of(desk.settings.home).database.exists():
+        return await desk.ensured_client()
+    return None
+
+
+async def _refuse_running(client: ResearchClient | None, research_id: str) -> None:
+    try:
+        going_on = client is not None and await client.handle(research_id).is_running()
+    except RunUnknown:
+        going_on = False
+    except ValueError:  # paused: a status that the client's library does not know
+        going_on = True
+    if going_on:
         raise CommandError(f"the run {research_id} is going on: research cancel {research_id} first")
 
 
@@ -66,21 +97,50 @@ def _confirmed(research_id: str) -> bool:
     return typer.confirm(f"remove the run {research_id} for good?", err=True)
 
 
-async def _unshared(desk: Desk, research_id: str, state: ResearchState | None) -> list[DocumentRef]:
-    """Documents that this run alone names."""
-    if state is None:
-        return []
-    own = {reference.hash: reference for reference in references_of(state)}
-    for session in await desk.stores.sessions.list():
-        if session.research_id != research_id and own:
-            other = await desk.stored_state(session.research_id)
-            for reference in references_of(other):
-                own.pop(reference.hash, None)
-    return list(own.values())
+async def _forget_calls(desk: Desk, research_id: str) -> int:
+    try:
+        return await (await desk.stores.calls()).forget(research_id)
+    except SharedStateUnavailable as error:
+        message = f"{error}; the run {research_id} is kept: delete it again when research doctor finds Redis well"
+        raise CommandError(message, ExitCode.FAILED) from None
 
 
-async def _delete_histories(desk: Desk, research_id: str) -> int:
-    client = await desk.client_if_running()
+async def _remove_documents(desk: Desk, client: ResearchClient | None) -> tuple[int, str]:
+    """Remove what deleted runs left behind and nobody uses: how many documents, and why others are kept.
+
+    What a run has read since its last checkpoint is written down nowhere, so nothing is removed while one goes on.
+    The engine is asked last, and then the sessions again: a run may have ended or begun while they were read.
+    """
+    waiting = left_behind.noted(desk.settings.home)
+    unused = {each.hash: each for documents in waiting.values() for each in documents}
+    if not unused:
+        return 0, ""
+    sessions = await desk.stores.sessions.list()
+    try:
+        for session in sessions:
+            for reference in references_of(await desk.stored_state(session.research_id)):
+                unused.pop(reference.hash, None)
+    except ContentCorrupt as error:
+        return 0, f"{len(unused)} documents are kept until all sessions can be read ({error})"
+    if await _any_goes_on(client) or await desk.stores.sessions.list() != sessions:
+        return 0, f"{len(unused)} documents are kept until no run is going on that may use them"
+    for reference in unused.values():
+        await desk.stores.content.delete(reference)
+    left_behind.forget(desk.settings.home, waiting)
+    return len(unused), ""
+
+
+async def _any_goes_on(client: ResearchClient | None) -> bool:
+    """Whether any run is open, paused ones too; an engine that does not say counts as one where some are."""
+    if client is None:
+        return False
+    try:
+        return (await client.temporal.count_workflows(OPEN_RUNS, rpc_timeout=PATIENCE)).count > 0
+    except RPCError:
+        return True
+
+
+async def _delete_histories(desk: Desk, client: ResearchClient | None, research_id: str) -> int:
     if client is None:
         return 0
     removed = []

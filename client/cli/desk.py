@@ -99,6 +99,7 @@ class Desk:
         if moved:
             output.tell(f"the engine's database was of another version and is kept at {moved}")
         self._client = ResearchClient(connection.client, stored_result=self.stored_result)
+        self._runs = None  # what was listed before may have been no engine's list
         return self._client
 
     def web_address(self, research_id: str) -> str | None:

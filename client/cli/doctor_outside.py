@@ -1,22 +1,44 @@
 """What `doctor` looks at outside this machine: search services, and the state that workers share."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator
 
 from client.cli.doctor_checks import Check, Grade
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Tier
 from providers.engines.directory import DEFAULT_ENDPOINT, split_name
-from providers.errors import NotConfigured, ProviderError
+from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
 from providers.limits.circuit import CircuitBreaker, CircuitState
 from providers.search.reachability import probe, probe_address
 from workers.configuration import search_choices
 from workers.search_providers import open_search_providers, search_model
+from workers.searching import LEFT_ALONE, service_of
 from workers.settings import Settings
 from workers.settings_models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import shared_state as shared_state_of
 
 SHARED_KEY = "doctor"
+SHARED_SECONDS = 5.0
+KEEPS_ALL = "noeviction"
+REDIS_TROUBLES = {
+    "full": (
+        "Redis is full and takes no changes",
+        "research delete runs that are no longer needed, or raise maxmemory",
+    ),
+    "read_only": ("Redis is a replica and takes no changes", "let REDIS_URL name the primary server"),
+    "too_few_replicas": (
+        "Redis takes no changes: too few replicas are connected",
+        "bring its replicas back, or lower min-replicas-to-write",
+    ),
+    "no_disk": ("Redis takes no changes: it cannot write its file", "make room on the server's disk; see its log"),
+    "forbidden": (
+        "Redis forbids its user what workers need",
+        "allow the user of REDIS_URL: ~research:* +eval +get +set +del +time +scan +unlink",
+    ),
+    "password": ("Redis refuses the user or the password", "check user and password in REDIS_URL"),
+}
+"""By the kind of the error: what was found, and what to do."""
 
 
 async def models(settings: Settings) -> AsyncIterator[Check]:
@@ -52,24 +74,29 @@ async def models(settings: Settings) -> AsyncIterator[Check]:
 
 
 async def web_search(settings: Settings) -> Check:
-    """Which services of the web a run can ask, whether they answer, and what the others lack."""
+    """Which services of the web a run can ask, whether they answer or are left alone, and what the others lack."""
     choices = search_choices(settings)
     usable = [choice for choice in choices if choice.available]
     missing = [f"{choice.name}: {choice.reason}" for choice in choices if not choice.available]
-    unreachable = {name: why async for name, why in _unreachable(settings, usable)}
+    left_alone = dict.fromkeys(await _left_alone(settings, usable), LEFT_ALONE)
+    troubles = left_alone | {name: why async for name, why in _unreachable(settings, usable)}
     found = ", ".join(
-        f"{choice.name} ({unreachable[choice.name]})" if choice.name in unreachable else choice.name
-        for choice in usable
+        f"{choice.name} ({troubles[choice.name]})" if choice.name in troubles else choice.name for choice in usable
     )
-    silent = len(unreachable) == len(usable)
+    silent = len(troubles) == len(usable)
     remedy = "; ".join(missing)
     if usable and silent:
         remedy = "without the web: research run … --corpus ./folder" + (f"; {remedy}" if remedy else "")
-    return Check("web search", Grade.WARN if unreachable or not usable else Grade.OK, found or "none", remedy)
+    return Check(
+        "web search",
+        Grade.WARN if troubles or not usable or settings.web_search.broken() else Grade.OK,
+        found or "none",
+        remedy,
+    )
 
 
 async def shared_state(settings: Settings) -> Check:
-    """Where paid calls, caches and limits are kept, and whether it answers."""
+    """Where paid calls, caches and limits are kept, and whether it takes changes."""
     if settings.redis_url is None:
         return Check("shared", Grade.OK, "one SQLite file of this machine; for workers on several set REDIS_URL")
     from providers.shared.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
@@ -78,13 +105,21 @@ async def shared_state(settings: Settings) -> Check:
         store = RedisSharedStore(settings.redis_url.get_secret_value())
     except NotConfigured as error:
         return Check("shared", Grade.FAIL, "Redis", str(error))
+    policy = None
     try:
+        # A full server, and a replica, can be read. What is written here goes by itself.
+        await store.swap(f"{SHARED_KEY}/{secrets.token_hex(8)}", None, b"", SHARED_SECONDS)
         await store.get(SHARED_KEY)
-    except ProviderError as error:
-        return Check("shared", Grade.FAIL, f"Redis: {error}", "check REDIS_URL and the server; runs go on meanwhile")
+        policy = await store.eviction_policy()
+    except SharedStateUnavailable as error:
+        found, remedy = REDIS_TROUBLES.get(error.kind, (str(error), "check REDIS_URL and the server"))
+        return Check("shared", Grade.FAIL, found, f"{remedy}; runs go on meanwhile, each host by itself")
     finally:
         await store.close()
-    return Check("shared", Grade.OK, "Redis (reachable)")
+    if policy not in {None, KEEPS_ALL}:
+        remedy = f"it holds what was paid for: set maxmemory-policy to {KEEPS_ALL}"
+        return Check("shared", Grade.WARN, f"Redis (throws keys away when it is full: {policy})", remedy)
+    return Check("shared", Grade.OK, "Redis (takes changes)")
 
 
 def _usable_redis(settings: Settings) -> bool:
@@ -98,6 +133,17 @@ def _usable_redis(settings: Settings) -> bool:
     except NotConfigured:
         return False
     return True
+
+
+async def _left_alone(settings: Settings, usable: list[ProviderChoice]) -> list[str]:
+    known = settings if _usable_redis(settings) else settings.model_copy(update={"redis_url": None})
+    try:
+        async with shared_state_of(known) as shared:
+            circuits = CircuitBreaker(shared.store)
+            states = {choice.name: await circuits.state(service_of(choice.name)) for choice in usable}
+    except ProviderError:  # where that is kept has a line of its own
+        return []
+    return [name for name, state in states.items() if state is not CircuitState.CLOSED]
 
 
 async def _unreachable(settings: Settings, usable: list[ProviderChoice]) -> AsyncIterator[tuple[str, str]]:

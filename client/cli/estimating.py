@@ -3,17 +3,19 @@
 Sizes of calls are those of `contracts.expected_calls`, which the run's own ledger goes by, too.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 from contracts.base import Contract
-from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call
+from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
 from contracts.request import SearchPolicy
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ANALYZER, PLANNER, REFINER, ROLES, SUPERVISOR, SYNTHESIZER
 from contracts.vocabulary import EngineKind, ThinkMode
 from providers.chat import TokenCounts
+from providers.engines.directory import split_name
 from providers.prices import PriceTable
 
 REFLECTIONS_PER_ITERATION: Final = 4
@@ -21,6 +23,7 @@ REFLECTIONS_PER_ITERATION: Final = 4
 FEWEST_SUB_QUERIES: Final = 2
 FEWEST_SOURCES: Final = 2
 """Sources of a sub-query that finds little."""
+CallCost = Callable[[str, CallSize], float | None]
 NOBODY: Final[Mapping[str, float | None]] = MappingProxyType({})
 
 
@@ -68,6 +71,7 @@ class Estimate(Contract):
     unpriced_providers: list[str] = []
     cap_usd: float | None
     """The run stops at this cost, as far as prices are known."""
+    cap_tokens: int | None = None
 
     def line(self) -> str:
         """One line for a person."""
@@ -100,7 +104,16 @@ class Estimate(Contract):
         if self.cap_usd is None:
             return "no cap on cost"
         known = " where prices are known" if self.cost_usd is None else ""
-        return f"the run stops at {self.cap_usd:.2f} USD{known}"
+        stops = f"the run stops at {self.cap_usd:.2f} USD{known}"
+        if not self.unpriced_models:
+            return stops
+        names, dearest = ", ".join(self.unpriced_models), self.search_cost_usd and self.search_cost_usd.high
+        instead = (
+            "set [models.prices.NAME] or limits.max_tokens" if self.cap_tokens is None else "limits.max_tokens does"
+        )
+        uncapped = f"no cap in dollars holds for {names}: {instead}"
+        stops_at_all = dearest or any(role.cost_usd is not None for role in self.by_role)
+        return f"{stops}; {uncapped}" if stops_at_all else uncapped
 
 
 def estimate(
@@ -111,13 +124,17 @@ def estimate(
     thinks: bool,
     searching: Mapping[str, float | None] = NOBODY,
     policy: SearchPolicy = SearchPolicy.FAN_OUT,
+    reasoning_tokens: int = 0,
+    endpoints: Collection[str] = (),
 ) -> Estimate:
     """From a run that stops after one iteration with few questions to one that uses all that its limits allow.
 
     `models` are names by tier, none for a run without a model. `searching` says what each provider that is asked
-    charges for a search in US dollars, null where nobody knows. Repeated phases and repairs are not counted.
+    charges for a search in US dollars, null where nobody knows. `reasoning_tokens` is what a model may generate unseen
+    in one call, and `endpoints` are the names that may stand before a model's. Repeated phases and repairs are not
+    counted.
     """
-    by_role = _roles(limits, models, prices, thinks=thinks)
+    by_role = _roles(limits, models, partial(_call_usd, prices, endpoints), reasoning_tokens, thinks=thinks)
     calls = _capped(_sum(role.calls for role in by_role), limits.max_model_calls)
     tokens = _sum(amount for role in by_role for amount in (role.input_tokens, role.output_tokens))
     searches = _searches(limits, len(searching), policy)
@@ -137,13 +154,20 @@ def estimate(
         unpriced_models=sorted({role.model for role in by_role if role.cost_usd is None}),
         unpriced_providers=[name for name, price in searching.items() if price is None],
         cap_usd=limits.max_cost_usd,
+        cap_tokens=limits.max_tokens,
     )
 
 
 def estimate_of(
-    resolved: ResolvedResearch, prices: PriceTable, search_prices: Mapping[str, float] = MappingProxyType({})
+    resolved: ResolvedResearch,
+    prices: PriceTable,
+    search_prices: Mapping[str, float] = MappingProxyType({}),
+    endpoints: Collection[str] = (),
 ) -> Estimate:
-    """What a resolved run may need; `search_prices` are US dollars per search by provider, where they are known."""
+    """What a resolved run may need; `search_prices` are US dollars per search by provider, where they are known.
+
+    `endpoints` are the names that may stand before a model's.
+    """
     asked = [choice for choice in resolved.providers if choice.available]
     return estimate(
         resolved.limits,
@@ -153,11 +177,13 @@ def estimate_of(
         # What has no host is here, and nobody charges for it.
         searching={choice.name: search_prices.get(choice.name) if choice.host else 0.0 for choice in asked},
         policy=resolved.search.policy,
+        reasoning_tokens=reasoning_room(resolved.reasoning_tokens),
+        endpoints=endpoints,
     )
 
 
 def _roles(
-    limits: EffectiveLimits, models: Mapping[str, str], prices: PriceTable, *, thinks: bool
+    limits: EffectiveLimits, models: Mapping[str, str], usd_of: CallCost, reasoning_tokens: int, *, thinks: bool
 ) -> list[RoleEstimate]:
     calls = _calls(limits, thinks=thinks)
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
@@ -168,7 +194,12 @@ def _roles(
             continue
         sizes = (
             expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES),
-            expected_call(role, sources=limits.max_sources_per_query, findings=findings),
+            expected_call(
+                role,
+                sources=limits.max_sources_per_query,
+                findings=findings,
+                reasoning_tokens=reasoning_tokens,
+            ),
         )
         made.append(
             RoleEstimate(
@@ -177,7 +208,7 @@ def _roles(
                 calls=times,
                 input_tokens=_each(times, sizes, lambda size: size.input_tokens),
                 output_tokens=_each(times, sizes, lambda size: size.output_tokens),
-                cost_usd=_cost(model, times, sizes, prices),
+                cost_usd=_cost(model, times, sizes, usd_of),
             )
         )
     return made
@@ -216,10 +247,14 @@ def _search_cost(searches: Range, searching: Mapping[str, float | None]) -> Rang
     return _rounded(searches.low * min(known), searches.high * max(known))
 
 
-def _cost(model: str, calls: Range, sizes: tuple[CallSize, CallSize], prices: PriceTable) -> Range | None:
-    low, high = (
-        prices.cost_usd(model, TokenCounts(input=size.input_tokens, output=size.output_tokens)) for size in sizes
-    )
+def _call_usd(prices: PriceTable, endpoints: Collection[str], written: str, size: CallSize) -> float | None:
+    """As the account of the run goes by it: an entry for the written name, else one for the model's own."""
+    tokens = TokenCounts(input=size.input_tokens, output=size.output_tokens)
+    return prices.cost_usd(split_name(written, endpoints)[1], tokens, written=written)
+
+
+def _cost(model: str, calls: Range, sizes: tuple[CallSize, CallSize], usd_of: CallCost) -> Range | None:
+    low, high = (usd_of(model, size) for size in sizes)
     return None if low is None or high is None else _rounded(calls.low * low, calls.high * high)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from client.cli import announcing, output
+from client.cli import announcing, output, reaching
 from client.cli.asking import Asked
 from client.cli.corpora import index, summary
 from client.cli.desk import Desk
@@ -13,8 +13,8 @@ from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.run_options import RunOptions
 from client.handle import ResearchClient
 from client.rendering import duration, printable
-from client.wording import providers_line
-from contracts.request import ResearchRequest
+from client.wording import engine_words, searching_words
+from contracts.request import EngineChoice, ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import EngineKind
 from providers.prices import load_prices
@@ -25,23 +25,36 @@ EFFECTIVE = {"engine", "models", "providers", "search", "web", "limits", "gates"
 """What of a resolution is the configuration's doing."""
 
 
-def announce(
-    desk: Desk, request: ResearchRequest, options: RunOptions, resolved: ResolvedResearch | None = None
+async def announce(
+    desk: Desk,
+    request: ResearchRequest,
+    options: RunOptions,
+    stored: ResolvedResearch | None = None,
+    *,
+    going_on: bool = False,
 ) -> None:
     """Say where text goes and, before anything is paid, what the run may cost.
 
-    `resolved` is what a run that goes on was given; without it the request is resolved as a worker will do it. Raises
-    `CommandError` for what cannot be done here.
+    `stored` is what a run that goes on was given; without it the request is resolved as a worker will do it. Who is to
+    be asked is looked at first, unless the run is `going_on` anyway. Raises `CommandError` for what cannot be done
+    here.
     """
+    if desk.settings.uses_cluster:
+        if not options.quiet:
+            output.tell("the cluster's workers decide where text goes: `research status` tells it")
+        return
+    if stored is None:
+        resolved = _outlook(desk, request, options)
+    else:
+        resolved = reaching.served_here(stored, desk.settings, options)
+    if not going_on:
+        resolved = await reaching.reached(resolved, desk.settings)
     if options.quiet:
         return
-    if desk.settings.uses_cluster:
-        output.tell("the cluster's workers decide where text goes: `research status` tells it")
-        return
-    resolved = resolved or announcing.outlook(request, desk.settings)
     output.tell(resolved.egress)
-    if resolved.web:
-        output.tell("searching " + providers_line(resolved.providers))
+    output.tell(f"engine: {engine_words(resolved)}")
+    if searching := searching_words(resolved):
+        output.tell(searching)
     expected = _estimate(desk, resolved)
     if expected is not None:
         output.tell(expected.line())
@@ -51,11 +64,13 @@ def announce(
         output.tell(notice)
 
 
-def dry_run(desk: Desk, asked: Asked, *, as_json: bool) -> int:
-    """Show what would be started; nothing is."""
-    resolved = announcing.outlook(asked.request, desk.settings)
+async def dry_run(desk: Desk, asked: Asked, options: RunOptions) -> int:
+    """Show what would be started; nothing is. Raises `CommandError` for what could not be done here."""
+    resolved = _outlook(desk, asked.request, options)
+    if not desk.settings.uses_cluster:
+        resolved = await reaching.reached(resolved, desk.settings)
     expected = _estimate(desk, resolved)
-    if as_json:
+    if options.as_json:
         output.document(_effective(asked, resolved, expected))
         return ExitCode.COMPLETED
     limits, corpus = resolved.limits, asked.request.corpus or "-"
@@ -63,8 +78,8 @@ def dry_run(desk: Desk, asked: Asked, *, as_json: bool) -> int:
         "question": resolved.query,
         "strategy": f"{resolved.strategy.value}, depth {resolved.depth.value}",
         "corpus": f"{corpus} ({asked.folder})" if asked.folder else corpus,
-        "web": "searching " + providers_line(resolved.providers) if resolved.web else "not searched",
-        "engine": ", ".join([resolved.engine.value, *sorted(set(resolved.models.values()))]),
+        "web": searching_words(resolved) or "not searched",
+        "engine": engine_words(resolved),
         "text": resolved.egress,
         "limits": f"{limits.max_iterations} iterations of {limits.max_sub_queries} sub-queries, "
         f"{limits.max_sources} sources, {duration(limits.deadline_seconds)}",
@@ -106,13 +121,21 @@ async def index_of(desk: Desk, asked: Asked, options: RunOptions) -> None:
         output.tell(f"corpus {name}: {summary(snapshot)}")
 
 
+def _outlook(desk: Desk, request: ResearchRequest, options: RunOptions) -> ResolvedResearch:
+    """What a worker of this machine would make of a request. Raises `CommandError`."""
+    if request.engine is not EngineChoice.EXTRACTIVE and not desk.settings.uses_cluster:
+        reaching.check_model_named(options, desk.settings)
+    return announcing.outlook(request, desk.settings)
+
+
 def _estimate(desk: Desk, resolved: ResolvedResearch) -> Estimate | None:
     """Null where nothing is paid: neither a model nor the web is asked."""
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
     stated = {name: price / 1_000 for name, price in desk.settings.search.usd_per_1000.items()}
     known = {name: 0.0 for name, traits in TRAITS.items() if not traits.paid} | stated
-    return estimate_of(resolved, load_prices().with_models(desk.settings.models.prices), known)
+    models = desk.settings.models
+    return estimate_of(resolved, load_prices().with_models(models.prices), known, models.endpoints)
 
 
 def _effective(asked: Asked, resolved: ResolvedResearch, expected: Estimate | None) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """`status`, `list`, `report`, `open`, `source`, `sources`, `decisions`: read what there is."""
 
 import asyncio
+import re
 import webbrowser
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from rich.text import Text
 
@@ -15,13 +17,17 @@ from client.cli.failures import CommandError, quoted
 from client.cli.report_files import FORMATS, write_all, write_atomically
 from client.cli.reports import report_documents
 from client.errors import ClientError
+from client.handle import ResearchHandle
 from client.rendering import duration, money, plural, printable
 from client.wording import providers_line
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.report import ReportDraft
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import SourceStatus
+from contracts.vocabulary import RunStatus, SourceStatus
+
+CODE: Final = re.compile(r"^[a-z]+(_[a-z]+)+(?=:)")
+"""A reason's first word in the form of a program."""
 
 
 async def status(given: str, *, as_json: bool) -> int:
@@ -122,29 +128,61 @@ async def decisions(given: str, *, as_json: bool) -> int:
         return ExitCode.COMPLETED
     for each in log:
         where = f"{each.phase.value} {each.iteration}" if each.phase else ""
-        head = f"{each.seq:>3}  {each.timestamp[11:19]}  {where:<14} {each.agent.value}: {each.action}"
-        output.say(Text(head).append(f"  {printable(each.rationale)}", "dim"))
+        head = (
+            f"{each.seq:>3}  {each.timestamp[11:19]}  {where:<14} {each.agent.value}: {each.action.replace('_', ' ')}"
+        )
+        reason = CODE.sub(lambda code: code[0].replace("_", " "), printable(each.rationale))
+        output.say(Text(head).append(f"  {reason}" if reason else "", "dim"))
     return ExitCode.COMPLETED
 
 
 async def _status(desk: Desk, research_id: str) -> tuple[ResearchStatus, str]:
     """The status, and a note when it is that of the last checkpoint of a run that should be going on."""
-    note = ""
+    silence = ""
     client = await desk.client_if_running()
     going_on = await desk.is_running(research_id)
-    if client is not None and going_on:
+    state = await desk.stored_state(research_id)
+    if client is not None and (going_on or state is None):
         try:
             return await client.handle(research_id).status(), ""
         except ClientError as error:
-            note = f"as of the last checkpoint: {error}"
-    state = await desk.stored_state(research_id)
+            silence = str(error)
     if state is not None:
-        if not note and state.result is None and not going_on:
-            note = f"the run was interrupted: research resume {research_id}"
+        if silence:
+            return stored.status_at_checkpoint(
+                state
+            ), f"as of the last checkpoint, {await _age(desk, research_id)}: {silence}"
+        interrupted = state.result is None and not going_on
+        note = f"the run was interrupted: research resume {research_id}" if interrupted else ""
         return stored.status_at_checkpoint(state), note
     if client is None:
         raise CommandError(f"nothing is stored of the run {research_id} yet", ExitCode.FAILED)
-    return await client.handle(research_id).status(), ""
+    return await _engines_word(
+        client.handle(research_id)
+    ), f"only as the engine has it, nothing is stored yet: {silence}"
+
+
+async def _age(desk: Desk, research_id: str) -> str:
+    """How long ago a session was saved."""
+    saved = next((each.saved_at for each in await desk.stores.sessions.list() if each.research_id == research_id), "")
+    if not saved:
+        return "of unknown age"
+    return f"{duration((datetime.now(tz=UTC) - datetime.fromisoformat(saved)).total_seconds())} ago"
+
+
+async def _engines_word(handle: ResearchHandle) -> ResearchStatus:
+    """What the engine knows of a run by itself."""
+    known = await handle.engine_status()
+    status = stored.STATUS_OF_ENGINE.get(known.name.lower() if known else "", RunStatus.RUNNING)
+    begun = await handle.started_at()
+    elapsed = (datetime.now(tz=UTC) - begun).total_seconds() if status is RunStatus.RUNNING else 0.0
+    return ResearchStatus(
+        research_id=handle.research_id,
+        query=await handle.question() or "",
+        status=status,
+        elapsed_seconds=max(0.0, elapsed),
+        started_at=begun.isoformat(timespec="milliseconds"),
+    )
 
 
 async def _rows(desk: Desk) -> list[dict[str, str]]:
@@ -214,6 +252,7 @@ def _source_line(source: Source, number: int | None) -> Text:
 def _status_table(status: ResearchStatus) -> Text:
     counts = status.counts
     found = [plural(counts.sources, "source"), plural(counts.findings, "finding"), plural(counts.gaps_open, "open gap")]
+    limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
     rows: Sequence[tuple[str, str]] = (
         ("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
         ("question", printable(status.query)),
@@ -221,12 +260,17 @@ def _status_table(status: ResearchStatus) -> Text:
             "phase",
             f"{status.phase.value if status.phase else '-'}, iteration {status.iteration} of {status.max_iterations}",
         ),
-        ("with", " · ".join(part for part in (status.strategy, status.engine, status.corpus or "") if part)),
+        (
+            "with",
+            " · ".join(part for part in (status.strategy, status.engine, status.corpus or "") if part)
+            if status.engine
+            else "",
+        ),
         ("text", status.egress),
         ("searching", providers_line(status.providers) if status.web else ""),
-        ("time", f"{duration(status.elapsed_seconds)} of {duration(status.deadline_seconds)}"),
-        ("used", money(status)),
-        ("found", ", ".join(found)),
+        ("time", f"{duration(status.elapsed_seconds)}" + limit),
+        ("used", money(status) if status.engine else ""),
+        ("found", ", ".join(found) if status.engine else ""),
         ("decided", printable(status.last_decision)),
         ("failed", printable(status.last_failure)),
         ("ended", f"{status.stop_reason.value.replace('_', ' ')}" if status.stop_reason else ""),

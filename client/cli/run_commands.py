@@ -35,9 +35,14 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="one value of the request, like limits.max_iterations=2"),
 ]
-NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="the id of the run; see below")]
+NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="an id of your choice for the run")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="where the report goes [reports/DATE-SLUG]")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="show the effective request and where text would go")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="start nothing: the effective request, where text would go, what it may cost and the cap"
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -98,6 +103,9 @@ START_HELP = """Start a run and return its id at once; needs a running engine wi
 \b
   research start "How does vacuum work?" --corpus manual
   research watch last
+
+\b
+With --id: a running one is joined, an unfinished one goes on, one that is completed is refused.
 """
 
 

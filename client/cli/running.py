@@ -4,18 +4,29 @@ import asyncio
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
 from client.cli import output
 from client.cli.asking import Asked, ask
-from client.cli.beginning import Beginning, begin, finished, request_again
+from client.cli.beginning import (
+    JOINED,
+    Beginning,
+    Standing,
+    begin,
+    check_question,
+    finished,
+    request_again,
+    standing,
+)
 from client.cli.corpora import registered_folders
 from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode, exit_code
 from client.cli.failures import CommandError
 from client.cli.interrupts import first_interrupt
 from client.cli.preparing import announce, dry_run, index_of, ready
+from client.cli.reaching import model_flags
 from client.cli.report_files import default_folder, write_all
 from client.cli.reports import report_documents
 from client.cli.requests import build_request, merged, settings_of
@@ -25,10 +36,12 @@ from client.cli.stored import last_outcome
 from client.cli.watching import sink_for, stay_with
 from client.handle import ResearchClient
 from client.rendering import Frame, ending
+from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
+from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import Outcome
-from workers.engine_files import EngineMovedError
+from workers.engine_files import EngineFiles, EngineMovedError
 from workers.settings import Flags
 
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
@@ -40,12 +53,17 @@ async def run(options: RunOptions) -> int:
     async with open_desk(Flags(model=options.model, model_url=options.model_url)) as desk:
         asked = await _asked(desk, options)
         if options.dry_run:
-            return dry_run(desk, asked, as_json=options.as_json)
+            return await dry_run(desk, asked, options)
         research_id = _id_for(options)
         done = await finished(desk, asked.request, research_id)
         if done is not None:
             return await _print_stored(desk, done, asked.request.query, options)
-        announce(desk, asked.request, options)
+        if options.research_id is None:
+            await announce(desk, asked.request, options)
+        else:
+            known = await standing(desk, research_id)
+            check_question(asked.request.query, known.question, research_id)
+            await announce(desk, asked.request, options, known.resolved, going_on=known.going_on)
         return await _begin_and_stay(desk, asked, research_id, options)
 
 
@@ -54,7 +72,7 @@ async def start(options: RunOptions) -> int:
     async with open_desk(Flags(model=options.model)) as desk:
         asked = await _asked(desk, options)
         if options.dry_run:
-            return dry_run(desk, asked, as_json=options.as_json)
+            return await dry_run(desk, asked, options)
         research_id = _id_for(options)
         if await finished(desk, asked.request, research_id) is not None:
             raise CommandError(f"the run {research_id} is completed: research report {research_id}")
@@ -66,22 +84,48 @@ async def start(options: RunOptions) -> int:
         else:
             output.say(research_id)
             output.tell(f"{beginning.how} · research watch {research_id}")
+        if not await client.polled_by(names.WORKFLOWS_QUEUE):
+            output.tell("no worker is there, and the run waits for one: start it with `research serve`")
         return ExitCode.COMPLETED
 
 
 async def resume(options: RunOptions, *, report_now: bool = False) -> int:
     """Go on with a stored run, possibly with new limits."""
     async with open_desk(Flags(model=options.model, model_url=options.model_url)) as desk:
-        research_id = await desk.resolve("last" if options.research_id is None else options.research_id)
-        state = await desk.stored_state(research_id)
-        if state is None or state.resolved is None:
-            raise CommandError(f"nothing is stored of the run {research_id}: it cannot go on, start it anew")
-        if state.result is not None and not _resumable(last_outcome(state)):
-            raise CommandError(f"the run {research_id} is {last_outcome(state).value}: research report {research_id}")
-        again = request_again(state.resolved).model_dump(mode="json", exclude_unset=True)
+        research_id = await _known_id(desk, "last" if options.research_id is None else options.research_id)
+        known = await standing(desk, research_id)
+        if not known.going_on:
+            _check_resumable(known, research_id)
+        resolved = known.resolved
+        again = {"query": known.question} if resolved is None else _asked_again(resolved)
         request = build_request(merged(again, settings_of(options.assignments)))
-        announce(desk, request, options, state.resolved)
+        if resolved is not None:
+            await announce(desk, request, options, resolved, going_on=known.going_on)
         return await _begin_and_stay(desk, Asked(request), research_id, options, report_now=report_now)
+
+
+def _check_resumable(known: Standing, research_id: str) -> None:
+    """A run that does not go on by itself needs a session that is not complete. Raises `CommandError`."""
+    if known.state is None or known.resolved is None:
+        raise CommandError(f"nothing is stored of the run {research_id}: it cannot go on, start it anew")
+    outcome = last_outcome(known.state)
+    if known.state.result is not None and not _resumable(outcome):
+        raise CommandError(f"the run {research_id} is {outcome.value}: research report {research_id}")
+
+
+def _asked_again(resolved: ResolvedResearch) -> dict[str, Any]:
+    return request_again(resolved).model_dump(mode="json", exclude_unset=True)
+
+
+async def _known_id(desk: Desk, given: str) -> str:
+    """The run that is meant. Where the record knows none, a stopped engine is asked, too: its database outlives it."""
+    try:
+        return await desk.resolve(given)
+    except CommandError:
+        if desk.settings.uses_cluster or not EngineFiles.of(desk.settings.home).database.exists():
+            raise
+    await desk.ensured_client()
+    return await desk.resolve(given)
 
 
 async def _begin_and_stay(
@@ -96,7 +140,7 @@ async def _begin_and_stay(
             client = await desk.ensured_client()
             continue
         if result is None:
-            return _left(desk, research_id)
+            return _left(desk, research_id, options)
         return await _deliver(desk, result, asked.request.query, options)
 
 
@@ -111,6 +155,8 @@ async def _work_and_stay(
         beginning = await begin(desk, client, asked.request, research_id)
         if not options.quiet:
             output.tell(f"{research_id} {beginning.how}")
+        if beginning.how == JOINED and options.assignments:
+            output.tell("the run goes on as it was begun: what --set says is not taken over")
         if report_now:
             await beginning.handle.stop_and_report()
         return await _stay(desk, beginning, asked.request, options, interrupt)
@@ -159,11 +205,13 @@ async def _deliver(desk: Desk, result: ResearchResult, question: str, options: R
             output.say(str(path))
     else:
         stored = await desk.stored_state(result.research_id)
-        _tell(result, paths, can_go_on=stored is not None and _resumable(result.outcome))
+        can_go_on = stored is not None and _resumable(result.outcome)
+        _tell(result, paths, _resuming(result.research_id, options) if can_go_on else None)
     return exit_code(result.outcome, result.stop_reason)
 
 
-def _tell(result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
+def _tell(result: ResearchResult, paths: dict[str, Path], resuming: str | None) -> None:
+    """How the run ended and what can be done next; `resuming` is the command that goes on with it, if it can."""
     output.say(ending(result))
     for told in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
         for line in told.splitlines():
@@ -173,20 +221,22 @@ def _tell(result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) ->
         others = ", ".join(form for form in paths if paths[form] != shown)
         output.say(f"  {shown}" + (f"   ({others} beside it)" if others else ""))
         output.say(f"  next: research open {result.research_id} · research audit {result.research_id}")
-    if can_go_on:
-        output.say(
-            f"  go on: research resume {result.research_id}"
-            + (f" · report from what is there: research resume {result.research_id} --now" if not paths else "")
-        )
+    if resuming is not None:
+        output.say(f"  go on: {resuming}" + (f" · report from what is there: {resuming} --now" if not paths else ""))
 
 
-def _left(desk: Desk, research_id: str) -> int:
+def _resuming(research_id: str, options: RunOptions) -> str:
+    """The whole command: a model that was named by hand must be named again."""
+    return f"research resume {research_id}{model_flags(options)}"
+
+
+def _left(desk: Desk, research_id: str, options: RunOptions) -> int:
     if desk.settings.uses_cluster:
         output.tell(f"detached; the run goes on: research watch {research_id} · research cancel {research_id}")
         return ExitCode.COMPLETED
+    resuming = _resuming(research_id, options)
     output.tell(
-        f"the run did not close in time; its state is kept: research resume {research_id} "
-        f"· report from what is there: research resume {research_id} --now"
+        f"the run did not close in time; its state is kept: {resuming} · report from what is there: {resuming} --now"
     )
     return ExitCode.CANCELLED
 

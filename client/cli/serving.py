@@ -29,6 +29,7 @@ async def serve(options: ProcessOptions) -> int:
     """Run the engine and all pools on this machine, until stopped."""
     settings = load_settings()
     ensure_folder(settings.home, SET_HOME)
+    output.tell(f"starting engine and workers on {settings.home}; {settings.model_reason}")
     configure_logging("console", logging.INFO, secrets=settings.secrets())
     await run(settings, chosen_pools(None), options, ready=_serves)
     return ExitCode.COMPLETED

@@ -12,6 +12,15 @@ OUTCOME_OF = {
     RunStatus.FAILED: (Outcome.FAILED, StopReason.INTERNAL_ERROR),
     RunStatus.REFUSED: (Outcome.REFUSED, StopReason.INVALID_INPUT),
 }
+STATUS_OF_ENGINE = {
+    "running": RunStatus.RUNNING,
+    "completed": RunStatus.COMPLETED,
+    "failed": RunStatus.FAILED,
+    "terminated": RunStatus.FAILED,
+    "canceled": RunStatus.CANCELLED,
+    "timed_out": RunStatus.TIMED_OUT,
+}
+"""What the engine calls the end of a run."""
 INTERRUPTED = "interrupted"
 
 

@@ -49,7 +49,7 @@ def cancel(research_id: RunId = "last") -> None:
 
 DELETE_HELP = """Remove a run: session, journal of calls, history, and stored documents that no other run uses.
 
-Reports that were written to a folder stay.
+Reports that were written to a folder stay, and documents while any run is going on: the next delete removes them.
 """
 
 

@@ -52,7 +52,8 @@ class Candidate:
 def split_name(written: str, endpoints: Collection[str]) -> tuple[str, str]:
     """Endpoint and model of `NAME` or `endpoint:NAME`; a colon within a model's own name means nothing."""
     head, colon, rest = written.partition(":")
-    return (head, rest) if colon and rest and head in endpoints else (DEFAULT_ENDPOINT, written)
+    known = head == DEFAULT_ENDPOINT or head in endpoints
+    return (head, rest) if colon and rest and known else (DEFAULT_ENDPOINT, written)
 
 
 class ModelDirectory:

@@ -27,6 +27,14 @@ REFUSED: Final = {"refusal", "content_filter"}
 
 BEGINS_LIKE_OBJECT: Final = re.compile(r'\{\s*["}]')
 STRING_OR_TRAILING_COMMA: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|,(?=\s*[}\]])', re.DOTALL)
+THOUGHTS: Final = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.DOTALL)
+"""At the beginning of a text; thoughts that never end are all there is of it."""
+END_OF_THOUGHTS: Final = re.compile(
+    r"(?!\s*(?:\{|```))(?:(?!<think).)*?</think(?:ing)?>(?=[ \t]*(?:[\n{#]|\Z))", re.DOTALL
+)
+"""Where a server took the mark of their beginning for a part of the prompt. Within an object, and within a sentence,
+it is a word like others."""
+THOUGHTS_LEFT_OUT: Final = "the model's thoughts before its answer were left out"
 WHOLE_FENCE: Final = re.compile(r"```[a-zA-Z]*\n(?P<inner>.*)\n```", re.DOTALL)
 
 Role = RoleSpec[Any, Any]
@@ -46,21 +54,28 @@ def draft_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     if isinstance(reply.tool_input, dict):
         _refuse_flaws(reply.flaws)
         return _validated(role, reply.tool_input), []
-    text = reply.tool_input if isinstance(reply.tool_input, str) else reply.text
+    text, left_out = _without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
     _refuse_unreadable(text, reply)
-    return _from_text(role, text, complete=reply.stop_reason in COMPLETE)
+    draft, warnings = _from_text(role, text, complete=reply.stop_reason in COMPLETE)
+    return draft, [*left_out, *warnings]
 
 
 def _plain_text(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     if reply.stop_reason not in COMPLETE:
         raise AnswerCut("the endpoint did not say that the answer was complete")
-    text = clean_text(reply.text).strip()
+    text, left_out = _without_thoughts(clean_text(reply.text))
     _refuse_unreadable(text, reply)
     fence = WHOLE_FENCE.fullmatch(text)
     if fence is not None and "```" not in fence["inner"]:
         text = fence["inner"].strip()
     (field,) = role.draft.model_fields
-    return _validated(role, {field: text}), []
+    return _validated(role, {field: text}), left_out
+
+
+def _without_thoughts(text: str) -> tuple[str, list[str]]:
+    """What a model says after it has thought aloud: thoughts are no part of an answer, whatever they hold."""
+    thoughts = THOUGHTS.match(text) or END_OF_THOUGHTS.match(text)
+    return (text.strip(), []) if thoughts is None else (text[thoughts.end() :].strip(), [THOUGHTS_LEFT_OUT])
 
 
 def _refuse_unreadable(text: str, reply: ChatReply) -> None:

@@ -87,9 +87,10 @@ class Agreement:
     A decision is a pure function of the value, the time and whether it is made alone; then it must be conservative.
     """
 
-    def __init__(self, store: SharedStore) -> None:
+    def __init__(self, store: SharedStore, clock: Callable[[], float] | None = None) -> None:
+        """`clock` is that of the values of their own, and shows seconds."""
         self._store = store
-        self._own = MemorySharedStore()
+        self._own = MemorySharedStore(clock)
         self._queues: WeakValueDictionary[tuple[str, Among], Queue] = WeakValueDictionary()
 
     async def change(self, key: str, decide: Callable[[bytes | None, float, bool], Change[T]]) -> Agreed[T]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2s
@@ -10,13 +10,15 @@ from typing import Final, TypeVar
 
 from providers.errors import AnswerUnusable, ProviderError, RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.limits.agreement import Agreement, Among, Change
-from providers.limits.rate_state import RateState, kept_seconds, state_from_bytes, state_to_bytes
+from providers.limits.aftermath import Memory, aftermath
+from providers.limits.agreement import Agreed, Agreement, Among, Change
+from providers.limits.rate_state import RateState, by_clock, kept_seconds, state_from_bytes, state_to_bytes
 from providers.limits.rates import SHORTEST_WAIT_SECONDS, Asking, Granted, Told, answered, asked, given_back, settled
 from providers.limits.refusals import Refusal, refused
 from providers.limits.service_limits import ANYTHING, ServiceLimits, limits_alone
 from providers.limits.unfinished import Unfinished
 from providers.shared.keys import part
+from providers.shared.memory_store import steady_time
 
 T = TypeVar("T")
 
@@ -42,7 +44,8 @@ class SharedLimiter:
     """Implements `Limiter` over a shared store.
 
     Where the shared store cannot be used, each worker keeps to `share_when_degraded` of every limit, and to a small
-    rate where none is configured: never to no limit. Nothing here sleeps: who must wait is told how long.
+    rate where none is configured: never to no limit. A pause that a worker has seen it keeps, also if the store loses
+    it or its clock jumps. Nothing here sleeps: who must wait is told how long.
     """
 
     def __init__(
@@ -51,13 +54,16 @@ class SharedLimiter:
         limits_by_service: Mapping[str, ServiceLimits],
         *,
         share_when_degraded: float = 0.25,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        """`share_when_degraded` is above 0 and at most 1. Raises `ValueError`."""
+        """`share_when_degraded` is above 0, at most 1; `clock` shows seconds and never jumps. Raises `ValueError`."""
         if not 0 < share_when_degraded <= 1:
             raise ValueError("a share is above 0 and at most 1")
-        self._agreement = Agreement(store)
+        self._clock = steady_time() if clock is None else clock
+        self._agreement = Agreement(store, self._clock)
         self._limits = dict(limits_by_service)
         self._share = share_when_degraded
+        self._memory = Memory(self._clock)
         self._unfinished = Unfinished()
 
     @asynccontextmanager
@@ -68,7 +74,9 @@ class SharedLimiter:
             yield permit
         except RateLimited as error:
             seconds = await self._unfinished.completed(self._refused(service, permit, error.retry_after))
-            raise RateLimited(str(error), retry_after=seconds) from error
+            told = RateLimited(str(error), retry_after=seconds)
+            told.usage = error.usage
+            raise told from error
         except AnswerUnusable:
             await self._unfinished.completed(self._left(service, permit, was_answered=True))
             raise
@@ -96,12 +104,10 @@ class SharedLimiter:
             raise
 
     async def _ask(self, service: str, asking: Asking) -> CallPermit:
-        def decide(value: bytes | None, now: float, alone: bool) -> Change[Granted | Told]:
-            limits = self._limits_of(service, alone)
-            state, decision = asked(state_from_bytes(value), now, asking, limits)
-            return _change(state, now, limits, decision)
+        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Granted | Told]:
+            return asked(state, now, asking, self._limits_of(service, alone))
 
-        agreed = await self._agreement.change(_key(service), decide)
+        agreed = await self._decided(service, asking, decision)
         if isinstance(agreed.result, Told):
             raise RateLimited(f"{service} is asked as often as it allows", retry_after=agreed.result.seconds)
         granted = agreed.result
@@ -118,7 +124,7 @@ class SharedLimiter:
 
         def decide(value: bytes | None, now: float) -> Change[None]:
             limits = self._limits_of(service, permit.among.alone)
-            state = state_from_bytes(value)
+            state = _state(value, now)
             state = settled(state, now, limits, estimated=permit.asking.tokens, used=permit.tokens)
             name = permit.asking.permit
             state = answered(state, now, name) if was_answered else given_back(state, name)
@@ -132,22 +138,42 @@ class SharedLimiter:
         return limits.tokens_per_minute is not None and permit.tokens != permit.asking.tokens
 
     async def _refused(self, service: str, permit: CallPermit, retry_after: float | None) -> float:
-        def decide(value: bytes | None, now: float, alone: bool) -> Change[Told]:
+        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Told]:
             limits = self._limits_of(service, alone)
             # Granted by one clock and refused by another: then it counts as begun before the last decrease.
             granted_at = permit.granted_at if alone == permit.among.alone else 0.0
-            state = settled(state_from_bytes(value), now, limits, estimated=permit.asking.tokens, used=0)
-            state, told = refused(state, now, permit.asking, Refusal(retry_after, granted_at), limits)
-            return _change(state, now, limits, told)
+            state = settled(state, now, limits, estimated=permit.asking.tokens, used=0)
+            return refused(state, now, permit.asking, Refusal(retry_after, granted_at), limits)
 
         for _ in range(REFUSAL_TRIES):
             with suppress(RateLimited):  # others are quicker; but this one has something to tell
-                return (await self._agreement.change(_key(service), decide)).result.seconds
+                return (await self._decided(service, permit.asking, decision)).result.seconds
         return max(SHORTEST_WAIT_SECONDS, retry_after or 0.0)
+
+    async def _decided(
+        self, service: str, asking: Asking, decision: Callable[[RateState, float, bool], tuple[RateState, T]]
+    ) -> Agreed[T]:
+        """Decide with what this worker knows of refusals besides, and remember what is known then."""
+        began = self._clock()
+
+        def decide(value: bytes | None, now: float, alone: bool) -> Change[tuple[RateState, T]]:
+            state = self._memory.reminded(service, _state(value, now), now, began=began, name=asking.permit)
+            state, result = decision(state, now, alone)
+            seen = aftermath(state, now, self._clock())
+            return _change(state, now, self._limits_of(service, alone), (seen, result))
+
+        agreed = await self._agreement.change(_key(service), decide)
+        seen, result = agreed.result
+        self._memory.keep(service, seen)
+        return Agreed(result, agreed.among)
 
 
 def _key(service: str) -> str:
     return f"limits/{part(service)}"
+
+
+def _state(value: bytes | None, now: float) -> RateState:
+    return by_clock(state_from_bytes(value), now)
 
 
 def _asking(holder: str, tokens: int) -> Asking:

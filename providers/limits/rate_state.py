@@ -6,11 +6,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from providers.limits.service_limits import ServiceLimits
 from providers.limits.slowdown import Slowdown
-from providers.limits.windows import Log
+from providers.limits.windows import Log, moved
 
 RECENT_SECONDS: Final = 5.0
 """In so many seconds the rate of calls is measured."""
 LEAST_KEPT_SECONDS: Final = 900.0
+CLOCK_SECONDS: Final = 5.0
+"""Clocks that differ by more are not the same."""
 
 
 class Place(NamedTuple):
@@ -38,6 +40,10 @@ class RateState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     changed_at: float = 0.0
+    origin: str = ""
+    """Names where this state comes from: those with the same name are one state at several times."""
+    refusals: int = 0
+    """How many it knows of."""
     due: float = 0.0
     """When the next call would be on time if calls came evenly."""
     beyond: float = 0.0
@@ -72,6 +78,24 @@ class RateState(BaseModel):
         """A copy with other values."""
         return self.model_copy(update=fields)
 
+    def moved(self, seconds: float) -> "RateState":
+        """The same by a clock that is ahead by so much."""
+        probe = self.probe and self.probe.model_copy(
+            update={"since": self.probe.since + seconds, "until": self.probe.until + seconds}
+        )
+        return self.changed(
+            changed_at=self.changed_at + seconds,
+            due=self.due + seconds,
+            beyond=self.beyond + seconds,
+            requests=moved(self.requests, seconds),
+            tokens=moved(self.tokens, seconds),
+            recent=moved(self.recent, seconds),
+            places=tuple(place._replace(at=place.at + seconds) for place in self.places),
+            pause_until=self.pause_until + seconds,
+            probe=probe,
+            slowdown=self.slowdown and self.slowdown.moved(seconds),
+        )
+
 
 def state_to_bytes(state: RateState) -> bytes:
     """As it is kept in the store."""
@@ -86,6 +110,17 @@ def state_from_bytes(value: bytes | None) -> RateState:
         return RateState.model_validate_json(value)
     except ValidationError:
         return RateState()
+
+
+def by_clock(state: RateState, now: float) -> RateState:
+    """The state by the clock that shows `now`, should that have been set back since the last change.
+
+    What was to come after that change then comes as long after `now`. Who knows better is to say so: it counts as a
+    state of its own.
+    """
+    if state.changed_at <= now + CLOCK_SECONDS:
+        return state
+    return state.moved(now - state.changed_at).changed(origin="")
 
 
 def kept_seconds(state: RateState, now: float, limits: ServiceLimits) -> float:

@@ -31,8 +31,6 @@ PROBE_MARGIN_SECONDS: Final = 0.25
 """From the end of a pause to the place of the probe: refusals of the same moment may still prolong it a little."""
 PROBE_ANSWER_SHARE: Final = 1.25
 """So many times what the last probe took, the next one is given before the others come back."""
-CLOCK_SECONDS: Final = 5.0
-"""A state that was changed so much later than now was kept by another clock, and says nothing."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,6 @@ class Asking:
 
 def current(state: RateState, now: float, limits: ServiceLimits) -> RateState:
     """The state without what has passed."""
-    if state.changed_at > now + CLOCK_SECONDS:
-        return RateState(changed_at=now)
     recent = kept(state.recent, now, RECENT_SECONDS)
     demand = sum(entry.amount for entry in recent) / RECENT_SECONDS
     outdated = state.slowdown is not None and forgotten(state.slowdown, now, demand)

@@ -48,6 +48,8 @@ def refused(
     unexplained = state.unexplained + 1 if news and refusal.retry_after is None else state.unexplained
     pause_until = max(state.pause_until, now + _pause(refusal.retry_after, unexplained))
     state = state.changed(
+        origin=state.origin or asking.permit,
+        refusals=state.refusals + 1,
         pause_until=pause_until,
         unexplained=unexplained,
         slowdown=_slower(state, now, news=news),

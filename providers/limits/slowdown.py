@@ -56,6 +56,12 @@ class Slowdown(BaseModel):
         started_at = opening if self.started_at is None else self.started_at
         return grown(self.start, self.measured, max(0.0, at - started_at), sure=self.span >= SURE_AFTER_SECONDS)
 
+    def moved(self, seconds: float) -> "Slowdown":
+        """The same by a clock that is ahead by so much."""
+        started_at = None if self.started_at is None else self.started_at + seconds
+        times = {"since": self.since + seconds, "refused_at": self.refused_at + seconds, "started_at": started_at}
+        return self.model_copy(update=times)
+
 
 def grown(start: float, measured: float, seconds: float, *, sure: bool) -> float:
     """A rate after some seconds of growth: evenly, but if the measured rate is `sure`, slowly around it."""

@@ -18,6 +18,18 @@ def said() -> Phrases:
 
 
 @cache
+def weak() -> Phrases:
+    """Phrases of the same kind that open pages say too: they need a second sign."""
+    return _of_all_languages("weak")
+
+
+@cache
+def stops() -> Phrases:
+    """Phrases at which a text stops that is not for sale."""
+    return _of_all_languages("stops")
+
+
+@cache
 def called() -> Phrases:
     """Whole titles and first headings, without the name of the site."""
     return _of_all_languages("called")

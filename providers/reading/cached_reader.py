@@ -11,9 +11,10 @@ from contracts.base import StrictContract
 from contracts.documents import DocumentRef
 from contracts.vocabulary import PageAccess
 from contracts.web_addresses import canonical_url
-from providers.errors import ContentMissing
-from providers.interfaces import ContentStore, ExtractedDocument, Reader
-from providers.shared.cache import PAGE, Cache
+from providers.domains import ANYWHERE, DENIED, NOT_ALLOWED, Domains
+from providers.errors import ContentMissing, SourceUnreadable
+from providers.interfaces import ContentStore, ExtractedDocument, WebPages
+from providers.shared.cache import PAGE, Cache, Cached
 
 DEFAULT_TENANT: Final = "default"
 
@@ -22,7 +23,7 @@ class CachedReader:
     """Made with a reader, the content store and the cache. Only what was read is kept, never a failure."""
 
     def __init__(
-        self, reader: Reader, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
+        self, reader: WebPages, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
     ) -> None:
         """`identity` gives the same text for addresses of the same page."""
         self._reader = reader
@@ -30,12 +31,32 @@ class CachedReader:
         self._identity = identity
         self._codec = DocumentCodec(content)
 
-    async def read(self, url: str, *, tenant: str = DEFAULT_TENANT) -> ExtractedDocument:
-        """The document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`."""
-        found = await self._cache.get_or_make(
-            PAGE, tenant, self._identity(url), lambda: self._reader.read(url), self._codec
-        )
+    async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """The document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`.
+
+        A page is kept for everybody, and given to those alone whose domains its way keeps to.
+        """
+        domains.check(url)
+        found = await self._found(url, tenant, domains)
+        for address in (*found.value.way, found.value.url):
+            domains.check(address)
         return replace(found.value, cached=True) if found.hit else found.value
+
+    async def _found(self, url: str, tenant: str, domains: Domains) -> Cached[ExtractedDocument]:
+        while True:
+            mine = False
+
+            async def made() -> ExtractedDocument:
+                nonlocal mine
+                mine = True
+                return await self._reader.read(url, domains)
+
+            try:
+                return await self._cache.get_or_make(PAGE, tenant, self._identity(url), made, self._codec)
+            except SourceUnreadable as error:
+                # Readers who wait for one page are given one failure; the domains of another say nothing to this one.
+                if mine or error.kind not in (DENIED, NOT_ALLOWED):
+                    raise
 
 
 class KeptPage(StrictContract):
@@ -52,6 +73,7 @@ class KeptPage(StrictContract):
     access: PageAccess = PageAccess.OPEN
     language: str | None = None
     warnings: list[str] = Field(default_factory=list)
+    way: list[str] = Field(default_factory=list)
 
 
 class DocumentCodec:
@@ -77,6 +99,7 @@ class DocumentCodec:
             access=value.access,
             language=value.language,
             warnings=value.warnings,
+            way=value.way,
         )
         return page.model_dump_json()
 

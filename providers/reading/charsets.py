@@ -1,7 +1,8 @@
-"""From bytes to characters: byte order mark, declaration, UTF-8, then a guess."""
+"""From bytes to characters: byte order mark, UTF-8 where it fits, a declaration where that fits, then a guess."""
 
 import codecs
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from charset_normalizer import from_bytes
@@ -18,8 +19,47 @@ DECLARED: Final = re.compile(
 )
 DECLARATION_WINDOW: Final = 2_048
 GUESS_WINDOW: Final = 65_536
-TEXT_ENCODINGS: Final = {"latin-1": "cp1252", "iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030"}
-"""What browsers make of these names."""
+TAG: Final = re.compile(rb"<[^<>]*>")
+TEXT_CODECS: Final = re.compile(
+    r"utf-8|cp(125[0-8]|437|85[0-9]|866|874|932|949|950)|iso8859-[0-9]+|koi8-[ru]|mac-[a-z]+|big5(hkscs)?|gb18030"
+    r"|hz|euc_(jp|jis_2004|jisx0213)|shift_jis(_2004|x0213)|iso2022_(jp|kr)(_[0-9a-z]+)?"
+)
+"""Codecs that stand for a character set; Python knows others that are no text, or slow on purpose-made input."""
+LABELS: Final = {
+    "windows-874": "cp874", "dos-874": "cp874", "x-sjis": "cp932", "windows-31j": "cp932", "x-gbk": "gb18030",
+    "x-euc-jp": "euc_jp", "koi8": "koi8-r", "x-mac-cyrillic": "mac-cyrillic", "iso-8859-8-i": "iso8859-8",
+    "x-cp1250": "cp1250", "x-cp1251": "cp1251", "x-cp1252": "cp1252", "x-x-big5": "big5hkscs",
+}  # fmt: skip
+"""Names that browsers know and Python does not."""
+AS_BROWSERS_DO: Final = {
+    "iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
+    "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "big5hkscs",
+}  # fmt: skip
+"""What browsers make of these codecs: the larger set of the same kind."""
+WIDE: Final = re.compile(r"utf-(?:16|32)(?:-[lb]e)?")
+SEVERAL_BYTES: Final = re.compile(r"cp9\d\d|big5\w*|gb18030|euc_\w+|shift_jis\w+")
+SEVEN_BITS: Final = re.compile(r"hz|iso2022_\w+")
+CHANCE: Final = 24
+"""Bytes beyond ASCII up to which a text in a set of several bytes a letter may be UTF-8 by chance."""
+LOST_SHARE: Final = 0.01
+"""Of all characters: more that cannot be decoded, and the name is wrong."""
+MOSTLY_LOST: Final = 20
+"""Such characters from which they count against the others beyond ASCII: markup hides how few words a page has."""
+STRAY_SHARE: Final = 0.25
+"""Of the characters beyond ASCII: a text that loses no more as UTF-8 is UTF-8 with damage."""
+WESTERN, CENTRAL = "cp1252", "cp1250"
+ASCII: Final = bytes(range(128))
+BEYOND: Final = re.compile("[^\x00-\x7f]+")
+LOST: Final = "\ufffd"
+MISFIT: Final = "the character set that the page states ({stated}) does not fit: read as {read}, which is a guess"
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A text, and a line for its readers where what is stated was not believed."""
+
+    text: str
+    warning: str | None = None
 
 
 def byte_order_mark(raw: bytes) -> tuple[bytes, str] | None:
@@ -27,32 +67,94 @@ def byte_order_mark(raw: bytes) -> tuple[bytes, str] | None:
     return next((mark for mark in BYTE_ORDER_MARKS if raw.startswith(mark[0])), None)
 
 
-def declared_encoding(raw: bytes) -> str | None:
-    """The encoding that an HTML page states in its first bytes, if Python knows it."""
-    found = DECLARED.search(raw[:DECLARATION_WINDOW])
-    if found is None:
-        return None
+def codec_of(label: str) -> str | None:
+    """The codec that a name stands for, as browsers take it; null for what is no character set."""
+    known = LABELS.get(label.lower())
+    if known is not None:
+        return known
     try:
-        name = codecs.lookup(found.group(1).decode("ascii")).name
-        b"".decode(name)
-    except LookupError:
+        name = codecs.lookup(label).name
+    except (LookupError, ValueError):
         return None
-    else:
-        # The declaration was readable as ASCII, so it cannot be of the 16-bit kind that it names.
-        return "utf-8" if name.startswith(("utf-16", "utf-32")) else TEXT_ENCODINGS.get(name, name)
+    name = AS_BROWSERS_DO.get(name, name)
+    return name if TEXT_CODECS.fullmatch(name) or WIDE.fullmatch(name) else None
+
+
+def declared_encoding(raw: bytes) -> str | None:
+    """The codec that an HTML page states in its first bytes, null if it states none that is known."""
+    found = DECLARED.search(raw[:DECLARATION_WINDOW])
+    name = None if found is None else codec_of(found[1].decode("ascii"))
+    # The declaration was readable as ASCII, so it cannot be of the 16-bit kind that it names.
+    return "utf-8" if name is not None and WIDE.fullmatch(name) else name
 
 
 def decode(raw: bytes, *, markup: bool = False) -> str:
     """The characters of a text; what cannot be decoded becomes U+FFFD."""
+    return decoded(raw, markup=markup).text
+
+
+def decoded(raw: bytes, *, markup: bool = False, charset: str | None = None) -> Decoded:
+    """The same, with what a server said of it. `markup`: whether the text may state its character set itself."""
     mark = byte_order_mark(raw)
     if mark is not None:
-        return raw[len(mark[0]) :].decode(mark[1], "replace")
+        return Decoded(raw[len(mark[0]) :].decode(mark[1], "replace"))
+    stated = [name for name in (charset and codec_of(charset), markup and declared_encoding(raw)) if name]
+    for name in stated:
+        # Neither can be told from UTF-8 by whether it can be decoded.
+        if (b"\0" in raw and WIDE.fullmatch(name)) or (raw.isascii() and SEVEN_BITS.fullmatch(name)):
+            return Decoded(raw.decode(name, "replace"))
+    names = [name for name in stated if not WIDE.fullmatch(name)]
+    strict = _strictly(raw, "utf-8")
+    if strict is not None:
+        return Decoded(_by_chance(raw, names) or strict)
+    utf8 = raw.decode("utf-8", "replace")
+    lost, beyond = utf8.count(LOST), _beyond_ascii(utf8)
+    return Decoded(utf8) if lost <= STRAY_SHARE * (beyond - lost) else _as_stated(raw, names, utf8)
+
+
+def _by_chance(raw: bytes, names: list[str]) -> str | None:
+    """What a text says as stated, where so little of it is beyond ASCII that it may be UTF-8 by chance only."""
+    several = next(filter(SEVERAL_BYTES.fullmatch, names), None)
+    return _strictly(raw, several) if several and 0 < len(raw.translate(None, ASCII)) <= CHANCE else None
+
+
+def _as_stated(raw: bytes, names: list[str], utf8: str) -> Decoded:
+    """A text that is not UTF-8. Letters of several bytes seldom fit by chance, single bytes nearly always do."""
+    for name in names:
+        if SEVERAL_BYTES.fullmatch(name) and (text := _strictly(raw, name)) is not None:
+            return Decoded(text)
+    for name in names:
+        text = utf8 if name == "utf-8" else raw.decode(name, "replace")
+        if not _is_misread(text):
+            return Decoded(text)
+    read = _guess(raw)
+    text = raw.decode(read, "replace")
+    return Decoded(text, MISFIT.format(stated=", ".join(dict.fromkeys(names)), read=read) if names else None)
+
+
+def _guess(raw: bytes) -> str:
+    """The likeliest codec of a text; the western one where that of central Europe is named first and both fit."""
+    found = list(from_bytes(TAG.sub(b" ", raw[: 4 * GUESS_WINDOW])[:GUESS_WINDOW]))
+    if not found:
+        return WESTERN
+    western = any(WESTERN in (one.encoding, *one.could_be_from_charset) for one in found)
+    likely = found[0].encoding
+    return WESTERN if western and likely == CENTRAL else likely
+
+
+def _strictly(raw: bytes, name: str) -> str | None:
     try:
-        return raw.decode("utf-8")
+        return raw.decode(name)
     except UnicodeDecodeError:
-        pass
-    declared = declared_encoding(raw) if markup else None
-    if declared is not None:
-        return raw.decode(declared, "replace")
-    guess = from_bytes(raw[:GUESS_WINDOW]).best()
-    return raw.decode(guess.encoding if guess is not None else "cp1252", "replace")
+        return None
+
+
+def _is_misread(text: str) -> bool:
+    lost = text.count(LOST)
+    if lost > LOST_SHARE * len(text):
+        return True
+    return lost >= MOSTLY_LOST and lost > _beyond_ascii(text) / 2
+
+
+def _beyond_ascii(text: str) -> int:
+    return sum(map(len, BEYOND.findall(text)))

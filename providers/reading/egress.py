@@ -21,8 +21,9 @@ from providers.errors import ProviderError, RateLimited, SourceUnreadable, Unava
 from providers.reading.egress_addresses import HostPort
 from providers.reading.egress_body import BodyReader, FetchPolicy, Limits
 from providers.reading.egress_gate import check_characters, check_url, refused
-from providers.reading.egress_network import GuardedBackend, Resolver, SystemResolver
-from providers.reading.web_types import declared_type
+from providers.reading.egress_names import SystemResolver
+from providers.reading.egress_network import GuardedBackend, Resolver
+from providers.reading.web_types import Declared, declared_type
 from providers.retry_after import retry_after_seconds
 
 MOST_REDIRECTS: Final = 5
@@ -104,7 +105,7 @@ class Egress:
             with _translated():
                 response = await self._transport.handle_async_request(self._request(target, policy))
                 try:
-                    location = _redirection(response)
+                    location = _redirection(response, policy.statuses)
                     if location is None:
                         return await _document(target, response, policy, found)
                 finally:
@@ -157,10 +158,10 @@ def _joined(current: httpx2.URL, location: str) -> str:
         raise refused("url", "the address is malformed") from error
 
 
-def _redirection(response: httpx2.Response) -> str | None:
+def _redirection(response: httpx2.Response, documents: AbstractSet[int]) -> str | None:
     """Where the answer points, null for the document itself. Raises for any answer that is neither."""
     status = response.status_code
-    if status == 200:
+    if status in documents:
         return None
     if status in REDIRECTS:
         targets = response.headers.get_list("location")
@@ -191,8 +192,10 @@ async def _document(
 ) -> Fetched:
     if sum(len(name) + len(value) for name, value in response.headers.raw) > HEADER_BYTES:
         raise SourceUnreadable("too_large", f"the headers are larger than {HEADER_BYTES} bytes")
-    declared = declared_type(response.headers.get("content-type"))
-    policy.check_type(declared.media_type)
+    declared = Declared()
+    if policy.check_type is not None:
+        declared = declared_type(response.headers.get("content-type"))
+        policy.check_type(declared.media_type)
     reader = BodyReader(policy, declared.media_type, found)
     body = await reader.read(response)
     if not body:

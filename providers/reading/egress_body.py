@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -15,6 +16,15 @@ RATIO_FROM_BYTES: Final = 1_000_000
 """A compressed body may unpack to 200 times its size once it is larger than this (reliability-and-security 2.2)."""
 GZIP_OR_ZLIB: Final = 47
 """zlib's way to say: either header, largest window."""
+GZIP_MARK: Final = b"\x1f\x8b"
+MOST_MEMBERS: Final = 1_000
+"""Of one gzip body: files that were packed one by one and put together."""
+COMPRESSIONS: Final = frozenset(("gzip", "x-gzip", "deflate"))
+NO_CODINGS: Final = frozenset(
+    """identity none binary 7bit 8bit text ascii us-ascii utf-8 utf8 utf-16 iso-8859-1 windows-1251
+    windows-1252""".split()
+)
+"""What servers write where no coding is, most often a character set."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +40,8 @@ class FetchPolicy:
     """What is wanted of a response."""
 
     accept: str
-    check_type: Callable[[str | None], None]
-    """Raises for a declared media type that is not wanted."""
+    check_type: Callable[[str | None], None] | None
+    """Raises for a declared media type that is not wanted; null where it does not matter what the server declares."""
     kind_of: Callable[[str | None, bytes], str]
     """From the declared media type and the first bytes to the kind; raises if they do not agree."""
     opening_bytes: int
@@ -40,6 +50,8 @@ class FetchPolicy:
     """For everything, until the kind is known."""
     cut: bool = False
     """Whether a body that is too large is cut, rather than refused."""
+    statuses: AbstractSet[int] = frozenset({200})
+    """With which an answer is the document."""
 
 
 class _Decoder(Protocol):
@@ -62,22 +74,35 @@ class _Plain:
 
 
 class _Inflating:
-    """Unpacks in small pieces, and knows where the packed content ends."""
+    """Unpacks in small pieces, one gzip member after another, and knows where the packed content ends."""
 
     def __init__(self) -> None:
         self._unpacker = zlib.decompressobj(GZIP_OR_ZLIB)
-
-    @property
-    def finished(self) -> bool:
-        return self._unpacker.eof
+        self._members = 1
+        self._held = b""
+        self.finished = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
+        data, self._held = self._held + data, b""
         try:
-            while data and not self._unpacker.eof:
+            while data:
+                if self._unpacker.eof and not self._begins_member(data):
+                    return
                 yield self._unpacker.decompress(data, PIECE_BYTES)
-                data = self._unpacker.unconsumed_tail
+                data = self._unpacker.unconsumed_tail or self._unpacker.unused_data
         except zlib.error as error:
             raise SourceUnreadable("malformed", "the compressed content is damaged") from error
+
+    def _begins_member(self, data: bytes) -> bool:
+        """Whether another member begins; half a mark is held until the other half comes, all else is the end."""
+        if data == GZIP_MARK[:1]:
+            self._held = data
+            return False
+        self.finished = not data.startswith(GZIP_MARK) or self._members >= MOST_MEMBERS
+        if not self.finished:
+            self._unpacker = zlib.decompressobj(GZIP_OR_ZLIB)
+            self._members += 1
+        return not self.finished
 
     def check_end(self) -> None:
         if not self._unpacker.eof:
@@ -86,11 +111,11 @@ class _Inflating:
 
 def _decoder(headers: httpx2.Headers) -> _Decoder:
     """One layer of compression at most. Raises `SourceUnreadable` wrong_type."""
-    layers = [layer.lower() for layer in headers.get_list("content-encoding", split_commas=True)]
-    match [layer for layer in layers if layer not in {"", "identity"}]:
+    layers = [layer.strip().lower() for layer in headers.get_list("content-encoding", split_commas=True)]
+    match [layer for layer in layers if layer and layer not in NO_CODINGS]:
         case []:
             return _Plain()
-        case ["gzip" | "x-gzip" | "deflate"]:
+        case [layer] if layer in COMPRESSIONS:
             return _Inflating()
         case _:
             raise SourceUnreadable("wrong_type", "the content is compressed in a way that was not asked for")

@@ -5,20 +5,17 @@ This sits below the HTTP client, where it opens its sockets: no request, redirec
 
 import asyncio
 import ipaddress
-import socket
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, Protocol
 
 import httpcore2
 
-from providers.errors import Unavailable
 from providers.reading.egress_addresses import HostPort, IpAddress, canonical_host, is_public
 from providers.reading.egress_gate import refused
 
 MOST_ADDRESSES: Final = 4
 """Addresses of one host that are tried, each for its share of the time."""
-PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
 
 
 class Resolver(Protocol):
@@ -27,22 +24,6 @@ class Resolver(Protocol):
     async def resolve(self, host: str) -> Sequence[IpAddress]:
         """All addresses of a name. Raises `Unavailable`, or `SourceUnreadable` refused_unresolved."""
         ...
-
-
-class SystemResolver:
-    """The resolver of the operating system."""
-
-    async def resolve(self, host: str) -> Sequence[IpAddress]:
-        """All addresses of a name, each once, in the system's order."""
-        try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except socket.gaierror as error:
-            if error.errno in PASSING_FAILURES:
-                raise Unavailable("names cannot be looked up at the moment") from error
-            raise refused("unresolved", "the host has no address") from error
-        except UnicodeError as error:
-            raise refused("host", "the host is malformed") from error
-        return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found))
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):

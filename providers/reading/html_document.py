@@ -12,6 +12,9 @@ from lxml import etree  # type: ignore[import-untyped]
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import TEXT_LIMIT, BlockKind, Extraction, TextBuilder, add_code
 from providers.reading.cleaning import clean, escape_markup, one_line
+from providers.reading.html_code import code_of
+from providers.reading.html_hiding import hides
+from providers.reading.html_math import formula_of
 from providers.reading.html_metadata import PageMetadata, metadata_of
 from providers.reading.html_rules import (
     BLOCKS,
@@ -20,10 +23,10 @@ from providers.reading.html_rules import (
     Element,
     beginning_of,
     is_dropped,
+    is_hidden,
     is_titled,
     meaning_of,
     script_mark,
-    words_seen,
 )
 from providers.reading.html_style_sheets import mark_hidden
 from providers.reading.html_tables import Cell, is_data_table, rows_of, write_rows
@@ -35,6 +38,8 @@ LEAST_MAIN_CHARACTERS: Final = 200
 PROSE_IN_PRE_SHARE: Final = 0.6
 LEAST_PLAIN_PAGE: Final = 3_000
 LONGEST_TERM: Final = 200
+PHRASES: Final = frozenset(("sup", "sub", "br", "math"))
+"""Elements inside a line that are more than their words."""
 BLOCK_MARK: Final = "\0"
 """Stands between blocks while they are put on one line; no cleaned text holds it."""
 
@@ -92,9 +97,21 @@ def parse(markup: str) -> Element:
 def main_content(body: Element) -> Element:
     """The one part that the page marks as its content, else all of it."""
     mains = body.xpath(MAIN_CONTENT)
-    if len(mains) == 1 and len("".join(mains[0].itertext()).strip()) >= LEAST_MAIN_CHARACTERS:
-        return mains[0]
-    return body
+    if len(mains) != 1 or any(map(_is_put_away, _up_to(body, mains[0]))):
+        return body
+    return mains[0] if len("".join(mains[0].itertext()).strip()) >= LEAST_MAIN_CHARACTERS else body
+
+
+def _up_to(body: Element, inner: Element) -> Iterator[Element]:
+    """An element and those around it, below the body."""
+    while inner is not None and inner is not body:
+        yield inner
+        inner = inner.getparent()
+
+
+def _is_put_away(element: Element) -> bool:
+    """Hidden by its own style or attribute; `aria-hidden` parts are read aloud by nobody, but seen."""
+    return element.get("hidden") is not None or hides(element.get("style") or "")
 
 
 def one_line_each(text: str) -> str:
@@ -140,6 +157,7 @@ class _Writer:
         self.label = ""
         self.after_term = False
         self.boxes = 0
+        self.in_script = False
         self.page_size: int | None = None
         self.lists: list[int] = []
         """The open lists: the next number of an ordered one, 0 for others."""
@@ -177,10 +195,23 @@ class _Writer:
         if tag == "br":
             self.inline.add("\v", in_link=in_link)
         elif tag in {"sup", "sub"}:
-            linked = in_link or next(element.iter("a"), None) is not None
-            self.inline.add(script_mark(tag, words_seen(element), linked=linked), in_link=in_link)
+            self._script(element, tag, depth=depth, in_link=in_link)
+        elif tag == "math":
+            self.inline.add(formula_of(element), in_link=in_link)
         elif tag != "img":
             self._children(element, depth=depth, in_link=in_link or (tag == "a" and element.get("href") is not None))
+
+    def _script(self, element: Element, tag: str, *, depth: int, in_link: bool) -> None:
+        if self.in_script:
+            # One in another only gets its mark: each must not take in all of its content again.
+            self.inline.add("_" if tag == "sub" else "^", in_link=in_link)
+            self._gather(element, depth, in_link=in_link)
+            return
+        self.in_script = True
+        linked = in_link or next(element.iter("a"), None) is not None
+        words = self._words_of(element, depth=depth)[0] if len(element) else element.text or ""
+        self.inline.add(script_mark(tag, words, linked=linked), in_link=in_link)
+        self.in_script = False
 
     def _block(self, element: Element, tag: str, *, depth: int, in_link: bool) -> None:
         if tag in HEADINGS or (tag == "div" and is_titled(element)):
@@ -222,7 +253,7 @@ class _Writer:
             self.builder.add(BlockKind.HEADING, words, before=before, level=level, link_share=share)
 
     def _preformatted(self, element: Element) -> None:
-        code = words_seen(element)
+        code = code_of(element)
         page = self._page_size(element)
         self.after_term = False
         if page and len(code) > PROSE_IN_PRE_SHARE * page:
@@ -232,7 +263,7 @@ class _Writer:
 
     def _table(self, element: Element, *, depth: int) -> None:
         caption = element.find("caption")
-        if caption is not None:
+        if caption is not None and not is_hidden(caption):
             self._caption(caption, depth=depth)
         self.after_term = False
         rows = rows_of(element, lambda cell: Cell(*self._words_of(cell, depth=depth, separator="; ")))
@@ -274,13 +305,13 @@ class _Writer:
     def _words_of(self, element: Element, *, depth: int, separator: str = " ") -> tuple[str, float]:
         """All words below an element on one line, blocks parted by the separator."""
         outer, self.inline = self.inline, _Inline()
-        self._gather(element, depth, separator, in_link=False)
+        self._gather(element, depth, in_link=False)
         words, share = self.inline.take()
         self.inline = outer
         pieces = (piece for piece in words.replace("\n", " ").split(BLOCK_MARK))
         return separator.join(filter(None, (one_line(piece) for piece in pieces))), share
 
-    def _gather(self, element: Element, depth: int, separator: str, *, in_link: bool) -> None:
+    def _gather(self, element: Element, depth: int, *, in_link: bool) -> None:
         if depth > NESTING_LIMIT:
             raise SourceUnreadable("too_large", f"elements are nested deeper than {NESTING_LIMIT}")
         if element.text:
@@ -288,12 +319,12 @@ class _Writer:
         for child in element:
             tag = child.tag
             if isinstance(tag, str) and not is_dropped(child, tag):
-                if tag in {"sup", "sub", "br"}:
+                if tag in PHRASES:
                     self._phrase(child, tag, depth=depth + 1, in_link=in_link)
                 else:
                     mark = BLOCK_MARK if tag in BLOCKS else ""
                     self.inline.add(mark, in_link=in_link)
-                    self._gather(child, depth + 1, separator, in_link=in_link or tag == "a")
+                    self._gather(child, depth + 1, in_link=in_link or tag == "a")
                     self.inline.add(mark, in_link=in_link)
             if child.tail:
                 self.inline.add(child.tail, in_link=in_link)

@@ -36,6 +36,8 @@ PERHAPS_NAVIGATION: Final = re.compile(
 NAVIGATION_LINK_SHARE: Final = 0.5
 NAVIGATION_CHARACTERS: Final = 100_000
 MOST_PARTS: Final = 10_000
+LONGEST_NAME: Final = 1_000
+"""Characters of a heading or a term."""
 HIDDEN_CLASS: Final = re.compile(
     r"(?:^|\s)(?:sr-only|visually-?hidden|screen-reader-text|visuallyhidden|hidden)(?=\s|$)", re.IGNORECASE
 )
@@ -47,6 +49,8 @@ ADMONITION: Final = re.compile(
 """Boxes inside a section: a heading in one is its label, it does not begin a section."""
 TITLE_CLASS: Final = re.compile(r"(?:^|\s)(?:fancy_title|page-?title|doc-?title)(?=\s|$)", re.IGNORECASE)
 FOOTNOTE_MARK: Final = re.compile(r"^[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?$")
+NAMES: Final = (*HEADINGS, "dt", "summary")
+"""Elements that name what follows them; in some, all words are those of a button that opens it."""
 ORDINAL: Final = re.compile(r"^(?:st|nd|rd|th|tm|sm|®|™|er|re|e|o|a|ª|º)$", re.IGNORECASE)
 
 
@@ -138,13 +142,6 @@ def _looks_of(element: Element) -> _Looks:
     return _Looks(hidden, meaning, role)
 
 
-def words_seen(element: Element) -> str:
-    """All words of an element but those that nobody sees, which are cleared from the tree for good."""
-    for inner in [inner for inner in element.iterdescendants() if isinstance(inner.tag, str) and is_hidden(inner)]:
-        inner.clear(keep_tail=True)
-    return "".join(element.itertext())
-
-
 def beginning_of(element: Element, most: int = NAVIGATION_CHARACTERS) -> str | None:
     """All words of an element, null if there are more than so many characters; never looks at all of a large one.
 
@@ -184,9 +181,20 @@ def _is_navigation(element: Element, tag: str, looks: _Looks) -> bool:
     return bool(looks.meaning & PERHAPS) and link_share(element) >= NAVIGATION_LINK_SHARE
 
 
+def _names_something(button: Element) -> bool:
+    """Whether all words of a heading or a term stand in a button, as in lists of questions that open on a click."""
+    name = next(button.iterancestors(*NAMES), None)
+    words, all_words = beginning_of(button, LONGEST_NAME), None if name is None else beginning_of(name, LONGEST_NAME)
+    return words is not None and all_words is not None and _letters(words) == _letters(all_words)
+
+
+def _letters(words: str) -> int:
+    return sum(map(str.isalnum, words))
+
+
 def is_dropped(element: Element, tag: str) -> bool:
     """Whether the element is left out of the text."""
-    if tag in DROPPED:
+    if tag in DROPPED and not (tag == "button" and _names_something(element)):
         return True
     looks = _looks_of(element)
     if looks is PLAIN and tag != "header":

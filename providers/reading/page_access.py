@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 from contracts.vocabulary import PageAccess
-from providers.reading.access_phrases import called, said
+from providers.reading.access_phrases import called, said, stops, weak
 from providers.reading.canonical import Block, BlockKind, Extraction
 from providers.reading.page_signals import LOOKED_AT, POINTERS, PageSignals
 
@@ -25,11 +25,22 @@ HARDLY_ANYTHING: Final = 200
 ENDING: Final = 700
 """Characters at the end in which the offer stands."""
 LEAST_SCRIPTS: Final = 1
+OPENING: Final = 2
+"""Sentences with which the first words of a page begin."""
+MOST_OF_IT: Final = 0.5
+"""Share of the prose in sentences that hold a phrase."""
+LEAD: Final = 3
+"""Words in front of an offer in its sentence: a longer beginning tells of the offer."""
+TITLE_LEAD: Final = 1
+"""The same in a title: `How to fix page not found` is about it."""
 FIRST_BLOCKS, LAST_BLOCKS, LONGEST_BLOCK = 200, 50, 3_000
 """How much is looked at of a page that has little prose but many links."""
 
-QUOTED: Final = re.compile('“[^”]{0,400}”|"[^"]{0,400}"|«[^»]{0,400}»|„[^“”]{0,400}[“”]|`[^`]{0,400}`|‘[^’]{0,400}’')
-QUOTE_SIGN: Final = re.compile('[“"«„`‘]')
+SENTENCE_END: Final = re.compile(r"(?<=[.!?…:])\s+|(?<=[。！？：])|\n+")
+QUOTED: Final = re.compile(
+    '「[^」]{0,400}」|“[^”]{0,400}”|"[^"]{0,400}"|«[^»]{0,400}»|„[^“”]{0,400}[“”]|`[^`]{0,400}`|‘[^’]{0,400}’'
+)
+QUOTE_SIGN: Final = re.compile('[「“"«„`‘]')
 SITE_NAME: Final = re.compile(r"\s+[|–—·•»:-]\s+.*$")
 ENDS: Final = " .!?…:-–—|¡¿"
 
@@ -58,6 +69,9 @@ class _Page:
             if block.kind is not BlockKind.CODE:
                 self._blocks.append((_folded(words), len(words) if is_prose else 0))
         self.text = "\n".join(words for words, _ in self._blocks)
+        first = self._blocks[0][0] if self._blocks else ""
+        first_prose = next((words for words, size in self._blocks if size), "")
+        self.opening = [*_sentences(first)[:OPENING], *_sentences(first_prose)[:OPENING]]
         self.aside = f"{_folded(signals.labels)}\n{_folded(signals.noscript)}"
 
     def is_called(self, access: PageAccess) -> bool:
@@ -73,8 +87,15 @@ class _Page:
         return _said(access).search(self.aside) is not None
 
     def ends_with(self, access: PageAccess) -> bool:
-        """Whether its text, or what stands beside it, ends with a phrase."""
-        return _said(access).search(self.text[-ENDING:]) is not None or self.says_aside(access)
+        """Whether its text, or what stands beside it, ends with an offer."""
+        offers = {found[0] for sentence in _sentences(self.text[-ENDING:]) if (found := _led(_said(access), sentence))}
+        offers.update(_said(access).findall(self.aside))
+        # What newsletters and menus say too needs a second sign.
+        return bool(offers - _weak(access)) or (bool(offers) and (len(offers) > 1 or access in self.signals.marks))
+
+    def stops_at(self, access: PageAccess) -> bool:
+        """Whether its text ends where one must do something to read on."""
+        return any(_led(_stops(access), sentence) for sentence in _sentences(f"{self.text[-ENDING:]}\n{self.aside}"))
 
     def other_prose(self, access: PageAccess) -> int:
         """Characters of prose in blocks that hold no phrase."""
@@ -82,8 +103,19 @@ class _Page:
         return sum(size for words, size in self._blocks if size and pattern.search(words) is None)
 
     def is_notice(self, access: PageAccess) -> bool:
-        """Whether it says little beside what the phrases are part of."""
-        return self.prose < NOTICE and self.says(access) and self.other_prose(access) < OTHER_PROSE
+        """Whether it says little beside what the phrases are part of, and says those first or above all."""
+        if self.prose >= NOTICE or not self.says(access) or self.other_prose(access) >= OTHER_PROSE:
+            return False
+        pattern = _said(access)
+        if any(map(pattern.search, self.opening)) or any(
+            (found := pattern.search(part)) and _words_before(part, found) <= TITLE_LEAD
+            for name in self.names
+            for part in _sentences(name)
+        ):
+            return True
+        sentences = [sentence for words, size in self._blocks if size for sentence in _sentences(words)]
+        holding = sum(len(sentence) for sentence in sentences if pattern.search(sentence))
+        return holding >= MOST_OF_IT * sum(map(len, sentences))
 
 
 def _is_bot_check(page: _Page) -> bool:
@@ -109,7 +141,7 @@ def _is_paywall(page: _Page) -> bool:
 
 def _is_login(page: _Page) -> bool:
     access = PageAccess.LOGIN_REQUIRED
-    if page.is_notice(access):
+    if page.is_notice(access) or (page.prose < UNMARKED_TEASER and page.stops_at(access)):
         return True
     if page.signals.password and page.prose < OTHER_PROSE:
         return page.is_called(access) or page.says(access) or page.says_aside(access) or not page.prose
@@ -130,7 +162,7 @@ def _is_script_required(page: _Page) -> bool:
         return True
     if page.prose >= HARDLY_ANYTHING or page.signals.scripts < LEAST_SCRIPTS:
         return False
-    return access in page.signals.marks or page.says_aside(access)
+    return access in page.signals.marks or page.says_aside(access) or _name(page.text) in _called(access)
 
 
 RULES: Final[tuple[tuple[PageAccess, Callable[[_Page], bool]], ...]] = (
@@ -146,8 +178,35 @@ RULES: Final[tuple[tuple[PageAccess, Callable[[_Page], bool]], ...]] = (
 
 @cache
 def _said(access: PageAccess) -> re.Pattern[str]:
-    phrases = sorted(said().get(access, ()), key=len, reverse=True)
-    return re.compile("|".join(".{1,40}?".join(map(re.escape, phrase.split(" * "))) for phrase in phrases))
+    return _pattern(said().get(access, ()) + weak().get(access, ()))
+
+
+@cache
+def _stops(access: PageAccess) -> re.Pattern[str]:
+    return _pattern(stops()[access])
+
+
+def _led(pattern: re.Pattern[str], sentence: str) -> re.Match[str] | None:
+    """A phrase with no more than a few words in front of it."""
+    found = pattern.search(sentence)
+    return found if found and _words_before(sentence, found) <= LEAD else None
+
+
+def _words_before(sentence: str, found: re.Match[str]) -> int:
+    return len(sentence[: found.start()].split())
+
+
+def _sentences(words: str) -> list[str]:
+    return [sentence for sentence in SENTENCE_END.split(words) if sentence]
+
+
+def _weak(access: PageAccess) -> frozenset[str]:
+    return frozenset(weak().get(access, ()))
+
+
+def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    longest_first = sorted(phrases, key=len, reverse=True)
+    return re.compile("|".join(".{1,40}?".join(map(re.escape, phrase.split(" * "))) for phrase in longest_first))
 
 
 @cache

@@ -11,8 +11,13 @@ MOST_OBJECTS: Final = 10_000
 """Of one page; what comes behind them is not looked at."""
 MOST_GROUNDS: Final = 300
 UNSEEN_MODES: Final = frozenset((pdfium_c.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium_c.FPDF_TEXTRENDERMODE_CLIP))
-SMALLEST_LETTERS: Final = 1.0
-"""Points; fine print has four."""
+SMALLEST_LETTERS: Final = 1.5
+"""Points, high and wide; fine print has four."""
+NARROWEST: Final = 20.0
+"""How many times as high as wide letters may be."""
+MOST_CLIPS: Final = 20
+LEAST_LEFT: Final = 2.0
+"""Points of what a clip leaves of a page, high and wide."""
 FAINTEST: Final = 13
 """Of 255."""
 WHITE: Final = 250
@@ -85,13 +90,14 @@ class _Grounds:
 
 
 def _is_unseen(one: Any, place: int, sheet: _Box, grounds: _Grounds) -> bool:
-    color = _fill(one)
+    mode = pdfium_c.FPDFTextObj_GetTextRenderMode(one)
+    color = _stroke(one) if mode == pdfium_c.FPDF_TEXTRENDERMODE_STROKE else _fill(one)
     if color is not None and color[3] <= FAINTEST:
         return True
     box = _box(one)
     if box is None:
         return False
-    if not box.meets(sheet) or _letters(one) < SMALLEST_LETTERS:
+    if not box.meets(sheet) or _letters(one) < SMALLEST_LETTERS or _is_clipped(one, box):
         return True
     if color is None or min(color[:3]) < WHITE:
         return False
@@ -100,19 +106,50 @@ def _is_unseen(one: Any, place: int, sheet: _Box, grounds: _Grounds) -> bool:
 
 
 def _letters(one: Any) -> float:
-    """The height of the letters on the page, in points."""
+    """The lesser of height and width of the letters on the page, in points."""
     size, matrix = ctypes.c_float(), pdfium_c.FS_MATRIX()
     if not pdfium_c.FPDFTextObj_GetFontSize(one, size) or not pdfium_c.FPDFPageObj_GetMatrix(one, matrix):
         return SMALLEST_LETTERS
-    return float(size.value * max(abs(matrix.c), abs(matrix.d)))
+    # Letters may be set narrow, up to a point.
+    wide = NARROWEST * max(abs(matrix.a), abs(matrix.b))
+    return float(abs(size.value) * min(max(abs(matrix.c), abs(matrix.d)), wide))
+
+
+def _is_clipped(one: Any, box: _Box) -> bool:
+    """Whether a clip leaves nothing of an object; one that is no rectangle counts as large as the box around it."""
+    clip = pdfium_c.FPDFPageObj_GetClipPath(one)
+    count = pdfium_c.FPDFClipPath_CountPaths(clip) if clip else 0
+    for path in range(min(count, MOST_CLIPS)):
+        points = [_point(clip, path, place) for place in range(pdfium_c.FPDFClipPath_CountPathSegments(clip, path))]
+        if not points or None in points:
+            continue
+        across, along = zip(*filter(None, points), strict=True)
+        left = _Box(min(across), min(along), max(across), max(along))
+        if min(left.right - left.left, left.top - left.bottom) < LEAST_LEFT or not left.meets(box):
+            return True
+    return False
+
+
+def _point(clip: Any, path: int, place: int) -> tuple[float, float] | None:
+    segment = pdfium_c.FPDFClipPath_GetPathSegment(clip, path, place)
+    across, along = ctypes.c_float(), ctypes.c_float()
+    if not segment or not pdfium_c.FPDFPathSegment_GetPoint(segment, across, along):
+        return None
+    return across.value, along.value
 
 
 def _fill(one: Any) -> tuple[int, ...] | None:
     """Red, green, blue and opacity, each up to 255."""
+    return _color(pdfium_c.FPDFPageObj_GetFillColor, one)
+
+
+def _stroke(one: Any) -> tuple[int, ...] | None:
+    return _color(pdfium_c.FPDFPageObj_GetStrokeColor, one)
+
+
+def _color(ask: Any, one: Any) -> tuple[int, ...] | None:
     parts = [ctypes.c_uint() for _ in range(4)]
-    if not pdfium_c.FPDFPageObj_GetFillColor(one, *parts):
-        return None
-    return tuple(part.value for part in parts)
+    return tuple(part.value for part in parts) if ask(one, *parts) else None
 
 
 def _box(one: Any) -> _Box | None:

@@ -42,12 +42,13 @@ def _any_kind(media_type: str | None, opening: bytes) -> str:
 
 POLICY: Final = FetchPolicy(
     accept="text/plain, */*;q=0.1",
-    check_type=lambda _: None,
+    check_type=None,
     kind_of=_any_kind,
     opening_bytes=0,
     limits_of=lambda _: Limits(ROBOTS_BYTES, ROBOTS_SECONDS),
     seconds=ROBOTS_SECONDS,
     cut=True,
+    statuses=frozenset(range(200, 300)) - {204, 205},
 )
 
 

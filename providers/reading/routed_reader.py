@@ -1,6 +1,7 @@
 """One reader for all sources: documents of a corpus from their folder, everything else from the web."""
 
 from contracts.names import CORPUS_SCHEME
+from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument, Reader, TenantReader
 
 
@@ -11,8 +12,8 @@ class RoutedReader:
         self._corpora = corpora
         self._web = web
 
-    async def read(self, url: str, *, tenant: str = "default") -> ExtractedDocument:
-        """Read by the address. Raises what the reader raises that is responsible for it."""
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """Read by the address; domains are of the web alone. Raises what the reader raises that is responsible."""
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
-        return await self._web.read(url, tenant=tenant)
+        return await self._web.read(url, tenant=tenant, domains=domains)

@@ -6,7 +6,7 @@ from typing import Final
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import Block, BlockKind, Extraction
-from providers.reading.charsets import decode
+from providers.reading.charsets import decoded
 from providers.reading.cleaning import clean, escape_markup
 from providers.reading.html_document import extraction_of, parse
 from providers.reading.html_metadata import language_code, metadata_of
@@ -26,7 +26,7 @@ from providers.reading.second_opinion import (
     wants_facts,
     wants_text,
 )
-from providers.reading.web_types import HTML, JSON, MARKDOWN, PDF, XML, as_utf8
+from providers.reading.web_types import HTML, JSON, MARKDOWN, PDF, XML
 
 KEPT_BYTES: Final = 200_000
 """Of the text of one page, as UTF-8 (reliability-and-security 2.2)."""
@@ -77,10 +77,14 @@ def _extract(body: bytes, kind: str, charset: str | None, url: str) -> Extractio
         from providers.reading.pdf_document import extract_pdf  # noqa: PLC0415
 
         return extract_pdf(body)
-    readable = as_utf8(body, charset)
+    readable = decoded(body, markup=kind in {HTML, XML}, charset=charset)
+    found = _extract_text(readable.text, kind, url)
+    return replace(found, warnings=[readable.warning, *found.warnings]) if readable.warning else found
+
+
+def _extract_text(text: str, kind: str, url: str) -> Extraction:
     if kind in {HTML, XML}:
-        return _extract_markup(decode(readable, markup=True), kind, url)
-    text = decode(readable)
+        return _extract_markup(text, kind, url)
     if kind == JSON:
         from providers.reading.json_document import extract_json  # noqa: PLC0415
 

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import httpx2
 
+from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
 from providers.reading.egress import Egress, Fetched
 from providers.reading.egress_body import FetchPolicy, Limits
@@ -57,12 +58,14 @@ class WebReader:
         self._policy = policy
         self._politeness = politeness
 
-    async def read(self, url: str) -> ExtractedDocument:
+    async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Fetch and extract; the document's URL is the one that the redirects ended at.
 
-        Raises `SourceUnreadable` as `Egress.fetch` and extraction do, and robots; `Unavailable`, `RateLimited`.
+        No host outside the domains is asked for the page. Raises `SourceUnreadable` as `Egress.fetch`, domains and
+        extraction do, and robots; `Unavailable`, `RateLimited`.
         """
-        fetched = await self._fetch(url)
+        way: list[str] = []
+        fetched = await self._fetch(url, domains, way)
         found = await extract_page(self._pool, fetched.body, fetched.kind, fetched.charset, fetched.url)
         return ExtractedDocument(
             url=fetched.url,
@@ -76,16 +79,19 @@ class WebReader:
             access=found.access,
             language=found.language,
             warnings=found.warnings,
+            way=way,
         )
 
-    async def _fetch(self, url: str) -> Fetched:
-        """The document; every host on the way is visited once, and left when the document is here."""
+    async def _fetch(self, url: str, domains: Domains, way: list[str]) -> Fetched:
+        """The document; every host on the `way` is visited once, and left when the document is here."""
         holder = f"read/{hashlib.sha256(url.encode('utf-8', 'replace')).hexdigest()[:32]}"
         visited: set[str] = set()
 
         async with AsyncExitStack() as visits:
 
             async def permit(target: httpx2.URL) -> None:
+                domains.check(str(target))
+                way.append(str(target))
                 delay = await self._robots.check(target)
                 host = target.netloc.decode("ascii")
                 if self._politeness is not None and host not in visited:

@@ -11,15 +11,18 @@ from anthropic.types import MessageParam, ToolChoiceParam, WebSearchTool20250305
 from pydantic import TypeAdapter, ValidationError
 
 from contracts.activities import SearchRequest, SearchResponse
+from contracts.usage import Usage
 from providers.anthropic_chat import DEFAULT_BASE_URL, NO_KEY, ExplicitClient
 from providers.chat import TokenCounts
+from providers.domains import Domains
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.message_envelope import TOKEN_FIELDS
 from providers.prices import PriceTable
-from providers.search.narrowing import Domains, narrowing_of
-from providers.search.web_api import Detail, WebApi, Wire
+from providers.search.addresses import without_user
+from providers.search.narrowing import narrowing_of
+from providers.search.web_api import Detail, Records, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, answered, shortened
+from providers.search.web_hits import UNUSABLE, Found, answered, shortened
 
 SERVICE: Final = Service(
     "Anthropic",
@@ -59,8 +62,8 @@ PRICE: Final = SearchPrice(10.0, "2026-11-22", "the provider's description of th
 class SearchResult(Wire):
     """One result; its text is encrypted and for the model alone."""
 
-    url: str | None = None
-    title: str | None = None
+    url: str
+    title: Detail = None
     page_age: Detail = None
 
 
@@ -88,7 +91,7 @@ class MessageAnswer(Wire):
     usage: Any = None
 
 
-RESULTS: Final[TypeAdapter[list[SearchResult] | SearchFailure]] = TypeAdapter(list[SearchResult] | SearchFailure)
+RESULTS: Final[TypeAdapter[Records[SearchResult] | SearchFailure]] = TypeAdapter(Records[SearchResult] | SearchFailure)
 
 
 class OverWebApi(httpx2.AsyncBaseTransport):
@@ -130,6 +133,7 @@ class AnthropicSearch:
         key = api_key or NO_KEY
         self._api = WebApi(client, SERVICE, base_url, headers={"x-api-key": key}, timeout_seconds=timeout_seconds)
         self.address = self._api.base_url
+        self.instance = f"{without_user(self.address)} {model}"
         over = httpx2.AsyncClient(transport=OverWebApi(self._api), trust_env=False, follow_redirects=False)
         self._sdk = ExplicitClient(api_key=key, base_url=self._api.base_url, http_client=over)
         self._model = model
@@ -138,15 +142,23 @@ class AnthropicSearch:
         self._forces = True
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order, without snippets. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`."""
+        """Hits in rank order, without snippets. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`.
+
+        An answer without results was paid, too: what it cost is in `usage_of(error)`.
+        """
         offset = max(0, request.offset)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
         tool = tool_for(narrowing_of(request).domains)
         answer = self._api.parsed(MessageAnswer, await self._asked(shortened(request.text, LONGEST_QUERY), tool))
-        results = self._results(answer)
-        found = (Found(url=result.url, title=result.title, published=result.page_age) for result in results[offset:])
-        cost = cost_usd(self._prices, answer.model or self._model, answer.usage)
+        model = answer.model or self._model
+        try:
+            results = self._results(answer)
+        except ProviderError as error:
+            error.usage = Usage(cost_usd=cost_usd(self._prices, model, answer.usage, searched=False))
+            raise
+        found = (_found(result) if result else UNUSABLE for result in results[offset:])
+        cost = cost_usd(self._prices, model, answer.usage)
         return answered(request, self.name, found).model_copy(update={"cost_usd": cost})
 
     async def _asked(self, query: str, tool: WebSearchTool20250305Param) -> bytes:
@@ -178,7 +190,7 @@ class AnthropicSearch:
                 raise error.__cause__ from None
             raise Unavailable(f"Anthropic: the connection failed ({type(error).__name__})") from None
 
-    def _results(self, answer: MessageAnswer) -> list[SearchResult]:
+    def _results(self, answer: MessageAnswer) -> list[SearchResult | None]:
         """The results of the search that was made, in order. Raises the error that stands for none."""
         given = [block.content for block in answer.content if block.type == "web_search_tool_result"]
         try:
@@ -203,6 +215,10 @@ def tool_for(domains: Domains) -> WebSearchTool20250305Param:
     return tool
 
 
+def _found(result: SearchResult) -> Found:
+    return Found(url=result.url, title=result.title, published=result.page_age)
+
+
 def error_for_code(code: str) -> ProviderError:
     """What the code of a failed search means."""
     if code == "too_many_requests":
@@ -213,20 +229,25 @@ def error_for_code(code: str) -> ProviderError:
 
 
 def no_search(stop_reason: str | None) -> ProviderError:
-    """Why an answer holds no search at all."""
+    """Why an answer holds no search at all. A model that only talked is not asked the same again: that is paid, too."""
     if stop_reason == "refusal":
         return InvalidCall("Anthropic: the model declined to search")
     if stop_reason == "pause_turn":
         return Unavailable("Anthropic: the turn was paused before the search")
-    return Unavailable("Anthropic: the model made no search")
+    return InvalidCall("Anthropic: the model made no search")
 
 
-def cost_usd(prices: PriceTable | None, model: str, usage: object) -> float | None:
-    """Tokens by the table and searches by `PRICE`; null where either is not known."""
+def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: bool = True) -> float | None:
+    """Tokens by the table and searches by `PRICE`; null where either is not known.
+
+    Only where results came (`searched`) must searches have been counted.
+    """
     if prices is None or not isinstance(usage, Mapping):
         return None
     server = usage.get("server_tool_use")
     searches = _count(server.get("web_search_requests")) if isinstance(server, Mapping) else None
+    if server is None and not searched:
+        searches = 0
     tokens = prices.cost_usd(model, _tokens(usage))
     return None if tokens is None or searches is None else tokens + searches * PRICE.usd_per_thousand / 1_000
 

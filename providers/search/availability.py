@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
@@ -49,13 +48,17 @@ def provider_choices(
     *,
     model_offers_search: bool = False,
     addresses: Mapping[str, str] | None = None,
+    broken: Mapping[str, str] | None = None,
 ) -> list[ProviderChoice]:
     """Every provider of `order` with whether it can be asked and why, and where its queries go.
 
     `model_offers_search` says whether the configured model's endpoint searches the web; `addresses` are URLs by
-    provider that stand for the services' own. Raises KeyError for an unknown provider.
+    provider that stand for the services' own; `broken` are reasons why what is set for a provider cannot be used.
+    Raises KeyError for an unknown provider.
     """
     known = {name: _choice(name, needs, variables_set) for name, needs in NEEDS.items()}
+    for name, reason in (broken or {}).items():
+        known[name] = ProviderChoice(name=name, available=False, reason=reason)
     others = [name for name in CONFIGURED_WEB if name in order and known[name].available]
     known[BY_MODEL] = _model_choice(others, model_offers_search=model_offers_search)
     at = addresses or {}
@@ -76,7 +79,11 @@ def usable(choices: Sequence[ProviderChoice]) -> list[str]:
 
 
 def choose(
-    choices: Sequence[ProviderChoice], wanted: Sequence[str] | None, source_types: Sequence[SourceType]
+    choices: Sequence[ProviderChoice],
+    wanted: Sequence[str] | None,
+    source_types: Sequence[SourceType],
+    *,
+    broken: Collection[str] = (),
 ) -> list[ProviderChoice]:
     """Which of them a run uses.
 
@@ -84,15 +91,18 @@ def choose(
     that has none of the wanted types is asked for the first of them nevertheless, and says what it lacks.
 
     Else every available one that has a wanted type of source; where only those without any setup are left for web
-    pages, the papers of Semantic Scholar count as such. If nobody is left, those that could be set up for it,
-    unavailable, with their reasons. Raises ValueError for a name that nobody knows.
+    pages, the papers of Semantic Scholar count as such. With them stand the `broken` ones, unavailable: somebody set
+    them up and wants to know. If nobody is left, all that could be set up for it, with their reasons. Raises
+    ValueError for a name that nobody knows.
     """
     if wanted is not None:
         return _named({choice.name: choice for choice in choices}, wanted, source_types)
     stand_in = SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types
     widened = _widened(choices) if stand_in else list(choices)
     fitting = [choice for choice in widened if set(choice.source_types) & set(source_types)]
-    return [choice for choice in fitting if choice.available] or fitting
+    if not usable(fitting):
+        return fitting
+    return [choice for choice in fitting if choice.available or choice.name in broken]
 
 
 def advice(choices: Sequence[ProviderChoice]) -> list[str]:
@@ -153,4 +163,4 @@ def _model_choice(others: Sequence[str], *, model_offers_search: bool) -> Provid
 
 def _host(address: str) -> str:
     """`host` or `host:port`, without a user; a host that begins with the language counts without it."""
-    return urlsplit(address).netloc.rpartition("@")[2].removeprefix("{language}.")
+    return address.partition("://")[2].partition("/")[0].rpartition("@")[2].removeprefix("{language}.")

@@ -7,11 +7,12 @@ import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
+from providers.search.addresses import without_user
 from providers.search.languages import brave_language
 from providers.search.narrowing import Narrowing, narrowing_of
-from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, answered, shortened, wanted
+from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://api.search.brave.com"
 SERVICE: Final = Service("Brave Search", "BRAVE_BASE_URL", "BRAVE_API_KEY")
@@ -24,16 +25,16 @@ MOST_WORDS: Final = 50
 class BraveResult(Wire):
     """One result; `page_age` is the date of the page, `age` the same for people."""
 
-    url: str | None = None
-    title: str | None = None
-    description: str | None = None
+    url: str
+    title: Detail = None
+    description: Detail = None
     page_age: Detail = None
 
 
 class BraveWeb(Wire):
     """The results of the web."""
 
-    results: list[BraveResult]
+    results: Records[BraveResult]
 
 
 class BraveAnswer(Wire):
@@ -47,7 +48,7 @@ class BraveNews(Wire):
     """What `/res/v1/news/search` answers."""
 
     type: str
-    results: list[BraveResult]
+    results: Records[BraveResult]
 
 
 class BraveSearch:
@@ -71,6 +72,7 @@ class BraveSearch:
         headers = {"x-subscription-token": api_key}
         self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
         self.address = self._api.base_url
+        self.instance = without_user(self.address)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
@@ -90,15 +92,16 @@ class BraveSearch:
         }
         news = request.source_type is SourceType.NEWS
         results = await (self._news if news else self._web)(parameters)
-        found = (_found(result, "news" if news else "web") for result in results[offset - length * page :])
+        kind = "news" if news else "web"
+        found = (_found(result, kind) if result else UNUSABLE for result in results[offset - length * page :])
         return answered(request, self.name, found, warnings=warnings)
 
-    async def _web(self, parameters: Mapping[str, str | int]) -> list[BraveResult]:
+    async def _web(self, parameters: Mapping[str, str | int]) -> list[BraveResult | None]:
         only_text = {"result_filter": "web", "text_decorations": "false"}
         answer = await self._api.get(BraveAnswer, "/res/v1/web/search", {**parameters, **only_text})
         return answer.web.results if answer.web else []
 
-    async def _news(self, parameters: Mapping[str, str | int]) -> list[BraveResult]:
+    async def _news(self, parameters: Mapping[str, str | int]) -> list[BraveResult | None]:
         return (await self._api.get(BraveNews, "/res/v1/news/search", parameters)).results
 
 

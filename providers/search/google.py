@@ -13,11 +13,13 @@ from googleapiclient.discovery import build_from_document  # type: ignore[import
 from googleapiclient.discovery_cache import get_static_doc  # type: ignore[import-untyped]
 
 from contracts.activities import SearchRequest, SearchResponse
+from providers.domains import Domains
+from providers.search.addresses import without_user
 from providers.search.languages import google_language
-from providers.search.narrowing import Domains, Narrowing, narrowing_of
-from providers.search.web_api import ANSWER_SECONDS, WebApi, Wire
+from providers.search.narrowing import Narrowing, narrowing_of
+from providers.search.web_api import ANSWER_SECONDS, Detail, Facts, Records, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, answered, shortened, wanted
+from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://customsearch.googleapis.com"
 SERVICE: Final = Service("Google", "GOOGLE_BASE_URL", "GOOGLE_API_KEY", "check GOOGLE_CSE_ID and GOOGLE_BASE_URL")
@@ -37,10 +39,10 @@ OWN_HEADERS: Final = {"accept", "accept-encoding", "user-agent", "content-length
 class GoogleResult(Wire):
     """One result; `pagemap` holds what the page says of itself."""
 
-    link: str | None = None
-    title: str | None = None
-    snippet: str | None = None
-    pagemap: dict[str, Any] = {}
+    link: str
+    title: Detail = None
+    snippet: Detail = None
+    pagemap: Facts = {}
 
     def said(self, names: tuple[str, ...]) -> str | None:
         """The first of these statements in the page's head."""
@@ -53,7 +55,7 @@ class GoogleAnswer(Wire):
     """What `customsearch/v1` answers; without results the list is missing."""
 
     kind: str
-    items: list[GoogleResult] = []
+    items: Records[GoogleResult] = []
 
 
 class LoopHttp:
@@ -109,6 +111,7 @@ class GoogleSearch:
         headers = {"x-goog-api-key": api_key}
         self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
         self.address = self._api.base_url
+        self.instance = f"{without_user(self.address)} {cse_id}"
         self._cse_id = cse_id
         # Threads of its own: the loop's default ones are few, and waiting here would hold up reading and storing.
         self._threads = concurrent.futures.ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="google-search")
@@ -131,7 +134,7 @@ class GoogleSearch:
             **narrowed,
         }
         answer = await self._answer(parameters)
-        found = (_found(result) for result in answer.items)
+        found = (_found(result) if result else UNUSABLE for result in answer.items)
         return answered(request, self.name, found, warnings=warnings)
 
     async def _answer(self, parameters: Mapping[str, str | int]) -> GoogleAnswer:

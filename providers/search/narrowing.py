@@ -8,7 +8,8 @@ from typing import Final
 
 from contracts.activities import SearchRequest
 from contracts.request import SourceType
-from contracts.web_addresses import belongs_to, host_of
+from contracts.web_addresses import host_of
+from providers.domains import Domains
 from providers.errors import InvalidCall
 from providers.search.traits import ProviderTraits
 
@@ -18,26 +19,6 @@ LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
 DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 EARLIEST: Final = date(1970, 1, 1)
 """Stands for no first day where a service wants both ends."""
-
-
-@dataclass(frozen=True)
-class Domains:
-    """Host names in their identity form (lower case, punycode): those to keep to, and those to avoid."""
-
-    allow: tuple[str, ...]
-    deny: tuple[str, ...]
-
-    def admit(self, url: str) -> bool:
-        """Whether the host of an address is within; a domain stands for everything below it, label by label."""
-        host = host_of(url)
-        if any(belongs_to(host, domain) for domain in self.deny):
-            return False
-        return not self.allow or any(belongs_to(host, domain) for domain in self.allow)
-
-    @property
-    def given(self) -> bool:
-        """Whether there are any."""
-        return bool(self.allow or self.deny)
 
 
 @dataclass(frozen=True)
@@ -58,10 +39,11 @@ class Days:
         return first, self.last or max(today(), first)
 
     def exclude(self, published: str | None) -> bool:
-        """Whether a stated date (a day, a month or a year) lies outside for certain; an unknown one does not."""
-        if published is None:
+        """Whether a stated date (a day, a month or a year) lies outside for certain; what is no date does not."""
+        try:
+            earliest, latest = _span(published or "")
+        except InvalidCall:  # of a request it would be an error; this one a service stated
             return False
-        earliest, latest = _span(published)
         return (self.first is not None and latest < self.first) or (self.last is not None and earliest > self.last)
 
 

@@ -9,10 +9,11 @@ import httpx2
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import Unavailable
+from providers.search.addresses import without_user
 from providers.search.narrowing import Days, narrowing_of, today
-from providers.search.web_api import ANSWER_SECONDS, Detail, Details, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Records, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, answered, shortened
+from providers.search.web_hits import UNUSABLE, Found, answered, shortened
 
 SERVICE: Final = Service(
     "SearXNG", "SEARXNG_URL", refused_hint="its settings must allow json under search.formats, and this client"
@@ -31,9 +32,9 @@ COMMAND: Final = re.compile(r"(?<!\S)(?:[!:?]+|<(?=[0-9]))(?=\S)")
 class SearxngResult(Wire):
     """One result; only those of scientific engines have authors, journal and DOI."""
 
-    url: str | None = None
-    title: str | None = None
-    content: str | None = None
+    url: str
+    title: Detail = None
+    content: Detail = None
     publishedDate: Detail = None  # noqa: N815 - the service's own spelling
     category: Detail = None
     authors: Details = []
@@ -44,7 +45,7 @@ class SearxngResult(Wire):
 class SearxngAnswer(Wire):
     """What `/search?format=json` answers."""
 
-    results: list[SearxngResult]
+    results: Records[SearxngResult]
     unresponsive_engines: list[Any] = []
 
 
@@ -61,6 +62,7 @@ class SearxngSearch:
         """Raises `NotConfigured`."""
         self._api = WebApi(client, SERVICE, base_url, timeout_seconds=timeout_seconds)
         self.address = self._api.base_url
+        self.instance = without_user(self.address)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
@@ -80,7 +82,7 @@ class SearxngSearch:
         answer = await self._api.get(SearxngAnswer, "/search", parameters)
         if not answer.results and answer.unresponsive_engines:
             raise Unavailable("SearXNG: engines that it asked gave no answer, the others found nothing")
-        found = (_found(result) for result in answer.results[max(0, request.offset) :])
+        found = (_found(result) if result else UNUSABLE for result in answer.results[max(0, request.offset) :])
         return answered(request, self.name, found, warnings=[INEXACT] if days.given else [])
 
 

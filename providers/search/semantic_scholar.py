@@ -1,20 +1,21 @@
 """Semantic Scholar through its library, which asks over our connections."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Final
-from urllib.parse import parse_qsl, quote_plus
+from typing import Annotated, Any, Final, Self
+from urllib.parse import parse_qsl, quote, quote_plus
 
 import httpx2
+from pydantic import BeforeValidator, model_validator
 from pydantic_core import from_json
 from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-untyped]
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.activities import SearchRequest, SearchResponse
+from providers.search.addresses import without_user
 from providers.search.narrowing import Days, narrowing_of
-from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Facts, Records, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, answered, shortened, wanted
+from providers.search.web_hits import UNUSABLE, Found, answered, iso_date, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://api.semanticscholar.org"
 SERVICE: Final = Service("Semantic Scholar", "SEMANTIC_SCHOLAR_BASE_URL", "SEMANTIC_SCHOLAR_API_KEY")
@@ -22,6 +23,8 @@ MOST_RESULTS: Final = 1_000
 """Results by relevance that the interface gives of one query."""
 LONGEST_PAGE: Final = 100
 LONGEST_QUERY: Final = 1_000
+IN_A_DOI: Final = "/:;()._-"
+"""Characters of identifiers that stand for themselves in an address."""
 FIELDS: Final = [
     "title",
     "abstract",
@@ -35,55 +38,86 @@ FIELDS: Final = [
 ]
 
 
-class PaperAuthor(Wire):
-    """One author, as the library gives it."""
+def _names(value: object) -> list[object]:
+    return [author.get("name") for author in value if isinstance(author, dict)] if isinstance(value, list) else []
 
-    name: str | None = None
+
+def _year(value: object) -> str | None:
+    return str(value) if isinstance(value, int) and 0 < value < 10_000 else None
 
 
 class PaperFields(Wire):
-    """A paper, as the library gives it."""
+    """A paper, as the service gives it; it must be readable somewhere."""
 
-    title: str | None = None
-    abstract: str | None = None
-    authors: list[PaperAuthor] | None = None
-    year: int | None = None
-    publicationDate: datetime | None = None  # noqa: N815 - the library's spelling, as below
+    title: Detail = None
+    abstract: Detail = None
+    authors: Annotated[Details, BeforeValidator(_names)] = []
+    """Their names."""
+    year: Annotated[str | None, BeforeValidator(_year)] = None
+    publicationDate: Detail = None  # noqa: N815 - the service's spelling, as below
     venue: Detail = None
-    externalIds: dict[str, Any] | None = None  # noqa: N815
-    url: str | None = None
-    openAccessPdf: dict[str, Any] | None = None  # noqa: N815
+    externalIds: Facts = {}  # noqa: N815
+    url: Detail = None
+    openAccessPdf: Facts = {}  # noqa: N815
+
+    def identifier(self, kind: str) -> str | None:
+        """What another register calls it."""
+        named = self.externalIds.get(kind)
+        return named if isinstance(named, str) and named else None
+
+    @property
+    def address(self) -> str | None:
+        """Where the paper can be read: its open copy, else its preprint, else its publisher's page, else its entry."""
+        copy, preprint, doi = self.openAccessPdf.get("url"), self.identifier("ArXiv"), self.identifier("DOI")
+        if isinstance(copy, str) and copy:
+            return copy
+        if preprint:
+            return f"https://arxiv.org/abs/{quote(preprint)}"
+        return f"https://doi.org/{quote(doi, safe=IN_A_DOI)}" if doi else self.url
+
+    @model_validator(mode="after")
+    def _stands_somewhere(self) -> Self:
+        if not self.address:
+            raise ValueError("a paper without an address")
+        return self
+
+
+class PaperPage(Wire):
+    """What the search answers; without papers the list may be missing."""
+
+    data: Records[PaperFields] = []
 
 
 class OneRequest(ApiRequester):  # type: ignore[misc]
     """What the library sends through: one request over our connections, every status with its meaning.
 
     The library's own takes 401, 408 and 503 for an empty answer, loses `Retry-After`, and starts at the first result.
+    Papers are read here and not by the library, which gives up a whole page for one date that it does not expect.
     """
 
     def __init__(self, api: WebApi, offset: int) -> None:
         super().__init__(timeout=None, retry=False)
         self._api = api
         self._offset = offset
+        self.papers: list[PaperFields | None] = []
 
     async def get_data_async(
         self, url: str, parameters: str, headers: Mapping[str, str], payload: object = None
     ) -> dict[str, Any]:
-        """The answer, which has a list of papers unless there are none. Raises what `WebApi.fetch` does."""
+        """The answer without its papers, which are kept in `papers`. Raises what `WebApi.fetch` does."""
         del headers, payload  # the credentials are with our connections, and a search by relevance has no body
         pairs = dict(parse_qsl(parameters.lstrip("&"))) | {"offset": str(self._offset)}
         answer = from_json(await self._api.fetch("GET", url, params=pairs))
         if not isinstance(answer, dict) or not _is_page(answer):
             raise self._api.unexpected()
-        return answer
+        self.papers = PaperPage.model_validate({"data": answer.get("data") or []}).data
+        return {**answer, "data": []}
 
 
 def _is_page(answer: Mapping[str, Any]) -> bool:
     """Whether it is a list of papers, or says that there are none: the library takes anything else for none."""
     papers = answer.get("data")
-    if papers is None:
-        return answer.get("total") == 0
-    return isinstance(papers, list) and all(isinstance(paper, dict) for paper in papers)
+    return isinstance(papers, list) if papers is not None else answer.get("total") == 0
 
 
 class QuietLibrary(AsyncSemanticScholar):  # type: ignore[misc]
@@ -91,9 +125,9 @@ class QuietLibrary(AsyncSemanticScholar):  # type: ignore[misc]
 
     debug = False  # in place of a property that sets up the logging of the whole process
 
-    def __init__(self, api: WebApi, offset: int) -> None:
+    def __init__(self, api: WebApi, request: OneRequest) -> None:
         super().__init__(api_url=api.base_url, retry=False)
-        self._requester = OneRequest(api, offset)
+        self._requester = request
 
 
 class SemanticScholarSearch:
@@ -117,6 +151,7 @@ class SemanticScholarSearch:
         headers = {"x-api-key": api_key} if api_key else {}
         self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
         self.address = self._api.base_url
+        self.instance = without_user(self.address)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
@@ -129,10 +164,10 @@ class SemanticScholarSearch:
         most = LONGEST_PAGE if narrowing.domains.given else wanted(request)
         limit, days = max(1, min(most, MOST_RESULTS - offset)), _range(narrowing.days)
         try:
-            library = QuietLibrary(self._api, offset)
-            page = await library.search_paper(query, fields=FIELDS, limit=limit, publication_date_or_year=days)
-            found = (_found(PaperFields.model_validate(paper)) for paper in page.items)
-            return answered(request, self.name, found)
+            sent = OneRequest(self._api, offset)
+            library = QuietLibrary(self._api, sent)
+            await library.search_paper(query, fields=FIELDS, limit=limit, publication_date_or_year=days)
+            return answered(request, self.name, (_found(paper) if paper else UNUSABLE for paper in sent.papers))
         except (ValueError, TypeError, AttributeError, KeyError):
             raise self._api.unexpected() from None
 
@@ -144,28 +179,13 @@ def _range(days: Days) -> str | None:
 
 
 def _found(paper: PaperFields) -> Found:
-    identifiers = paper.externalIds or {}
-    doi = identifiers.get("DOI")
-    published = paper.publicationDate.date().isoformat() if paper.publicationDate else str(paper.year or "")
     return Found(
-        url=_address(paper, identifiers),
+        url=paper.address,
         title=paper.title,
         snippet=paper.abstract,
-        published=published,
-        authors=[author.name for author in paper.authors or []],
+        published=iso_date(paper.publicationDate) or paper.year,
+        authors=paper.authors,
         venue=paper.venue,
-        doi=str(doi) if doi else None,
+        doi=paper.identifier("DOI"),
         source_type="academic",
     )
-
-
-def _address(paper: PaperFields, identifiers: Mapping[str, Any]) -> str | None:
-    """Where the paper can be read: its open copy, else its preprint, else its publisher's page, else its entry."""
-    copy = (paper.openAccessPdf or {}).get("url")
-    if isinstance(copy, str) and copy:
-        return copy
-    if identifiers.get("ArXiv"):
-        return f"https://arxiv.org/abs/{identifiers['ArXiv']}"
-    if identifiers.get("DOI"):
-        return f"https://doi.org/{identifiers['DOI']}"
-    return paper.url

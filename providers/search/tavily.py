@@ -7,10 +7,11 @@ import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
+from providers.search.addresses import without_user
 from providers.search.narrowing import Narrowing, narrowing_of
-from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, answered, shortened, wanted
+from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://api.tavily.com"
 SERVICE: Final = Service("Tavily", "TAVILY_BASE_URL", "TAVILY_API_KEY")
@@ -21,16 +22,16 @@ LONGEST_QUERY: Final = 400
 class TavilyResult(Wire):
     """One result."""
 
-    url: str | None = None
-    title: str | None = None
-    content: str | None = None
+    url: str
+    title: Detail = None
+    content: Detail = None
     published_date: Detail = None
 
 
 class TavilyAnswer(Wire):
     """What `/search` answers."""
 
-    results: list[TavilyResult]
+    results: Records[TavilyResult]
 
 
 class TavilySearch:
@@ -53,6 +54,7 @@ class TavilySearch:
         headers = {"authorization": f"Bearer {api_key}"}
         self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
         self.address = self._api.base_url
+        self.instance = without_user(self.address)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
@@ -73,7 +75,7 @@ class TavilySearch:
         }
         answer = await self._api.post(TavilyAnswer, "/search", body)
         kind = "news" if news else "web"
-        found = (_found(result, kind) for result in answer.results[offset:])
+        found = (_found(result, kind) if result else UNUSABLE for result in answer.results[offset:])
         return answered(request, self.name, found)
 
 

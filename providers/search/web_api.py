@@ -6,13 +6,23 @@ import re
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, Final, TypeVar
 
 import httpx2
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
+from providers.credentials import ensure_key
 from providers.errors import NotConfigured, ProviderError, Unavailable
+from providers.search.addresses import ensure_address
 from providers.search.web_errors import Service, error_for_status
 
 ANSWER_SECONDS: Final = 20.0
@@ -21,9 +31,10 @@ MOST_BYTES: Final = 8_000_000
 """Of an answer, unpacked: 10,000 results fit in."""
 MOST_ERROR_BYTES: Final = 64_000
 MOST_CONNECTIONS: Final = 50
+EXPLAINED_SECONDS: Final = 2.0
+"""So long an error may take to say more than its status does."""
 GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
-HEADER_VALUE: Final = re.compile(r"[!-~]+")
 SURROGATE_ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
 )
@@ -44,11 +55,34 @@ def _texts(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
+def _facts(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _records(value: object, validated: ValidatorFunctionWrapHandler) -> Any:
+    if not isinstance(value, list):
+        return validated(value)
+    records: list[Any] = []
+    for item in value:
+        try:
+            records += validated([item])
+        except ValidationError:
+            records.append(None)
+    if records and all(record is None for record in records):
+        raise ValueError("no record is of the documented form")
+    return records
+
+
+Answer = TypeVar("Answer", bound=Wire)
+Record = TypeVar("Record", bound=Wire)
+
 Detail = Annotated[str | None, BeforeValidator(_text_or_none)]
 """What is good to know of a result: of another type than documented it is left out, not the whole answer."""
 Details = Annotated[list[str], BeforeValidator(_texts)]
-
-Answer = TypeVar("Answer", bound=Wire)
+Facts = Annotated[dict[str, Any], BeforeValidator(_facts)]
+Records = Annotated[list[Record | None], WrapValidator(_records)]
+"""Results: one that is not of the documented form is null, so that the others keep their places. If that is every one
+of them, the answer is none."""
 
 
 def web_client(user_agent: str) -> httpx2.AsyncClient:
@@ -84,11 +118,10 @@ class WebApi:
         timeout_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """`headers` are credentials. Raises `NotConfigured` for an address or a key that cannot be one."""
-        if not base_url.startswith(("https://", "http://")):
-            raise NotConfigured(f"{service.address_variable} must begin with https:// or http://")
+        ensure_address(base_url, service.address_variable)
         self._headers = dict(headers or {})
-        if not all(HEADER_VALUE.fullmatch(value.removeprefix("Bearer ")) for value in self._headers.values()):
-            raise NotConfigured(f"{service.key_variable} holds characters that no key has")
+        for value in self._headers.values():
+            ensure_key(value.removeprefix("Bearer "), service.key_variable or service.label)
         self._client = client
         self._timeout_seconds = timeout_seconds
         self.service = service
@@ -110,8 +143,8 @@ class WebApi:
         seconds, label = self._timeout_seconds, self.service.label
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
-            async with asyncio.timeout(seconds):
-                return await self._exchange(method, url, {**(headers or {}), **self._headers}, sent)
+            async with asyncio.timeout(seconds) as limit:
+                return await self._exchange(method, url, {**(headers or {}), **self._headers}, sent, limit)
         except (TimeoutError, httpx2.TimeoutException):
             raise Unavailable(f"{label} gave no answer in {seconds:g} s") from None
         except httpx2.InvalidURL:
@@ -130,10 +163,13 @@ class WebApi:
         """The error for an answer of another form than documented."""
         return Unavailable(f"{self.service.label}: the answer is cut or not of the documented form")
 
-    async def _exchange(self, method: str, url: str, headers: Mapping[str, str], sent: Mapping[str, Any]) -> bytes:
+    async def _exchange(
+        self, method: str, url: str, headers: Mapping[str, str], sent: Mapping[str, Any], limit: asyncio.Timeout
+    ) -> bytes:
         waiting = httpx2.Timeout(self._timeout_seconds, connect=min(CONNECT_SECONDS, self._timeout_seconds))
         async with self._client.stream(method, url, headers=headers, timeout=waiting, **sent) as response:
             if response.status_code != httpx2.codes.OK:
+                limit.reschedule(None)  # the answer is here: from now on the time for its explanation counts
                 raise await self._error(response)
             received = bytearray()
             async for piece in self._unpacked(response):
@@ -145,15 +181,14 @@ class WebApi:
         return _mended(bytes(received))
 
     async def _error(self, response: httpx2.Response) -> ProviderError:
-        """The status decides, even if the body that explains it does not arrive whole."""
+        """The status decides, even if the body that explains it does not arrive whole, or not in time."""
         said = bytearray()
-        try:
-            async for piece in self._unpacked(response):
-                said += piece
-                if len(said) > MOST_ERROR_BYTES:
-                    break
-        except (httpx2.HTTPError, zlib.error, Unavailable):
-            said.clear()
+        with suppress(TimeoutError, httpx2.HTTPError, zlib.error, Unavailable):
+            async with asyncio.timeout(min(self._timeout_seconds, EXPLAINED_SECONDS)):
+                async for piece in self._unpacked(response):
+                    said += piece
+                    if len(said) > MOST_ERROR_BYTES:
+                        break
         return error_for_status(self.service, response.status_code, response.headers.multi_items(), bytes(said))
 
     async def _unpacked(self, response: httpx2.Response) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlsplit
@@ -21,20 +21,22 @@ LONGEST_URL: Final = 2_000
 LONGEST_TITLE: Final = 300
 LONGEST_SNIPPET: Final = 1_000
 LONGEST_NAME: Final = 120
+LONGEST_DATE: Final = 100
 MOST_AUTHORS: Final = 20
 MARKUP_SHARE: Final = 8
 """A text is looked at up to so many times its limit, to leave room for the markup that is taken out."""
 
 TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>")
-DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s<>\"]{1,200}")
-PARTIAL_DATE: Final = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2]))?")
+DOI: Final = re.compile(r"(?<![0-9.])10\.[0-9]{4,9}/[^\s\"]{1,200}(?!\S)")
+"""Whole or not at all: what is cut off at a sign or a length may be the beginning of many identifiers."""
+PARTIAL_DATE: Final = re.compile(r"(?!0000)[0-9]{4}(-(0[1-9]|1[0-2]))?")
 WRITTEN_DATE: Final = re.compile(r"([A-Z][a-z]{2})[a-z]* ([0-9]{1,2}), ([0-9]{4})")
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True)
 class Found:
-    """One result as the service gave it: nothing in it is trusted."""
+    """One result as the service gave it: nothing in it is trusted. One without an address only keeps its place."""
 
     url: str | None
     title: str | None = None
@@ -44,6 +46,10 @@ class Found:
     venue: str | None = None
     doi: str | None = None
     source_type: str = "web"
+
+
+UNUSABLE: Final = Found(url=None)
+"""Stands for a result that was not of the documented form."""
 
 
 def wanted(request: SearchRequest) -> int:
@@ -129,7 +135,7 @@ def usable_url(text: str | None) -> str | None:
 
 
 def usable_doi(text: str | None) -> str | None:
-    """The bare identifier, or null."""
+    """The bare identifier, as long as it may be, or null: old ones hold `<` and `>`."""
     found = DOI.search(text or "")
     return found.group().rstrip(".,;") if found else None
 
@@ -142,11 +148,13 @@ def plain(text: str | None, longest: int) -> str:
 
 
 def iso_date(value: str | None) -> str | None:
-    """`2024`, `2024-05` or `2024-05-17`, as far as the value goes; null otherwise.
+    """`2024`, `2024-05` or `2024-05-17`, as far as the value goes; null for whatever is no date of the calendar.
 
-    Read are ISO 8601, a mail's form, and `May 17, 2024`.
+    Read are ISO 8601, a mail's form, and `May 17, 2024`. Never raises: anybody may have written it into a page.
     """
     text = (value or "").strip()
+    if len(text) > LONGEST_DATE:
+        return None
     if PARTIAL_DATE.fullmatch(text):
         return text
     written = WRITTEN_DATE.fullmatch(text)
@@ -157,8 +165,8 @@ def iso_date(value: str | None) -> str | None:
     except ValueError:
         pass
     try:
-        return _day(parsedate_to_datetime(text))
-    except ValueError:
+        return parsedate_to_datetime(text).date().isoformat()
+    except (ValueError, OverflowError, TypeError, IndexError):  # it raises all of these, numbers too large among them
         return None
 
 
@@ -170,7 +178,3 @@ def shortened(text: str, characters: int, words: int | None = None) -> str:
         return query
     whole, _, _ = query[: characters + 1].rpartition(" ")
     return whole or query[:characters]
-
-
-def _day(moment: datetime) -> str:
-    return moment.date().isoformat()

@@ -7,11 +7,12 @@ import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
+from providers.search.addresses import without_user
 from providers.search.languages import wikipedia_language
 from providers.search.narrowing import Narrowing, narrowing_of
-from providers.search.web_api import ANSWER_SECONDS, Detail, WebApi, Wire
+from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebApi, Wire
 from providers.search.web_errors import Service
-from providers.search.web_hits import Found, answered, shortened, wanted
+from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://{language}.wikipedia.org"
 PLACE: Final = "{language}"
@@ -35,7 +36,7 @@ class WikipediaResult(Wire):
     """One article; the date is that of its last edit."""
 
     title: str
-    snippet: str | None = None
+    snippet: Detail = None
     timestamp: Detail = None
 
 
@@ -49,7 +50,7 @@ class WikipediaSite(Wire):
 class WikipediaQuery(Wire):
     """The two lists that were asked for."""
 
-    search: list[WikipediaResult]
+    search: Records[WikipediaResult]
     general: WikipediaSite
 
 
@@ -86,6 +87,7 @@ class WikipediaSearch:
         self._client = client
         self._timeout_seconds = timeout_seconds
         self.address = self._at(DEFAULT_LANGUAGE).base_url
+        self.instance = without_user(base_url)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
@@ -115,7 +117,7 @@ class WikipediaSearch:
         if answer.query is None:
             raise api.unexpected()
         site = answer.query.general
-        found = (_found(result, site, api.base_url) for result in answer.query.search)
+        found = (_found(result, site, api.base_url) if result else UNUSABLE for result in answer.query.search)
         return answered(request, self.name, found, warnings=warnings, dates_tell=False)
 
     def _wiki(self, narrowing: Narrowing) -> tuple[WebApi, list[str]]:

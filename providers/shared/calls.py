@@ -73,7 +73,10 @@ class SharedCallStore:
         await asyncio.shield(self._started(self._release(key)))
 
     async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run; the number of answers removed. An answer that comes later is not kept."""
+        """Remove all rows of a run; the number of answers removed. An answer that comes later is not kept.
+
+        Raises what the store raises when it removes nothing, `SharedStateUnavailable` above all: then try again.
+        """
         return await asyncio.shield(self._started(self._forget(research_id)))
 
     def _started(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
@@ -162,13 +165,14 @@ class SharedCallStore:
             self._let_go(key)
 
     async def _forget(self, research_id: str) -> int:
+        answers = f"{_prefix(research_id)}answer/"
+        answered = await self._store.remove(answers)  # first: this makes room for the mark in a store that is full
         await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)
         for key in [key for key, begun in self._begun.items() if begun == research_id]:
             del self._begun[key]
             self._let_go(key)
-        answered = await self._store.remove(f"{_prefix(research_id)}answer/")
         await self._lease_store.remove(f"{_prefix(research_id)}lease/")
-        return answered
+        return answered + await self._store.remove(answers)  # who was answered before the mark was there kept it
 
     async def _give_back(self, key: str, research_id: str, owner: str) -> None:
         held = await self._lease_store.get(_lease_key(key, research_id))

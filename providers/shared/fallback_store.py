@@ -60,9 +60,13 @@ class FallbackStore:
         )
 
     async def remove(self, prefix: str) -> int:
-        """Forget every key that begins with the prefix, here and there; how many there were where there were more."""
-        local = await self._local.remove(prefix)
-        return max(local, await self._either(lambda: self._primary.remove(prefix), _none_removed))
+        """Forget every key that begins with the prefix, there and here; how many there were where there were more.
+
+        Raises `SharedStateUnavailable` if the primary cannot do it, and then nothing is removed here: what is to be
+        gone for good must not be waiting there. It is asked whatever the circuit says: a full one still removes.
+        """
+        shared = await self._primary.remove(prefix)
+        return max(shared, await self._local.remove(prefix))
 
     async def close(self) -> None:
         """Close both."""
@@ -142,7 +146,3 @@ class FallbackStore:
             self._copied[key] = None
             if len(self._copied) > MOST_REMEMBERED:
                 self._copied.popitem(last=False)
-
-
-async def _none_removed() -> int:
-    return 0

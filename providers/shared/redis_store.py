@@ -9,7 +9,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 
 from providers.errors import NotConfigured, SharedStateUnavailable
 from providers.interfaces import StoredValue
@@ -25,6 +32,22 @@ BEYOND_PATIENCE: Final = 10
 MOST_CONNECTIONS: Final = 32
 REMOVED_AT_ONCE: Final = 1_000
 SPECIAL: Final = b"\\*?[]"
+
+KINDS_BY_ERROR: Final[dict[type[RedisError], str]] = {
+    OutOfMemoryError: "full",
+    ReadOnlyError: "read_only",
+    NoPermissionError: "forbidden",
+    AuthenticationError: "password",
+}
+KINDS_BY_SIGN: Final = {
+    "OOM ": "full",
+    "READONLY ": "read_only",
+    "NOREPLICAS ": "too_few_replicas",
+    "MISCONF ": "no_disk",
+    "NOPERM ": "forbidden",
+    "ACL failure in script": "forbidden",
+}
+"""Where the library has no error of its own, and where an older server wraps the error of a script in its words."""
 
 HELD: Final = """
 local held = redis.pcall('GET', KEYS[1])
@@ -88,6 +111,16 @@ class RedisSharedStore:
                     removed += await self._redis.execute_command("UNLINK", *keys)
             if int(cursor) == 0:
                 return removed
+
+    async def eviction_policy(self) -> str | None:
+        """What the server does when it is full (`noeviction` is the one to have); null if it does not say."""
+        try:
+            async with self._answered():
+                told = await self._redis.execute_command("INFO", "memory")
+        except SharedStateUnavailable:
+            return None
+        policy = told.get("maxmemory_policy")
+        return None if policy is None else str(policy)
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -159,7 +192,17 @@ def _malformed() -> NotConfigured:
 
 def _unavailable(error: Exception) -> SharedStateUnavailable:
     """The server's own words stay away: they may name users and addresses."""
-    return SharedStateUnavailable(f"Redis cannot be used: {type(error).__name__}", retry_after=RETRY_SECONDS)
+    message = f"Redis cannot be used: {type(error).__name__}"
+    return SharedStateUnavailable(message, retry_after=RETRY_SECONDS, kind=_kind_of(error))
+
+
+def _kind_of(error: Exception) -> str:
+    for sort, kind in KINDS_BY_ERROR.items():
+        if isinstance(error, sort):
+            return kind
+    if not isinstance(error, ResponseError):
+        return "silent"
+    return next((kind for sign, kind in KINDS_BY_SIGN.items() if sign in str(error)), "refused")
 
 
 def _literally(text: bytes) -> bytes:

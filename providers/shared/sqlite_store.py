@@ -3,10 +3,12 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
+
+import structlog
 
 from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable, StorageFull
 from providers.interfaces import StoredValue
@@ -14,9 +16,10 @@ from providers.shared.keys import end_of_prefix, key_bytes
 
 T = TypeVar("T")
 
-BUSY_SECONDS: Final = 5.0
+PATIENCE_SECONDS: Final = 5.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.001, 0.1
 RETRY_SECONDS: Final = 1.0
-OPEN_AGAIN_SECONDS: Final = 0.01
+LOOKED_EVERY_SECONDS: Final = 30.0
 PRUNED_EVERY_SECONDS: Final = 30.0
 PRUNED_AT_ONCE: Final = 500
 
@@ -53,10 +56,21 @@ REMOVE: Final = "DELETE FROM shared WHERE key >= ? AND key < ?"
 FULL: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
+log = structlog.get_logger()
 
-def _is_busy(error: BaseException) -> bool:
+
+def _is_busy(error: sqlite3.Error) -> bool:
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in BUSY
+
+
+def pauses(patience_seconds: float) -> Iterator[float]:
+    """Seconds to wait between tries, growing, so many in all; a standstill of this process counts as one of them."""
+    pause, left = FIRST_PAUSE_SECONDS, patience_seconds
+    while left > 0:
+        yield min(pause, left)
+        left -= pause
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
 class SqliteSharedStore:
@@ -67,12 +81,19 @@ class SqliteSharedStore:
     file cannot be used at all.
     """
 
-    def __init__(self, path: Path, *, durable: bool) -> None:
+    def __init__(self, path: Path, *, durable: bool, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        """`patience_seconds`: how long each change waits, beside all others, for a file that another writer holds."""
         self.path = path
         self._synchronous = "FULL" if durable else "NORMAL"
+        self._patience_seconds = patience_seconds
         self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)
+        """Device and number of the file that the connection is to."""
+        self._look_at = 0.0
         self._prune_at = 0.0
-        # One thread: SQLite has one writer anyway, and what a caller gives up is then undone in order.
+        self._begun: set[asyncio.Task[Any]] = set()
+        # One thread: SQLite has one writer anyway, and what a caller gives up is then undone in order. Nobody waits
+        # in it for a file that is held: all others would wait behind, one after the other.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shared-store")
 
     async def get(self, key: str) -> StoredValue:
@@ -89,6 +110,8 @@ class SqliteSharedStore:
 
     async def close(self) -> None:
         """Close the file, after all that was begun; nothing happens the second time."""
+        while self._begun:
+            await asyncio.wait(self._begun)
         try:
             await self._run(self._close)
         except RuntimeError:  # the thread has ended already
@@ -96,6 +119,26 @@ class SqliteSharedStore:
         self._thread.shutdown()
 
     async def _run(self, work: Callable[[], T]) -> T:
+        task = asyncio.create_task(self._tried(work))
+        self._begun.add(task)
+        task.add_done_callback(self._ended)
+        return await task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._begun.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller that was cancelled does not ask for it
+
+    async def _tried(self, work: Callable[[], T]) -> T:
+        """Again and again while somebody else holds the file: a statement that was refused has changed nothing."""
+        for pause in pauses(self._patience_seconds):
+            try:
+                return await self._once(work)
+            except SharedStateUnavailable:
+                await asyncio.sleep(pause)
+        return await self._once(work)
+
+    async def _once(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._translated, work)
 
     def _translated(self, work: Callable[[], T]) -> T:
@@ -115,32 +158,46 @@ class SqliteSharedStore:
         )
 
     def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._is_elsewhere():
+            # Who goes on with a file that has no name any more shares it with nobody who starts later.
+            log.warning("shared_state.file_replaced", file=self.path.name)
+            self._close()
         if self._connection is None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self.path.touch(mode=0o600, exist_ok=True)
+                self._file = self._named()
             except OSError as error:
                 raise NotConfigured(f"the shared state cannot be kept: {error.strerror}") from None
             self._connection = self._connected()
         return self._connection
 
+    def _is_elsewhere(self) -> bool:
+        """Whether the name has come to mean another file, or none; looked up now and then."""
+        if time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + LOOKED_EVERY_SECONDS
+        try:
+            return self._named() != self._file
+        except FileNotFoundError:
+            return True
+        except OSError:  # not known, and the connection may well be good
+            return False
+
+    def _named(self) -> tuple[int, int]:
+        found = self.path.stat()
+        return found.st_dev, found.st_ino
+
     def _connected(self) -> sqlite3.Connection:
-        """A connection to the file, whoever else is just making it."""
-        until = time.monotonic() + BUSY_SECONDS
-        while True:
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-                connection.executescript(f"BEGIN IMMEDIATE;{SCHEMA}COMMIT;")
-            except BaseException as error:
-                connection.close()
-                # Of two that turn a new file to WAL at once SQLite tells one that it is busy, without waiting.
-                if not _is_busy(error) or time.monotonic() > until:
-                    raise
-                time.sleep(OPEN_AGAIN_SECONDS)
-            else:
-                return connection
+        connection = sqlite3.connect(self.path, timeout=0, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.executescript(f"BEGIN IMMEDIATE;{SCHEMA}COMMIT;")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _get(self, key: bytes) -> StoredValue:
         now, value = self._open().execute(GET, (key,)).fetchone()

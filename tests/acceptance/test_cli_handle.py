@@ -72,13 +72,21 @@ async def test_a_run_can_be_asked_told_and_cancelled(client: ResearchClient) -> 
         assert "next phase" in await handle.steer("look at 16")
         with pytest.raises(MessageRefused, match="characters"):
             await handle.steer("  ")
-        assert "report" in await handle.stop_and_report()
         await handle.cancel()
         result = await handle.result()
         assert (result.outcome, result.stop_reason) == (Outcome.CANCELLED, StopReason.USER_CANCELLED)
         await handle.cancel()
         with pytest.raises(RunClosed):
             await handle.steer("too late")
+
+
+async def test_a_run_that_has_not_begun_can_be_stopped(client: ResearchClient) -> None:
+    """Where nobody prepares it there is nothing to report, and a stop ends it at once (X-4)."""
+    async with working(client.temporal):
+        handle = await client.start({"query": "Why?"}, "run-1")
+        assert "report" in await handle.stop_and_report()
+        result = await handle.result()
+    assert (result.outcome, result.stop_reason) == (Outcome.FAILED, StopReason.USER_STOPPED)
 
 
 async def test_the_session_store_is_asked_for_a_cancelled_run(client: ResearchClient) -> None:
@@ -129,6 +137,31 @@ async def test_without_a_worker_the_silence_is_explained(
         with pytest.raises(NoWorker, match=r"research-workflows.*research serve"):
             await ask(handle)  # type: ignore[misc]
     assert await client.polled_by(names.WORKFLOWS_QUEUE) == []
+
+
+async def test_words_that_were_said_twice_are_taken_once(
+    client: ResearchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a worker they wait in the engine, which is said; said again, they are the same message."""
+    handle = await client.start({"query": "Why?"}, "run-1")
+    assert await handle.question() == "Why?"
+    with monkeypatch.context() as impatient:
+        impatient.setattr(handles, "MESSAGE_PATIENCE_SECONDS", 1.0)
+        impatient.setattr(handles, "message_id", lambda update, arguments: f"{update}-{arguments}")
+        with pytest.raises(NoWorker, match="may still be taken"):
+            await handle.steer("look at 16")
+        impatient.setattr(handles, "MESSAGE_PATIENCE_SECONDS", 30.0)
+        async with working(client.temporal):
+            for _ in range(2):
+                assert "next phase" in await handle.steer("look at 16")
+            for _ in range(2):
+                with pytest.raises(MessageRefused, match="characters"):
+                    await handle.steer(" ")
+            await handle.cancel()
+            await handle.result()
+    history = await client.temporal.get_workflow_handle("run-1").fetch_history()
+    taken = [event for event in history.events if event.HasField("workflow_execution_update_accepted_event_attributes")]
+    assert len(taken) == 1
 
 
 async def test_unknown_runs_and_bad_requests(client: ResearchClient) -> None:

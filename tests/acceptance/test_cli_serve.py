@@ -115,8 +115,10 @@ def test_a_stop_while_nothing_is_served_yet_ends_at_once(place: Path, environmen
         [*COMMAND, "serve"], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
+        assert process.stderr.readline().startswith(f"starting engine and workers on {place / 'home'}; a model is ")
         first = process.stderr.readline()
         assert "worker.configured" in first
+        assert "anthropic_api_key" not in first
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 0

@@ -18,8 +18,16 @@ SECRET = re.compile(r"(?<!VAL)KEY|PASSWORD|PWD|SECRET|TOKEN")
 SEARCH_KEYS = frozenset(
     {"TAVILY_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CSE_ID", "BRAVE_API_KEY", "SEMANTIC_SCHOLAR_API_KEY"}
 )
-KEY_HOLDERS = {frozenset({"ANTHROPIC_API_KEY"}): ("models", "search", "records"), SEARCH_KEYS: ("search", "records")}
+SEARCH_ADDRESSES = frozenset(
+    {f"{name}_BASE_URL" for name in ("TAVILY", "GOOGLE", "BRAVE", "SEMANTIC_SCHOLAR", "WIKIPEDIA")}
+)
+KEY_HOLDERS = {
+    frozenset({"ANTHROPIC_API_KEY"}): ("models", "search", "records"),
+    SEARCH_KEYS | SEARCH_ADDRESSES: ("search", "records"),
+}
 """Variables with keys → the pools that need them: those that use them, and `records` tells a run what there is."""
+ENDPOINT_KEYS_FILE = ".env.models"
+"""Keys of further model endpoints, whose variables are named by the operator: compose hands the whole file on."""
 
 
 @cache

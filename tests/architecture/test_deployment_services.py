@@ -100,6 +100,26 @@ def test_workers_are_told_of_valkey_and_searxng() -> None:
         assert {value for name, value in environment.items() if files.SECRET.search(name)} <= {""}
 
 
+def test_those_that_call_an_endpoint_reach_this_machine() -> None:
+    """The name that .env.example gives a model server on this machine is known wherever an endpoint is called."""
+    text = (ROOT / ".env.example").read_text(encoding="utf-8")
+    (name,) = set(re.findall(r"http://([a-z.]+):PORT", text))
+    known = {service for service in files.services() if "extra_hosts" in files.services()[service]}
+    # `records` holds the key, too, but only to know that there is one: it has no way out.
+    assert known == {"models", "search", "research"}
+    assert {entry for service in known for entry in files.services()[service]["extra_hosts"]} == {
+        f"{name}:host-gateway"
+    }
+    assert all("internet" in files.networks(service) for service in known)
+
+
+def test_the_database_is_healthy_when_it_listens() -> None:
+    """The server that makes the database answers on its socket alone; the check asks by address."""
+    command = files.services()["postgresql"]["healthcheck"]["test"]
+    assert command[:2] == ["CMD", "pg_isready"]
+    assert command[command.index("--host") + 1] == "127.0.0.1"
+
+
 def test_nothing_but_a_password_has_to_be_set() -> None:
     """One variable is required, so that compose comes up without any key."""
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")

@@ -17,6 +17,7 @@ import typer
 from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
+from providers.prices import load_prices
 from tests.architecture.repository import ROOT, relative, tracked_files
 from workers.settings_sections import FileSettings
 
@@ -72,6 +73,20 @@ def test_documented_commands_exist(path: Path) -> None:
         assert command in commands(), f"{relative(path)} names `research {command}`"
         unknown = set(options) - commands()[command]
         assert not unknown, f"{relative(path)} gives `research {command}` {unknown}"
+
+
+def test_every_model_that_is_shown_has_a_price() -> None:
+    """Who copies an example gets a cap on cost that holds: examples and pages name models of the price table."""
+    places = {"docs", "examples", "deploy", "README.md", ".env.example", "research.example.toml", "docker-compose.yml"}
+    prices = load_prices()
+    shown = {
+        (relative(path), name)
+        for path in tracked_files()
+        if path.relative_to(ROOT).parts[0] in places
+        for name in re.findall(r"\bclaude-[a-z]+-\d[\w.-]*|\bclaude-\d[\w.-]*", path.read_text("utf-8", "ignore"))
+    }
+    assert "docs/models.md" in {page for page, _ in shown}
+    assert not {(page, name) for page, name in shown if prices.price_of(name) is None}
 
 
 def test_the_readme_names_commands() -> None:

@@ -26,11 +26,11 @@ class Bill:
 
 
 def bill_of(api: MessagesApi, price: ModelPrice, *, read_factor: float = 1.0, write_factor: float = 1.0) -> Bill:
-    """Every answer of status 200 is billed, usable or not; one that never came and an error are not."""
+    """Every answer that arrived is billed, usable or not; an error, and one that did not arrive whole, are not."""
     total = Bill()
     for request, call in zip(api.requests, api.calls, strict=True):
         reply = reply_to(request, call.scenario)
-        if reply.status != 200 or reply.delivery == "never":
+        if not reply.is_charged:
             continue
         used = json.loads(reply.body)["usage"]
         read, written = used.get("cache_read_input_tokens") or 0, used.get("cache_creation_input_tokens") or 0

@@ -34,6 +34,14 @@ class Reply:
     body: bytes
     delivery: str = "whole"
 
+    @property
+    def is_charged(self) -> bool:
+        """Whether it goes into the books: an answer that arrives to its end, however slowly and whatever is in it.
+
+        What breaks off takes its counts with it: nobody can account for what an endpoint may want for that.
+        """
+        return self.status == 200 and self.delivery in {"whole", "trickle"}
+
 
 def message(
     request: ModelRequest,

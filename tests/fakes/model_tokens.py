@@ -80,7 +80,7 @@ class TokenBook:
     def charged(self, request: ModelRequest, beginnings: list[tuple[str, int]], reply: Reply) -> Reply:
         """The reply with its usage, which goes into the books; what arrives as no message counts as not charged."""
         try:
-            body = json.loads(reply.body) if reply.status == 200 and reply.delivery in {"whole", "trickle"} else {}
+            body = json.loads(reply.body) if reply.is_charged else {}
         except (ValueError, RecursionError):
             return reply
         usage = body.get("usage") if isinstance(body, dict) else None

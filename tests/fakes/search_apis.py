@@ -21,9 +21,11 @@ TRICKLE_SECONDS = 0.02
 SCENARIOS = (
     "good", "empty", "401", "403", "403_quota", "408", "429", "500", "503", "html", "cut", "huge", "trickle", "never",
     "reset", "reset_after_headers", "wrong_shape", "list", "deep", "not_json", "redirect", "gzip", "bomb", "oversized",
-    "brotli", "surrogate", "404", "unforced",
+    "brotli", "surrogate", "404", "unforced", "401_slow", "429_slow",
 )  # fmt: skip
 STATUSES = {"401": 401, "403": 403, "403_quota": 403, "404": 404, "408": 408, "429": 429, "500": 500, "503": 503}
+SLOW = {"401_slow": 401, "429_slow": 429}
+"""The status comes, and what explains it never does."""
 REASONS = {"403_quota": "dailyLimitExceeded: quota", "429": "RATE_LIMITED", "403": "forbidden"}
 
 
@@ -78,6 +80,11 @@ class SearchApis(LoopbackServer):
         if self.scenario in STATUSES:
             status, said = error(asked, STATUSES[self.scenario], REASONS.get(self.scenario, "internal"))
             return await _send(writer, status, *encoded(said), self.headers)
+        if self.scenario in SLOW:
+            _head(writer, SLOW[self.scenario], "application/json", 5_000, self.headers)
+            await writer.drain()
+            await reader.read()  # until the client hangs up
+            return False
         if self.scenario == "unforced" and asked.body["tool_choice"]["type"] == "tool":
             said = error(asked, 400, "Thinking may not be enabled when tool_choice forces tool use.")
             return await _send(writer, said[0], *encoded(said[1]), self.headers)

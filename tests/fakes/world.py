@@ -20,6 +20,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.roles import ROLES
 from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.content_store import ObstoreContentStore
+from providers.domains import ANYWHERE, Domains
 from providers.engines import answers
 from providers.engines.extractive.engine import ExtractiveEngine
 from providers.errors import SourceUnreadable
@@ -36,7 +37,7 @@ from tests.fakes.model_engine import engine_over
 class NoWeb:
     """A reader for worlds without a web."""
 
-    async def read(self, url: str, *, tenant: str = "default") -> ExtractedDocument:
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         raise SourceUnreadable("not_found", "this world has no web")
 
 
@@ -112,6 +113,6 @@ def model_world(folder: Path, base_url: str, corpus: MemoryCorpus | None = None)
     """A world whose model is spoken to with the real SDK at a loopback address."""
     engine = engine_over({"default": base_url})
     configuration = ResearchConfiguration(
-        models={tier.value: "test-model" for tier in Tier}, model_host="127.0.0.1", product_version="0.1.0"
+        models={tier.value: "test-model" for tier in Tier}, model_host=lambda _: "127.0.0.1", product_version="0.1.0"
     )
     return World(folder, corpus, {EngineKind.MODEL: engine}, configuration)

@@ -43,7 +43,7 @@ def priced_world(folder: Path, api: MessagesApi) -> World:
     dearest = ModelPrice(input=PRICE.input * WRITE_FACTOR, output=PRICE.output)
     configuration = ResearchConfiguration(
         models={tier.value: "test-model" for tier in Tier},
-        model_host="127.0.0.1",
+        model_host=lambda _: "127.0.0.1",
         model_price=lambda _: dearest,
         product_version="0.1.0",
     )

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from providers.errors import CallInFlight
+from providers.errors import CallInFlight, RateLimited
+from providers.limits.limiter import SharedLimiter
 from providers.shared.cache import SEARCH, Cache
 from providers.shared.calls import SharedCallStore
 from providers.shared.circuit import Circuit
@@ -25,6 +26,8 @@ TRY_AGAIN_SECONDS = 0.3
 ONE_STEP_SECONDS = 12.0
 """Far below what a step takes if each of its questions waits a second for a server that hangs."""
 SOON = 30.0
+PAUSE_SECONDS = 300.0
+"""Longer than any of these tests may last."""
 
 
 class Texts:
@@ -226,6 +229,33 @@ async def test_a_worker_that_starts_in_the_middle_of_it_works(valkey: ValkeyServ
             await again.step(number)
         assert again.paid == Counter({"call-2": 1})
     await heal(valkey)
+
+
+async def calls_that_go(limiters: list[SharedLimiter], when: str) -> int:
+    """How many of many new calls are let through."""
+    granted = 0
+    for number, limiter in enumerate(limiters * 20):
+        with contextlib.suppress(RateLimited):
+            async with limiter.permit("model/m", f"{when}-{number}"):
+                granted += 1
+    return granted
+
+
+@with_faults
+async def test_nobody_calls_in_a_pause(valkey: ValkeyServer, tmp_path: Path, fault: str) -> None:
+    """A service that refused before the fault is left alone during and after it by all who know of that (F7, F16)."""
+    strike, heal, _ = FAULTS[fault]
+    async with working(valkey, tmp_path / "one") as one, working(valkey, tmp_path / "other") as other:
+        limiters = [SharedLimiter(worker.store, {}) for worker in (one, other)]
+        with pytest.raises(RateLimited):
+            async with limiters[0].permit("model/m", "refused"):
+                raise RateLimited("429", retry_after=PAUSE_SECONDS)
+        assert await calls_that_go(limiters, "before") == 0
+        await strike(valkey)
+        assert await calls_that_go(limiters, "during") == 0
+        await heal(valkey)
+        await asyncio.gather(until_recovered(one), until_recovered(other))
+        assert await calls_that_go(limiters, "after") == 0
 
 
 async def test_a_server_that_hangs_costs_one_answers_time_now_and_then(valkey: ValkeyServer, tmp_path: Path) -> None:

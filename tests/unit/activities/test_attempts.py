@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -10,11 +11,12 @@ from temporalio.testing import ActivityEnvironment
 from activities.attempts import MOST_FAILURES, attempted, past_of
 from activities.failures import READING, RECORDS, translated
 from contracts import failures
+from contracts.usage import Usage
 from providers import errors
 
 
 async def tried(
-    error: Exception | None, attempt: int = 1, details: tuple[int, ...] = ()
+    error: Exception | None, attempt: int = 1, details: tuple[Any, ...] = ()
 ) -> tuple[object, list[object]]:
     """What came of one attempt, and what it told with its last heartbeat."""
     environment = ActivityEnvironment()
@@ -93,6 +95,18 @@ async def test_what_kills_its_workers_is_not_tried_for_ever() -> None:
     assert isinstance(failure, ApplicationError)
     assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
     assert (await tried(None, attempt=3, details=(0, 0)))[0] == "done"
+
+
+@pytest.mark.parametrize("error", [errors.RateLimited("wait"), errors.Unavailable("down"), errors.InvalidCall("no")])
+async def test_what_was_paid_for_nothing_is_handed_on(error: errors.ProviderError) -> None:
+    """The failure tells what all attempts paid so far, and so does the heartbeat that the next attempt is given."""
+    error.usage = Usage(cost_usd=0.25)
+    failure, beats = await tried(error, attempt=2, details=(1, 0, Usage(cost_usd=0.5).model_dump(mode="json")))
+    assert isinstance(failure, ApplicationError)
+    assert Usage.model_validate(failure.details[0]["usage"]) == Usage(cost_usd=0.75)
+    last = beats[-1]
+    assert isinstance(last, tuple)
+    assert past_of(3, last).spent == Usage(cost_usd=0.75)
 
 
 async def test_waits_do_not_lengthen_the_pause_after_a_failure() -> None:

@@ -24,6 +24,7 @@ from contracts.identity import digest
 from contracts.prepared import PrepareRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
+from providers.domains import Domains
 from providers.engines import answers
 from providers.errors import InvalidOutput
 from providers.interfaces import ExtractedDocument
@@ -135,7 +136,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
     asked: list[str] = []
 
     class Recorder:
-        async def read(self, url: str, *, tenant: str) -> ExtractedDocument:
+        async def read(self, url: str, *, tenant: str, domains: Domains) -> ExtractedDocument:
             asked.append(url)
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 

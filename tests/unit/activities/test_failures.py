@@ -19,6 +19,8 @@ from providers import errors
         (errors.CallInFlight("busy", retry_after=4), MODELS, failures.CALL_IN_FLIGHT, True),
         (errors.Unavailable("503"), MODELS, failures.MODEL_UNAVAILABLE, True),
         (errors.Unavailable("503"), SEARCHING, failures.SEARCH_UNAVAILABLE, True),
+        (errors.NotConfigured("no key"), SEARCHING, failures.SEARCH_NOT_CONFIGURED, False),
+        (errors.InvalidCall("400"), SEARCHING, failures.SEARCH_REJECTED, False),
         (errors.Unavailable("reset"), READING, failures.SOURCE_UNREADABLE, True),
         (errors.Unavailable("down"), RECORDS, failures.STORE_UNAVAILABLE, True),
         (errors.NotConfigured("no key"), MODELS, failures.MODEL_REJECTED, False),

@@ -9,7 +9,9 @@ from contracts.resolved import CorpusSnapshot, Hook
 from contracts.vocabulary import EngineKind, StopReason
 
 CORPUS = CorpusSnapshot(name="manual", files=3)
-MODELS = ResearchConfiguration(models={"simple": "small", "analytical": "big", "complex": "big"}, model_host="host")
+MODELS = ResearchConfiguration(
+    models={"simple": "small", "analytical": "big", "complex": "big"}, model_host=lambda _: "host"
+)
 
 
 def resolved(request: ResearchRequest, configuration: ResearchConfiguration = MODELS, corpus=CORPUS):
@@ -41,6 +43,15 @@ def test_a_model_that_nobody_configured_is_refused() -> None:
     with pytest.raises(Refusal, match="RESEARCH_MODEL") as refused:
         resolved(ResearchRequest(query="x", engine=EngineChoice.MODEL), ResearchConfiguration())
     assert refused.value.reason is StopReason.NO_PROVIDERS
+
+
+def test_a_model_is_not_named_in_vain() -> None:
+    """Who names a model where none is configured is told what to set, and gets no extracts instead (S0-101)."""
+    named = ResearchRequest(query="x", models=Models(simple="mine"))
+    with pytest.raises(Refusal, match=r"models\.simple.*RESEARCH_MODEL.*ANTHROPIC_API_KEY.*ANTHROPIC_BASE_URL"):
+        resolved(named, ResearchConfiguration())
+    asked = named.model_copy(update={"engine": EngineChoice.EXTRACTIVE})
+    assert resolved(asked, ResearchConfiguration()).engine is EngineKind.EXTRACTIVE
 
 
 @pytest.mark.parametrize("corpus", [None, CorpusSnapshot(name="empty", files=0, skipped=4)])

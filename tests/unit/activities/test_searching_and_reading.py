@@ -19,6 +19,7 @@ from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchR
 from contracts.sources import SearchHit
 from contracts.vocabulary import Quality
 from providers import errors
+from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
 from tests.unit.activities.scripted import SOURCE, URL, MemoryContent, environment
 
@@ -30,12 +31,14 @@ class Shelf:
 
     def __init__(self, given: Any) -> None:
         self.given = given
+        self.domains = ANYWHERE
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         found: SearchResponse = await self._answer()
         return found
 
-    async def read(self, url: str, *, tenant: str = "default") -> ExtractedDocument:
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        self.domains = domains
         read: ExtractedDocument = await self._answer()
         return read
 
@@ -85,7 +88,8 @@ async def test_a_search_gives_what_the_provider_found() -> None:
         (errors.RateLimited("wait", retry_after=2), "shelf", failures.RATE_LIMITED, True),
         (errors.Unavailable("locked"), "shelf", failures.SEARCH_UNAVAILABLE, True),
         (errors.CorpusUnknown("none"), "shelf", failures.CORPUS_UNAVAILABLE, False),
-        (None, "other", failures.SEARCH_REJECTED, False),
+        (errors.InvalidCall("too long"), "shelf", failures.SEARCH_REJECTED, False),
+        (None, "other", failures.SEARCH_NOT_CONFIGURED, False),
     ],
 )
 async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str, retried: bool) -> None:
@@ -105,6 +109,22 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
     assert (record.title, record.characters) == ("From the hit", 13)
     assert record.retrieved_at == "2026-11-21T00:00:00+00:00"
     assert "Vacuum 🧹" not in record.model_dump_json()
+
+
+async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
+    """Both lists go with the read to the reader (S0-056)."""
+    shelf = Shelf(document())
+    activities = ReadingActivities(shelf, MemoryContent(), judge_of({}))
+    request = ReadRequest(
+        research_id="r-1",
+        operation="read/1",
+        source_id=SOURCE,
+        url=URL,
+        domains_allow=["A.test"],
+        domains_deny=["b.test"],
+    )
+    await environment().run(activities.read_source, request)
+    assert shelf.domains == Domains(("a.test",), ("b.test",))
 
 
 @pytest.mark.parametrize(

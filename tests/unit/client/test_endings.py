@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.endings import result_of_failure
+from client.endings import result_of_failure, timed
 from contracts import failures
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
 from contracts.vocabulary import Outcome, RunStatus, StopReason
@@ -55,3 +55,13 @@ def test_the_last_status_gives_the_counts() -> None:
     )
     result = result_of_failure("r", CancelledError("x"), last)
     assert (result.counts.sources, result.started_at) == (3, "2026-11-21")
+
+
+def test_a_cancelled_run_tells_how_long_it_worked() -> None:
+    """Nobody wrote it down; the last status knew it."""
+    result = result_of_failure("r", CancelledError("x"), None)
+    last = ResearchStatus(research_id="r", query="q", status=RunStatus.RUNNING, elapsed_seconds=14.2)
+    assert timed(result, last).usage.active_seconds == 14.2
+    measured = timed(result, last)
+    assert timed(measured, last.model_copy(update={"elapsed_seconds": 99.0})) == measured
+    assert timed(result, None) == result

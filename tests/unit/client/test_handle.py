@@ -2,7 +2,8 @@
 
 import pytest
 
-from client.handle import Reuse, static_summary
+from client.handle import SAME_MESSAGE_SECONDS, Reuse, message_id, static_summary
+from contracts import names
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,15 @@ def test_an_id_is_used_again_only_when_it_may() -> None:
     assert Reuse.NEW.value.name == "REJECT_DUPLICATE"
     assert Reuse.AFTER_FAILURE.value.name == "ALLOW_DUPLICATE_FAILED_ONLY"
     assert Reuse.AFTER_ANY.value.name == "ALLOW_DUPLICATE"
+
+
+def test_the_same_words_soon_after_are_one_message() -> None:
+    """Who was told of no answer may say them again; an hour later they are a message of their own."""
+
+    def said(update: str, *arguments: object, at: float = 1.0) -> str:
+        return message_id(update, arguments, clock=lambda: at)
+
+    assert said(names.STEER, "look at 16") == said(names.STEER, "look at 16", at=SAME_MESSAGE_SECONDS - 1.0)
+    later = said(names.STEER, "look at 16", at=3_600.0)
+    others = {said(names.STEER, "look at 17"), said(names.STOP_AND_REPORT), later, said(names.STEER, "look at 16")}
+    assert len(others) == 4

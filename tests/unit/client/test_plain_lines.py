@@ -116,3 +116,10 @@ def test_a_long_silence_is_broken_by_where_the_run_stands() -> None:
     line = standing(LiveView(status=status), now)
     assert line == "10:11:12 … analysis, 1:15 of 15:00 · 12 sources · 1 finding"
     assert "waiting" in standing(LiveView(), now)
+
+
+def test_a_gate_says_what_it_asks_for() -> None:
+    """Full points beside a verdict against them puzzle; the issue alone is told."""
+    data = {"phase": "analysis", "valid": False, "score": 10, "issues": ["no finding is of high confidence"]}
+    event = Event(seq=1, type="gate.evaluated", time="", text="gate 10/10 not passed (…)", data=data)
+    assert PlainLines().of([event]) == ["quality check of the analysis: no finding is of high confidence"]

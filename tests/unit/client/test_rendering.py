@@ -158,3 +158,12 @@ def test_the_ending_says_how_and_why(outcome: Outcome, reason: StopReason, parts
     text = ending(result).plain
     for part in parts:
         assert part in text
+
+
+def test_the_ending_counts_the_passages_that_the_report_quotes() -> None:
+    """One figure in the terminal and in the report; a time that nobody measured is not called nothing."""
+    counts = Counts(sources_cited=4, evidence=14, passages_cited=6)
+    done = ResearchResult(
+        research_id="r", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS, counts=counts
+    )
+    assert ending(done).plain == "✔ completed · 4 sources cited · 6 passages quoted · 0 gaps stated"

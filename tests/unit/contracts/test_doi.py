@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from contracts.doi import doi_of
 from contracts.identity import source_key
 
+OLD = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O"
+
 
 @pytest.mark.parametrize(
     ("text", "doi"),
@@ -25,6 +27,12 @@ from contracts.identity import source_key
         ("https://arxiv.org/abs/2101.00001v3", "10.48550/arxiv.2101.00001"),
         ("https://export.arxiv.org/pdf/math.GT/0309136.pdf", "10.48550/arxiv.math.gt/0309136"),
         ("10.48550/arXiv.2101.00001", "10.48550/arxiv.2101.00001"),
+        (OLD, OLD.lower()),
+        (f"{OLD}>).", OLD.lower()),
+        (f"https://doi.org/{OLD}", OLD.lower()),
+        ("https://doi.org/" + OLD.replace("<", "%3C").replace(">", "%3e"), OLD.lower()),
+        (f"https://onlinelibrary.wiley.com/doi/abs/{OLD}", OLD.lower()),
+        ("https://doi.org/10.1000/a%3Fb%26c?from=x", "10.1000/a?b&c"),
     ],
 )
 def test_one_work_has_one_identifier(text: str, doi: str) -> None:
@@ -37,6 +45,8 @@ def test_one_work_has_one_identifier(text: str, doi: str) -> None:
     "text",
     [
         None, "", "version 10.1000/x of it", "10.1/x", "10.1000/",
+        "10.1000/x and more of it", "10.1000/a|b", "https://doi.org/10.1000/a%7Bb", "https://doi.org/10.1000/a%20b",
+        "10.1000/" + "x" * 201,
         "https://evil.example/doi/10.1038/nature1",
         "https://notdoi.org/10.1000/x",
         "https://pubpeer.com/publications/10.1000/x",
@@ -46,15 +56,28 @@ def test_one_work_has_one_identifier(text: str, doi: str) -> None:
     ],
 )  # fmt: skip
 def test_a_page_about_a_work_is_not_the_work(text: str | None) -> None:
-    """Only the resolver's and the publishers' own addresses stand for a work."""
+    """Only the resolver's and the publishers' own addresses stand for a work, and never the beginning of one."""
     assert doi_of(text) is None
 
 
-@given(st.one_of(st.text(max_size=40), st.text(max_size=20).map("https://doi.org/10.1000/".__add__)))
+@given(
+    st.one_of(
+        st.text(max_size=40),
+        st.text(max_size=20).map("https://doi.org/10.1000/".__add__),
+        st.text("<>()[]{}|x1.:;/?&# ", max_size=20).map("10.1000/".__add__),
+    )
+)
 def test_an_identifier_is_its_own_identifier(text: str) -> None:
     """Any text is accepted, and what comes out stays the same."""
     found = doi_of(text)
     assert found is None or doi_of(found) == found
+
+
+def test_two_works_of_one_volume_stay_two() -> None:
+    """Old identifiers differ only behind the sign that a careless reader stops at."""
+    other = OLD.replace("<693::AID-ASI4>3.0.CO;2-O", "<707::AID-ASI6>3.0.CO;2-1")
+    assert doi_of(OLD) != doi_of(other)
+    assert doi_of(f"https://doi.org/{OLD}") != doi_of(f"https://doi.org/{other}")
 
 
 def test_an_address_counts_before_an_identifier() -> None:

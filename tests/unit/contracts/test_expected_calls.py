@@ -170,6 +170,8 @@ def test_the_room_for_reasoning_is_what_the_run_says() -> None:
     assert worst_output(roles.PLANNER) == roles.PLANNER.output_tokens + expected_calls.REASONING_TOKENS
     assert worst_output(roles.PLANNER, 0) == roles.PLANNER.output_tokens
     assert worst_report(5, 50_000).output_tokens == roles.SYNTHESIZER.output_tokens + 50_000
+    thinking, silent = expected_call(roles.PLANNER, reasoning_tokens=5_000), expected_call(roles.PLANNER)
+    assert thinking.output_tokens == silent.output_tokens + 5_000
 
 
 def test_an_analysis_grows_with_its_sources_up_to_twenty() -> None:

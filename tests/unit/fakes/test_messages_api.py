@@ -3,14 +3,17 @@
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from contracts.resolved import ModelPrice
 from providers.anthropic_chat import AnthropicChat
 from providers.chat import ChatRequest
 from providers.errors import Unavailable
 from tests.fakes.messages_api import MessagesApi, Plan, read_journal, repeated
+from tests.fakes.model_ledger import bill_of
 
 
 async def test_runs_as_a_process_and_keeps_a_journal(tmp_path: Path) -> None:
@@ -66,3 +69,16 @@ def test_a_misspelt_scenario_is_refused() -> None:
     """A plan that names nothing known cannot pass for one that works."""
     with pytest.raises(ValueError, match="no scenario goood"):
         Plan("goood")
+
+
+@pytest.mark.parametrize("scenario", ["good", "hopeless", "trickle", "truncated", "reset_after_headers", "status:529"])
+async def test_both_books_agree_on_what_is_charged(scenario: str) -> None:
+    """An answer that breaks off is in neither: its counts never arrived, so no account could be held to them."""
+    async with MessagesApi(scenario) as api:
+        chat = AnthropicChat(api_key=None, base_url=api.base_url)
+        with suppress(Unavailable):
+            await chat.complete(ChatRequest("m", "role: planner", "p", 10, 60.0))
+        await chat.close()
+    bill = bill_of(api, ModelPrice(input=1.0, output=1.0))
+    assert bill.calls == len(api.book.charges) == (scenario in {"good", "hopeless", "trickle"})
+    assert bill.usd == pytest.approx(api.book.owed_usd({"m": (1.0, 1.0)}))

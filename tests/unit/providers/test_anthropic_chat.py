@@ -8,6 +8,7 @@ import pytest
 from providers.anthropic_chat import AnthropicChat
 from providers.chat import ChatMode, ChatReply, ChatRequest, TokenCounts
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.model_errors import EndpointPlaces
 from tests.fakes.messages_api import MessagesApi
 
 SCHEMA = {"type": "object", "properties": {"action": {"type": "string", "maxLength": 9}}, "required": ["action"]}
@@ -58,6 +59,21 @@ async def test_offers_one_tool_and_forces_it() -> None:
     body = api.requests[0].body
     assert [tool["name"] for tool in body["tools"]] == [body["tool_choice"]["name"]]
     assert isinstance(reply.tool_input, dict)
+
+
+@pytest.mark.parametrize("key", ["sk-two\nlines", "sk\r\nx-other: 1", "sk two", "sk-\u00fcber", "\x00"])
+def test_a_key_that_no_header_can_hold_is_refused_at_once(key: str) -> None:
+    """It is told by the name of its variable and never repeated, and it is no outage that waiting could end."""
+    places = EndpointPlaces("RESEARCH_ENDPOINT_OWN_KEY", "models.endpoints.own.base_url")
+    with pytest.raises(NotConfigured, match=r"^RESEARCH_ENDPOINT_OWN_KEY holds characters that no key has$"):
+        AnthropicChat(api_key=key, base_url="http://127.0.0.1:9", places=places)
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:abc", "http://[::1", "http://256.1.1.1"])
+def test_an_address_that_is_none_is_refused_at_once(address: str) -> None:
+    """By the name of its variable, for callers that did not look at it themselves."""
+    with pytest.raises(NotConfigured, match=r"^ANTHROPIC_BASE_URL is no usable address$"):
+        AnthropicChat(api_key=KEY, base_url=address)
 
 
 async def test_sends_no_schema_in_text_mode() -> None:

@@ -95,11 +95,17 @@ def test_a_variable_replaces_the_list_of_a_tier(tmp_path: Path) -> None:
         ('[models.endpoints.x]\nbase_url = "ftp://h"', "models.endpoints.x.base_url"),
         ('[models.endpoints."Not A Name"]\nbase_url = "http://h"', "models.endpoints.Not A Name"),
         ("[models]\ndefault = []", "models.default"),
+        ("[models.prices.m]\ninput = -3\noutput = 1", "models.prices.m.input: Input should be greater than or equal"),
+        ("[models.prices.m]\ninput = 1\noutput = -0.1", "models.prices.m.output: Input should be greater than or"),
+        ("[models.prices.m]\ninput = nan\noutput = 1", "models.prices.m.input: Input should be"),
+        ("[models.prices.m]\ninput = inf\noutput = 1", "models.prices.m.input: Input should be"),
+        ("[models.prices.m]\ninput = 1\noutput = 1\nlong_prompt_input = -1", "models.prices.m.long_prompt_input: "),
+        ("[models.prices.m]\ninput = 1\noutput = 1\nlong_prompt_tokens = -1", "models.prices.m.long_prompt_tokens: "),
         ('[models.endpoints.x]\nbase_url = "http://h"\nwindow = 5', "models.endpoints.x.window"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(tmp_path: Path, text: str, problem: str) -> None:
-    """Keys have no place in the file, and every endpoint but the default one needs an address."""
+    """Keys have no place in the file, every endpoint but the default one needs an address, and prices are not below 0."""
     with pytest.raises(SettingsError) as raised:
         settings_of(tmp_path, text)
     assert problem in str(raised.value)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from contracts.request import SourceType
 from providers.errors import NotConfigured
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import NEEDS
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking
-from workers.configuration import search_choices
+from workers.configuration import search_choices, web_search_of
 from workers.search_providers import BUILDERS, open_search_providers, search_model, user_agent
 from workers.settings import Settings, SettingsError, load_settings
 
@@ -121,6 +122,38 @@ def test_choices_say_where_queries_go(tmp_path: Path) -> None:
     settings = loaded(tmp_path, SEARXNG_URL="https://me:word@search.example/x", BRAVE_BASE_URL="http://127.0.0.1:80")
     hosts = {choice.name: choice.host for choice in settings.web_search.choices(["searxng", "brave", "tavily"])}
     assert hosts == {"searxng": "search.example", "brave": "127.0.0.1:80", "tavily": "api.tavily.com"}
+
+
+@pytest.mark.parametrize("name", [name for name in NEEDS if name in KEYS])
+async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path, name: str) -> None:
+    """S0-102: the others are made; asked for alone it is refused; no line shows the key."""
+    variable = f"{name.upper()}_API_KEY"
+    async with SearchApis() as server:
+        settings = loaded(tmp_path, **{**variables(server), variable: "planted key"})
+        async with open_search_providers(settings.web_search) as providers:
+            assert list(providers) == [other for other in NEEDS if other != name]
+    choices = {choice.name: choice for choice in search_choices(settings)}
+    assert (choices[name].available, choices[name].reason) == (False, f"{variable} holds characters that no key has")
+    with pytest.raises(NotConfigured, match=f"{name} cannot be asked: {variable} holds"):
+        async with open_search_providers(settings.web_search, [name]):
+            pass
+    told = web_search_of(settings).choose(None, list(SourceType))
+    assert [choice.name for choice in told if not choice.available and choice.name in KEYS] == [name]
+    assert "planted key" not in json.dumps(settings.describe())
+
+
+@pytest.mark.parametrize("address", ["http://[half/", "http://:80/", "http://a.example:0/"])
+async def test_an_address_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path, address: str) -> None:
+    """S0-102: whatever the form of addresses lets through is told by the variable's name."""
+    web = loaded(tmp_path, BRAVE_API_KEY=KEYS["brave"]).web_search.model_copy(update={"brave_base_url": address})
+    assert web.broken() == {"brave": "BRAVE_BASE_URL is no usable address"}
+    async with open_search_providers(web) as providers:
+        assert list(providers) == ["semantic_scholar", "wikipedia"]
+
+
+def test_a_model_whose_key_cannot_be_one_searches_nothing(tmp_path: Path) -> None:
+    """The other providers are there all the same."""
+    assert search_model(loaded(tmp_path, ANTHROPIC_API_KEY="planted key", RESEARCH_MODEL=MODEL)) is None
 
 
 async def test_those_that_lack_a_key_are_skipped(tmp_path: Path) -> None:

@@ -80,11 +80,25 @@ def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> Non
             "[strategy.supervisor.light]\nmax_iterations = 0",
             "strategy.supervisor.light.max_iterations: Input should be",
         ),
+        ("[search.requests_per_minute]\ntavily = 1e-15", "search.requests_per_minute.tavily: Input should be greater"),
+        ("[search.requests_per_minute]\ntavily = 5e-324", "search.requests_per_minute.tavily: Input should be greater"),
         ("[strategy.living.light]", "strategy.living: not available yet"),
         ('anthropic_api_key = "x"', "anthropic_api_key: unknown key"),
         ("[models", "Expected"),
     ],
-    ids=["top", "section", "corpus", "corpus-name", "preset", "range", "unbuilt", "secret", "no-toml"],
+    ids=[
+        "top",
+        "section",
+        "corpus",
+        "corpus-name",
+        "preset",
+        "range",
+        "rate",
+        "least-rate",
+        "unbuilt",
+        "secret",
+        "no-toml",
+    ],
 )
 def test_what_a_file_may_not_say_is_refused_with_its_place(places: Places, text: str, line: str) -> None:
     """A misspelt or impossible key ends the start with the file, the path and no value."""

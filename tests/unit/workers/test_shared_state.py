@@ -1,15 +1,18 @@
 """What all workers share, opened from the configuration."""
 
 import asyncio
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
-from providers.errors import NotConfigured
+from providers.errors import NotConfigured, SharedStateUnavailable
 from providers.shared.fallback_store import FallbackStore
 from providers.shared.sqlite_store import SqliteSharedStore
 from tests.fakes.valkey import free_port, running_valkey
+from workers import shared_state as configured
 from workers.settings import Settings
 from workers.shared_state import SHARED_FILE, SharedState, shared_state
 
@@ -39,6 +42,23 @@ async def test_one_file_without_redis(tmp_path: Path) -> None:
         assert one.store.path == tmp_path / "home" / SHARED_FILE
     async with shared_state(settings(tmp_path / "home")) as again:
         assert await journalled(again, "k") == "answer of k"
+
+
+async def test_who_pays_waits_longer_for_a_held_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another program holds the file, limits and caches soon do without; a paid answer waits and is kept."""
+    monkeypatch.setattr(configured, "QUICK_SECONDS", 0.01)
+    async with shared_state(settings(tmp_path)) as state:
+        assert await state.calls.begin("k", "r-1", 60.0) is None
+        await state.store.swap("limit", None, b"1")
+        with contextlib.closing(sqlite3.connect(tmp_path / SHARED_FILE, isolation_level=None)) as hog:
+            hog.execute("BEGIN IMMEDIATE")
+            finishing = asyncio.create_task(state.calls.finish("k", "answer"))
+            with pytest.raises(SharedStateUnavailable):
+                await state.store.swap("limit", b"1", b"2")
+            assert not finishing.done()
+            hog.execute("ROLLBACK")
+        await finishing
+        assert await state.calls.begin("k", "r-1", 60.0) == "answer"
 
 
 async def test_redis_where_it_is_configured(tmp_path: Path) -> None:

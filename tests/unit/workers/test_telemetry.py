@@ -75,6 +75,23 @@ def test_counts_of_tokens_are_no_secrets() -> None:
     assert shown == {**event, "token": HIDDEN, "access_token": HIDDEN}
 
 
+def test_whether_a_secret_is_set_is_no_secret() -> None:
+    """A key that is not there is not shown as if it were one that is hidden."""
+    event = {"anthropic_api_key": "not set", "redis_password": "set", "token": "", "api_key": "sk-1"}
+    assert Redaction.of([])(None, "info", dict(event)) == {**event, "api_key": HIDDEN}
+
+
+def test_the_console_form_leaves_tables_out() -> None:
+    """The whole configuration as one line fills a screen; programs get it."""
+    stream, program = io.StringIO(), io.StringIO()
+    for form, to in (("console", stream), ("json", program)):
+        configure_logging(form, stream=to)  # type: ignore[arg-type]
+        structlog.get_logger("ours").info("worker.configured", version="1", configuration={"home": "here"})
+    assert "version=1" in stream.getvalue()
+    assert "here" not in stream.getvalue()
+    assert logged(program)[0]["configuration"] == {"home": "here"}
+
+
 def test_the_console_form_is_for_people() -> None:
     """The other form is one readable line, without secrets as well."""
     stream = io.StringIO()

@@ -113,6 +113,8 @@ def test_a_run_that_was_cut_short_is_partial(reason: StopReason) -> None:
     assert outcome_of(QUESTION, made, reason) is Outcome.PARTIAL
     assert completeness_of(made, Outcome.PARTIAL) is Completeness.PARTIAL
     assert any("from what was there" in line for line in limitations_of(QUESTION, made, reason))
+    made.draft = None
+    assert not any("from what was there" in line for line in limitations_of(QUESTION, made, reason))
 
 
 def test_a_failed_branch_is_not_completed() -> None:

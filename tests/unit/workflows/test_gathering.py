@@ -9,6 +9,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from contracts import failures
 from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.identity import source_id
+from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase, Quality, SourceStatus, StopReason, SubQueryStatus
 from tests.fakes import states
@@ -158,6 +159,27 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     assert sorted(state.sources) == sorted([source_id("corpus:m/a"), source_id("corpus:m/b")])
     assert len(shelf.searched) == 2
     assert shelf.read.count("corpus:m/a") == 1
+
+
+async def test_what_several_providers_had_is_counted_once_for_good() -> None:
+    """Their hits of one page are duplicates of the sub-query and of the run, interrupted or not (S0-050, S0-059)."""
+    shelf = Shelf({FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: []})
+    shelf.held = {"corpus:m/a", "corpus:m/b"}
+    shelf.open.clear()
+    first = run_with(shelf)
+    both = [ProviderChoice(name=name, available=True) for name in ("corpus", "second")]
+    first.state.resolved = first.resolved.model_copy(update={"providers": both})
+    run = ResearchRun(first.state, first.desk, first.host)
+    work = asyncio.ensure_future(gather(run))
+    while len(shelf.read) < 2 or len(shelf.searched) < 4:
+        await asyncio.sleep(0)
+    run.desk.interrupt(StopReason.BUDGET_TIME)
+    with pytest.raises(Interrupted):
+        await work
+    shelf.open.set()
+    state = await gather(ResearchRun(run.state, Desk(), run.host))
+    assert (state.plan.sub_queries[0].duplicate_count, state.plan.sub_queries[0].merged_count) == (2, 2)
+    assert state.duplicates == 2
 
 
 async def test_a_full_disk_stops_the_run() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from contracts.activities import SearchResponse
 from contracts.identity import canonical_url
 from contracts.sources import SearchHit
-from workflows.search_merging import merged
+from workflows.search_merging import folded_in, merged
 
 
 def response(provider: str, *hits: SearchHit) -> SearchResponse:
@@ -42,6 +42,7 @@ def test_a_merged_list_has_each_source_once(lists: list[list[SearchHit]], limit:
     dois = [hit.doi.lower().removeprefix("doi:") for hit in found if hit.doi]
     assert len(set(dois)) == len(dois)
     everything = merged(responses, 100)
+    assert folded_in(responses) == sum(map(len, lists)) - len(everything)
     assert found == everything[:limit]
     assert all(hit.provider not in hit.also_found_by for hit in everything)
 

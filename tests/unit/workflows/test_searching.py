@@ -61,8 +61,8 @@ def run_with(services: Services, *choices: ProviderChoice, **search: Any) -> Res
     return ResearchRun(state, Desk(), InProcessHost({"search": services.search, "read_source": services.read_source}))
 
 
-def rejected(reason: str = "the key is refused") -> ApplicationError:
-    return ApplicationError(reason, type=failures.SEARCH_REJECTED, non_retryable=True)
+def misconfigured(reason: str = "the key is refused") -> ApplicationError:
+    return ApplicationError(reason, type=failures.SEARCH_NOT_CONFIGURED, non_retryable=True)
 
 
 async def test_fan_out_asks_everybody_and_takes_turns() -> None:
@@ -81,18 +81,18 @@ async def test_fan_out_asks_everybody_and_takes_turns() -> None:
 
 async def test_first_success_stops_at_the_first_who_finds_something() -> None:
     """An empty answer and a failure lead to the next; nobody is asked after a success (X-16)."""
-    services = Services(one=[], two=rejected(), three=[page("three", 1)], four=[page("four", 1)])
+    services = Services(one=[], two=misconfigured(), three=[page("three", 1)], four=[page("four", 1)])
     choices = [choice(name) for name in ("one", "two", "three", "four")]
     run = run_with(services, *choices, policy=SearchPolicy.FIRST_SUCCESS)
     answers = await Searching(run, 5).search(QUESTION)
     assert [request.provider for request in services.asked] == ["one", "two", "three"]
     assert answers.failed is None
-    assert answers.errors == {"two": failures.SEARCH_REJECTED}
+    assert answers.errors == {"two": failures.SEARCH_NOT_CONFIGURED}
 
 
 async def test_a_lost_provider_is_told_of_and_not_asked_again() -> None:
     """The run goes on degraded with those that are left, and says so (S0-097)."""
-    services = Services(one=rejected(), two=[page("two", 1)])
+    services = Services(one=misconfigured(), two=[page("two", 1)])
     run = run_with(services, choice("one"), choice("two"))
     searching = Searching(run, 5)
     await searching.search(QUESTION)
@@ -104,7 +104,7 @@ async def test_a_lost_provider_is_told_of_and_not_asked_again() -> None:
 
 async def test_when_everybody_is_lost_everybody_is_asked_once_more() -> None:
     """An outage can end; a sub-query that nobody answers is failed, not empty (S0-053)."""
-    services = Services(one=rejected(), two=rejected())
+    services = Services(one=misconfigured(), two=misconfigured())
     run = run_with(services, choice("one"), choice("two"))
     await Gathering(run, [QUESTION, OTHER]).carry_out()
     assert [query.status for query in run.state.plan.sub_queries] == [SubQueryStatus.FAILED] * 2
@@ -114,7 +114,7 @@ async def test_when_everybody_is_lost_everybody_is_asked_once_more() -> None:
 
 async def test_searches_are_counted_paid_and_entered_in_the_ledger() -> None:
     """Each provider's answer is a search with its cost; the ledger holds every one, failed ones as failed."""
-    services = Services(one=[page("one", 1)], two=[page("two", 1)], three=rejected())
+    services = Services(one=[page("one", 1)], two=[page("two", 1)], three=misconfigured())
     run = run_with(services, choice("one"), choice("two"), choice("three"))
     state: ResearchState = run.state
     await Gathering(run, [QUESTION]).carry_out()
@@ -123,7 +123,7 @@ async def test_searches_are_counted_paid_and_entered_in_the_ledger() -> None:
     assert [(record.provider, record.found, record.outcome.value) for record in state.query_ledger] == [
         ("one", 1, "answered"), ("two", 1, "answered"), ("three", 0, "failed")
     ]  # fmt: skip
-    assert state.plan.sub_queries[0].error == f"three: {failures.SEARCH_REJECTED}"
+    assert state.plan.sub_queries[0].error == f"three: {failures.SEARCH_NOT_CONFIGURED}"
 
 
 async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
@@ -155,7 +155,24 @@ async def test_works_of_one_doi_are_read_once() -> None:
     await Gathering(run, [QUESTION, OTHER]).carry_out()
     (source,) = run.state.sources.values()
     assert source.sub_query_ids == [QUESTION.id, OTHER.id]
-    assert run.state.duplicates == 1
+    # Each sub-query had it from both providers, and the second one had it after the first.
+    assert [query.duplicate_count for query in run.state.plan.sub_queries] == [1, 2]
+    assert run.state.duplicates == 3
+
+
+async def test_a_type_of_source_is_no_stand_in_for_another() -> None:
+    """Asked one after the other, providers are asked for each type until one of them finds something (S0-056, X-16)."""
+    services = Services(one=[page("one", 1)], two=[page("two", 1)], three=[])
+    run = run_with(
+        services,
+        choice("one", [SourceType.WEB, SourceType.NEWS]),
+        choice("three", [SourceType.ACADEMIC]),
+        choice("two", [SourceType.WEB, SourceType.ACADEMIC]),
+        policy=SearchPolicy.FIRST_SUCCESS,
+        source_types=[SourceType.WEB, SourceType.ACADEMIC, SourceType.NEWS],
+    )
+    answers = await Searching(run, 5).search(QUESTION)
+    assert answers.asked == [("one", "web", 1), ("one", "news", 1), ("three", "academic", 0), ("two", "academic", 1)]
 
 
 def test_the_corpus_is_asked_whatever_types_are_wanted() -> None:

@@ -4,9 +4,19 @@ import pytest
 
 from activities.reporting.render import render
 from contracts.report import ReportDraft
+from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Quality, SourceStatus
 from providers.interfaces import SkippedFile
-from tests.unit.activities.reporting.sample import ENDING, QUESTION, SKIPPED, VACUUM, Sample, make_evidence, make_source
+from tests.unit.activities.reporting.sample import (
+    ENDING,
+    QUESTION,
+    SKIPPED,
+    VACUUM,
+    Sample,
+    make_evidence,
+    make_resolved,
+    make_source,
+)
 
 SAMPLE = Sample()
 
@@ -68,6 +78,15 @@ def test_sources_that_were_not_read_are_told() -> None:
     text = markdown(sources=sources)
     assert "**Not read:** 1 source found but not read." in text
     assert "  - X: failed (encrypted)\n" in text
+
+
+def test_providers_that_could_not_be_asked_are_told() -> None:
+    """Who was to be searched with and could not be reached is named with the reason (S0-102)."""
+    silent = ProviderChoice(name="wikipedia", available=False, reason="en.wikipedia.org is not reachable at port 443")
+    asked = [ProviderChoice(name="corpus", available=True), silent]
+    text = markdown(resolved=make_resolved(providers=asked))
+    assert "**Not searched:** These were to be asked and could not be.\n  - wikipedia: en.wikipedia.org is not" in text
+    assert "Not searched" not in markdown()
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,52 @@ def test_an_unknown_price_is_no_zero() -> None:
     assert any("cost unknown" in line for line in expected.lines())
 
 
+def test_a_model_at_an_endpoint_has_the_price_that_its_calls_are_accounted_at() -> None:
+    """An entry for `endpoint:name` goes first, else that of the name; without such an endpoint it is all one name."""
+    models = dict.fromkeys(MODELS, "office:dear")
+    told = estimate(UNCAPPED, models, PRICES, thinks=False, endpoints=["office"])
+    assert told.cost_usd == estimate(UNCAPPED, dict.fromkeys(MODELS, "dear"), PRICES, thinks=False).cost_usd
+    assert (told.by_role[0].model, told.unpriced_models) == ("office:dear", [])
+    assert estimate(UNCAPPED, models, PRICES, thinks=False).unpriced_models == ["office:dear"]
+    own = PRICES.with_models({"office:dear": ModelPrice(input=0, output=0)})
+    assert estimate(UNCAPPED, models, own, thinks=False, endpoints=["office"]).cost_usd == Range(low=0, high=0)
+
+
+def test_a_model_that_thinks_stays_within_the_range() -> None:
+    """What a model may generate unseen is in the upper end: of tokens and of money, of each role and of the run."""
+    told = estimate(UNCAPPED, MODELS, PRICES, thinks=True)
+    thinking = estimate(UNCAPPED, MODELS, PRICES, thinks=True, reasoning_tokens=5_000)
+    assert (thinking.tokens.low, thinking.cost_usd.low) == (told.tokens.low, told.cost_usd.low)
+    assert thinking.tokens.high == told.tokens.high + told.calls.high * 5_000
+    for before, after in zip(told.by_role, thinking.by_role, strict=True):
+        assert after.output_tokens.high == before.output_tokens.high + before.calls.high * 5_000
+        per_token = PRICES.models[after.model].output / 1e6
+        more = after.cost_usd.high - before.cost_usd.high
+        assert more == pytest.approx(before.calls.high * 5_000 * per_token, abs=2e-4)
+
+
+def test_a_resolved_run_is_estimated_with_the_room_for_its_models_thoughts() -> None:
+    """The room that the run reserves, or the usual one where nobody knows."""
+    run = states.resolved(engine=EngineKind.MODEL, models=MODELS, limits=UNCAPPED, reasoning_tokens=50_000)
+    long, short = (estimate_of(run.model_copy(update={"reasoning_tokens": room}), PRICES) for room in (50_000, 0))
+    unknown = estimate_of(run.model_copy(update={"reasoning_tokens": None}), PRICES)
+    assert long.tokens.high == short.tokens.high + short.calls.high * 50_000
+    assert short.tokens.high < unknown.tokens.high < long.tokens.high
+
+
+def test_where_no_price_is_known_no_cap_in_dollars_is_promised() -> None:
+    """The line says so, and what to set; a limit on tokens that is set already is named instead."""
+    unknown = dict.fromkeys(MODELS, "unheard-of")
+    line = estimate(LIMITS, unknown, PRICES, thinks=False).line()
+    remedy = "no cap in dollars holds for unheard-of: set [models.prices.NAME] or limits.max_tokens"
+    assert line.endswith(f"; {remedy}")
+    assert "the run stops at" not in line
+    some = estimate(LIMITS, MODELS | {"complex": "unheard-of"}, PRICES, thinks=False).line()
+    assert some.endswith(f"the run stops at 2.00 USD where prices are known; {remedy}")
+    limited = LIMITS.model_copy(update={"max_tokens": 90_000})
+    assert estimate(limited, unknown, PRICES, thinks=False).line().endswith("unheard-of: limits.max_tokens does")
+
+
 def test_thinking_by_rules_costs_no_calls() -> None:
     """Think-pauses are counted only when a model thinks."""
     with_model = estimate(LIMITS, MODELS, PRICES, thinks=True)

@@ -9,8 +9,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.cli.app import app
+from providers.limits.circuit import FAILURES_TO_OPEN, CircuitBreaker
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
+from workers.searching import LEFT_ALONE, service_of
+from workers.settings import load_settings
+from workers.shared_state import shared_state
 
 
 async def called(*arguments: str) -> Result:
@@ -124,6 +128,22 @@ def test_doctor_tells_which_providers_are_set_up(planted: pytest.MonkeyPatch) ->
     places = [line.index(name) for name in ("semantic_scholar", "brave", "wikipedia")]
     assert places == sorted(places)
     assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in result.stdout
+
+
+async def test_doctor_tells_who_is_left_alone_and_whose_key_is_none(home: Path, planted: pytest.MonkeyPatch) -> None:
+    """S0-102: a key that cannot be one ends nothing, and what runs learned of a provider stands beside its name."""
+    planted.setenv("TAVILY_API_KEY", "planted key")
+    async with shared_state(load_settings()) as shared:
+        for _ in range(FAILURES_TO_OPEN):
+            await CircuitBreaker(shared.store).report(service_of("brave"), ok=False)
+    async with SearchApis() as server:
+        planted.setenv("BRAVE_BASE_URL", server.url("brave"))
+        result = await asyncio.to_thread(CliRunner().invoke, app, ["doctor"])
+    assert f"brave ({LEFT_ALONE})" in result.stdout
+    assert "tavily: TAVILY_API_KEY holds characters that no key has" in result.stdout
+    assert "warn web search" in result.stdout
+    assert "engine" in result.stdout.partition("web search")[2]
+    assert "planted key" not in result.output
 
 
 def test_doctor_goes_on_over_an_address_of_redis_that_is_none(planted: pytest.MonkeyPatch) -> None:

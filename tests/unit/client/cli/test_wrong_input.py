@@ -1,12 +1,17 @@
 """Wrong input at the command line: one clear answer each, nothing is started for it."""
 
 import json
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from client.cli.app import app
+
+NO_MODEL = ("--model", "m", "--model-url", "http://127.0.0.1:1")
+"""An endpoint that nobody serves."""
 
 
 @pytest.fixture
@@ -62,6 +67,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["resume", ""], 2, "no run ''"),
         (["audit", ""], 2, "no run ''"),
         (["audit", "deep.json"], 2, "is no report.json"),
+        (["run", "Why?", "--corpus", "manual", "--model", "m"], 2, "set ANTHROPIC_API_KEY, or name its endpoint"),
+        (["run", "Why?", "--corpus", "manual", *NO_MODEL], 7, "the model endpoint 127.0.0.1:1 cannot be used now"),
+        (["run", "Why?", "--corpus", "manual", *NO_MODEL, "--quiet"], 7, "check --model-url or ANTHROPIC_BASE_URL"),
+        (["run", "Why?", "--corpus", "manual", *NO_MODEL, "--dry-run"], 7, "or ask without: --engine extractive"),
         (["serve", "--health-port", "99999"], 2, "--health-port"),
         (["worker", "--pool", "nonsense"], 2, "no pool is called nonsense"),
     ],
@@ -84,20 +93,42 @@ def test_a_data_folder_that_cannot_be_written_is_told(folder: Path) -> None:
     assert "cannot be written: not a directory; set RESEARCH_HOME" in done.stderr
 
 
-def test_a_dry_run_starts_nothing(folder: Path) -> None:
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    """The address of a model endpoint that takes connections; it is asked nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_a_dry_run_starts_nothing(folder: Path, endpoint: str) -> None:
     """The effective request and what it may cost: for a person, and as one JSON document."""
     environment = {
         "RESEARCH_HOME": str(folder / "home"),
         "TEMPORAL_ADDRESS": "",
         "RESEARCH_MODEL": "unheard-of",
-        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+        "ANTHROPIC_BASE_URL": endpoint,
     }
     arguments = ["run", "Why?", "--corpus", "manual", "--set", "limits.max_iterations=2", "--dry-run"]
     told = CliRunner().invoke(app, arguments, env=environment)
     assert told.exit_code == 0
     assert "cost unknown (no price for unheard-of)" in told.stdout
     assert "2 iterations" in told.stdout
+    assert "model unheard-of" in told.stdout
     document = json.loads(CliRunner().invoke(app, [*arguments, "--json"], env=environment).stdout)
     assert document["request"]["limits"] == {"max_iterations": 2}
     assert (document["engine"], document["estimate"]["cost_usd"]) == ("model", None)
     assert not (folder / "home" / "engine").exists()
+
+
+@pytest.mark.parametrize("arguments", [["run", "Why?"], ["run", "Why?", "--dry-run"], ["run", "Why?", "--quiet"]])
+def test_nobody_to_search_with_is_found_out_before_anything_starts(folder: Path, arguments: list[str]) -> None:
+    """Providers that cannot be reached are named with the reason, and what else could be set up (S0-102)."""
+    home = folder / "home"
+    silent = dict.fromkeys(("WIKIPEDIA_BASE_URL", "SEMANTIC_SCHOLAR_BASE_URL", "SEARXNG_URL"), "http://127.0.0.1:1")
+    environment = {"RESEARCH_HOME": str(home), "TEMPORAL_ADDRESS": "", **silent}
+    done = CliRunner().invoke(app, arguments, env=environment)
+    assert (done.exit_code, done.stdout) == (7, "")
+    for words in ("searxng: 127.0.0.1 is not reachable at port 1", "wikipedia: ", "set TAVILY_API_KEY", "--corpus DIR"):
+        assert words in done.stderr
+    assert "searching with" not in done.stderr
+    assert not (home / "engine").exists()

@@ -57,6 +57,38 @@ def test_finds_the_object_in_the_text_and_repairs_it_lightly(text: str, libertie
     assert len(warnings) == liberties
 
 
+THOUGHTS = f'Hm, the {SECRET}. Perhaps {{"research_brief": "{SECRET}", "sub_queries": [{{"query": "{SECRET}"}}]}}?'
+
+
+@pytest.mark.parametrize("before", ["<think>\n", " \n<think>", "<thinking>", ""])
+@pytest.mark.parametrize("between", ["\n</think>\n\n", "</think>\n", "\n</thinking>\n"])
+def test_thoughts_before_the_answer_are_no_part_of_it(before: str, between: str) -> None:
+    """Neither a report nor a plan is made of what a model thinks aloud, not even if the mark of the beginning is lost."""
+    written, told = draft_of(SYNTHESIZER, reply(f"{before}{THOUGHTS}{between}# A report\n\nIt is `</think>` [1]."))
+    assert written == ReportTextDraft(markdown="# A report\n\nIt is `</think>` [1].")
+    assert len(told) == 1
+    planned, told = draft_of(PLANNER, reply(f"{before}{THOUGHTS}{between}```json\n{PLAN_TEXT}\n```"))
+    assert planned == PlanDraft.model_validate(PLAN)
+    assert "thoughts" in told[0]
+
+
+@pytest.mark.parametrize("role", [SYNTHESIZER, PLANNER])
+@pytest.mark.parametrize("text", [f"<think>\n{THOUGHTS}", f"<think>{THOUGHTS}</think>", f"{THOUGHTS}\n</think>\n"])
+def test_thoughts_alone_are_no_answer(role: Any, text: str) -> None:
+    """A model that never came to its answer has given none."""
+    assert "empty" in problem(role, reply(text))
+
+
+def test_marks_within_an_answer_are_words_like_others() -> None:
+    """A report about models that think aloud, and a plan for one, are left as they are."""
+    report = "Some models write `<think>` first.\n</think>\nThen they answer, after `</think>`, as shown:\n</think>\n"
+    assert draft_of(SYNTHESIZER, reply(report)) == (ReportTextDraft(markdown=report.strip()), [])
+    plan = PLAN_TEXT.replace('"q"', '"what does </think>\\n mean?"')
+    for text in (plan, f"```json\n{plan}\n```"):
+        planned, _ = draft_of(PLANNER, reply(text))
+        assert planned.sub_queries[0].query.startswith("what does </think>")
+
+
 def test_a_tool_input_goes_before_text() -> None:
     """X-15: what the tool was given is the answer, whatever is said beside it."""
     draft, warnings = draft_of(PLANNER, reply("some talk", tool=PLAN, stop="tool_use"))

@@ -29,7 +29,7 @@ class World:
 
     def worker(self) -> SharedLimiter:
         """One more process, as far as the limiter can tell."""
-        return SharedLimiter(self.store, self.limits)
+        return SharedLimiter(self.store, self.limits, clock=lambda: self.now)
 
 
 async def call(limiter: Limiter, holder: str, service: str = "search", error: Exception | None = None) -> None:

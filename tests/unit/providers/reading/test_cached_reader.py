@@ -7,6 +7,7 @@ import pytest
 
 from contracts.vocabulary import PageAccess
 from providers.content_store import ObstoreContentStore, hash_of
+from providers.domains import ANYWHERE, Domains, domains_named
 from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.reading.cached_reader import CachedReader
@@ -14,6 +15,7 @@ from providers.shared.cache import Cache
 from providers.shared.memory_store import MemorySharedStore
 
 URL = "https://a.example/page"
+WAY = (URL, "https://between.example/", "https://a.example/page/final")
 
 
 class Site:
@@ -22,9 +24,14 @@ class Site:
     def __init__(self) -> None:
         self.read_urls: list[str] = []
         self.error: SourceUnreadable | None = None
+        self.gate: asyncio.Event | None = None
 
-    async def read(self, url: str) -> ExtractedDocument:
+    async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
         self.read_urls.append(url)
+        if self.gate is not None:
+            await self.gate.wait()
+        for address in WAY:
+            domains.check(address)
         if self.error:
             raise self.error
         return ExtractedDocument(
@@ -39,6 +46,7 @@ class Site:
             access=list(PageAccess)[-1],
             language="de",
             warnings=["cut"],
+            way=list(WAY),
         )
 
 
@@ -104,6 +112,38 @@ async def test_a_page_that_the_content_store_lost_is_fetched_again(desk: Desk, d
     assert again == first
     assert len(desk.site.read_urls) == 2
     assert (await desk.reader().read(URL)).cached
+
+
+async def test_a_kept_page_is_given_to_those_whose_domains_it_keeps_to(desk: Desk) -> None:
+    """Fetched for one run, refused to another by any address on its way, and given to a third without asking again."""
+    reader = desk.reader()
+    await reader.read(URL)
+    for domains, kind in (
+        (domains_named([], ["between.example"]), "refused_domains_deny"),
+        (domains_named([], ["A.example."]), "refused_domains_deny"),
+        (domains_named(["a.example"], []), "refused_domains_allow"),
+    ):
+        with pytest.raises(SourceUnreadable) as raised:
+            await reader.read(URL, domains=domains)
+        assert raised.value.kind == kind
+    assert (await reader.read(URL, domains=domains_named(["a.example", "example"], ["other.example"]))).cached
+    assert desk.site.read_urls == [URL]
+
+
+async def test_a_page_refused_to_one_is_read_for_another(desk: Desk) -> None:
+    """Who waits for the same page is not given the refusal that another run's domains caused."""
+    desk.site.gate = asyncio.Event()
+    reader = desk.reader()
+    strict = asyncio.ensure_future(reader.read(URL, domains=domains_named([], ["between.example"])))
+    while not desk.site.read_urls:
+        await asyncio.sleep(0)
+    free = asyncio.ensure_future(reader.read(URL))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    desk.site.gate.set()
+    with pytest.raises(SourceUnreadable, match=r"search\.domains_deny"):
+        await strict
+    assert (await free).title == "Ünïcode"
 
 
 async def test_a_page_that_cannot_be_read_is_tried_again(desk: Desk) -> None:

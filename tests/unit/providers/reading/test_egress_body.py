@@ -1,5 +1,7 @@
 """Bodies that are larger than they look, or that are none."""
 
+import asyncio
+import gzip
 import zlib
 from collections.abc import AsyncIterator
 
@@ -49,3 +51,44 @@ async def test_a_megabyte_that_unpacks_to_a_gigabyte_costs_its_beginning(server:
     with pytest.raises(SourceUnreadable) as raised:
         await egress.fetch(server.url(), POLICY)
     assert raised.value.kind == "too_large"
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+async def test_members_of_a_gzip_body_are_read_one_after_another(server: WebServer, egress: Egress, size: int) -> None:
+    """What was packed in parts is read whole, wherever the network cuts it; what stands behind is left."""
+    packed = gzip.compress(b"<html><p>One, ") + gzip.compress(b"") + gzip.compress(b"two.</p></html>") + b"\0\0"
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n")
+        writer.write(b"Transfer-Encoding: chunked\r\n\r\n")
+        for start in range(0, len(packed), size):
+            part = packed[start : start + size]
+            writer.write(b"%x\r\n%b\r\n" % (len(part), part))
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    server.pages["/"] = answer
+    assert (await egress.fetch(server.url(), POLICY)).body == b"<html><p>One, two.</p></html>"
+
+
+async def test_members_are_bounded(server: WebServer, egress: Egress) -> None:
+    """A body of ever more members ends, and limits hold for all of them together."""
+    server.pages["/"] = reply(gzip.compress(b"<p>") + gzip.compress(b"") * 5_000 + gzip.compress(b"end"),
+                              Content_Encoding="gzip")  # fmt: skip
+    assert (await egress.fetch(server.url(), POLICY)).body == b"<p>"
+    server.pages["/"] = reply(gzip.compress(bytes(1_000_000)) * 100, Content_Encoding="gzip")
+    with pytest.raises(SourceUnreadable) as raised:
+        await egress.fetch(server.url(), POLICY)
+    assert raised.value.kind == "too_large"
+
+
+async def test_codings_that_are_none_change_nothing(server: WebServer, egress: Egress) -> None:
+    """A character set where a compression belongs is passed over; a compression that was not asked for is refused."""
+    for coding in ("utf-8", "none", "identity", "UTF-8, identity"):
+        server.pages["/"] = reply("<p>Words.</p>", Content_Encoding=coding)
+        assert (await egress.fetch(server.url(), POLICY)).body == b"<p>Words.</p>"
+    for coding in ("br", "gzip, gzip", "unheard-of"):
+        server.pages["/"] = reply("<p>Words.</p>", Content_Encoding=coding)
+        with pytest.raises(SourceUnreadable):
+            await egress.fetch(server.url(), POLICY)

@@ -1,7 +1,6 @@
 """Connections: every address of a host is judged before one packet is sent."""
 
 import asyncio
-import ipaddress
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress import Egress
 from providers.reading.egress_addresses import IpAddress
-from providers.reading.egress_network import GuardedBackend, SystemResolver
+from providers.reading.egress_network import GuardedBackend
 from providers.reading.robots import Robots
 from providers.reading.web_reader import POLICY
 from tests.fakes.web import PUBLIC_ADDRESS, FixedResolver, RecordingNetwork, WebServer, page, reply
@@ -126,12 +125,3 @@ async def test_a_silent_resolver_costs_the_time_for_connecting() -> None:
         await backend.connect_tcp("public.test", 80, timeout=0.02)
     with pytest.raises(SourceUnreadable):
         await backend.connect_unix_socket("socket")
-
-
-async def test_the_system_resolver_gives_each_address_once() -> None:
-    """Literal addresses need no network; a name that cannot exist is refused."""
-    resolver = SystemResolver()
-    assert await resolver.resolve("127.0.0.1") == [ipaddress.ip_address("127.0.0.1")]
-    for name in ("a" * 64 + ".test", "a\0b"):
-        with pytest.raises((SourceUnreadable, ValueError)):
-            await resolver.resolve(name)

@@ -42,6 +42,13 @@ def text_of(body: str) -> str:
         ("<p>seen<span hidden>a</span><span aria-hidden='true'>b</span><i style='font-size:0'>c</i></p>", "seen"),
         ("<p>ze\u200bro wi\u2060dth \u202eright\u202c ta\U000e0041g so\u00adft</p>", "zero width right tag soft"),
         ("<p>cafe\u0301</p>", "caf\u00e9"),
+        ("<p>10 km<sup><style>.mw-parser-output{}</style>2</sup></p>", "10 km^2"),
+        ("<p>x<sup>y<sup>2</sup><b hidden>no</b></sup></p>", "x^y^2"),
+        ("<h2><button>Is it free?</button> +</h2><p>Yes.</p>", "## Is it free? +\n\nYes."),
+        ("<h2>Title <button>Copy link</button></h2><p>x</p>", "## Title\n\nx"),
+        ("<details><summary><button>More</button></summary><p>Text.</p></details>", "More\n\nText."),
+        ("<dl><dt><button>When?</button></dt><dd>Now.</dd></dl><p>a<button>b</button></p>", "When?\nNow.\n\na"),
+        ("<h2><button hidden>no</button></h2><p>x</p>", "x"),
         ("<p>&lt;tag&gt; &amp;amp; &#x110000; ok</p>", "<tag> &amp; \ufffd ok"),
     ],
 )  # fmt: skip

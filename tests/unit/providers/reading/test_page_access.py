@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.vocabulary import PageAccess
-from providers.reading.access_phrases import called, marks, said
+from providers.reading.access_phrases import called, marks, said, stops, weak
 from providers.reading.web_page import extract_web_html
 
 PROSE = (
@@ -172,8 +172,75 @@ def test_an_application_without_text_gives_its_notice() -> None:
 
 def test_the_phrases_are_written_as_they_are_compared() -> None:
     """Lower case, plain apostrophes, no spaces around; every kind has phrases in four languages at least."""
-    everything = [*said().values(), *called().values(), *marks().values()]
+    everything = [*said().values(), *weak().values(), *stops().values(), *called().values(), *marks().values()]
     for phrases in everything:
         assert all(phrase == phrase.casefold().strip() and phrase and "’" not in phrase for phrase in phrases)
     assert said().keys() == set(PageAccess) - {PageAccess.OPEN}
     assert all(len(set(phrases)) >= 15 for phrases in said().values())
+
+
+TEASER = f"<article><p>{PROSE}{PROSE}</p>"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (TEASER + "<h2>Thanks for reading.</h2><p>Create your free account or log in to continue reading.</p>",
+         PageAccess.PAYWALL),
+        (TEASER + "<div class=c-paywall><p>You have 82% of this article left to read.</p></div>", PageAccess.PAYWALL),
+        (TEASER + "<h2>Access options</h2><p>Buy article PDF 39,95 €</p>", PageAccess.PAYWALL),
+        (TEASER + "<p>Already a subscriber? Log in</p><dialog open>3 free articles left</dialog>", PageAccess.PAYWALL),
+        (TEASER + "<div class=paywall><p>Already a subscriber? Log in</p></div>", PageAccess.PAYWALL),
+        (TEASER + "<p>Доступно только подписчикам.</p>", PageAccess.PAYWALL),
+        (TEASER + "<p>Pozostało 85% artykułu. Dostęp dla prenumeratorów.</p>", PageAccess.PAYWALL),
+        (TEASER + "<p>Vill du läsa vidare? Prenumerera för att läsa hela artikeln.</p>", PageAccess.PAYWALL),
+        (TEASER + "<p>この記事は有料会員限定です。残り1234文字</p>", PageAccess.PAYWALL),
+        (TEASER + "<p>订阅后继续阅读全文。</p>", PageAccess.PAYWALL),
+        (TEASER + "<p>Register for free to continue reading</p>", PageAccess.LOGIN_REQUIRED),
+        ("<p>The article you requested is no longer available.</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<h1>Welcome to nginx!</h1><p>If you see this page, it works.</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<h1>500 Internal Server Error</h1><p>Contact the administrator.</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<p>Our site is currently undergoing scheduled maintenance.</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<h1>site.test</h1><p>This domain may be for sale.</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<h1>451: Unavailable due to legal reasons</h1><p>The GDPR is enforced.</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<h1>Страница не найдена</h1><p>Вернитесь на главную.</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<p>Przepraszamy, strona nie istnieje.</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<p>Sidan kunde inte hittas.</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<p>お探しのページは削除されたか、移動しました。</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<p>抱歉，您访问的页面不存在。</p>", PageAccess.SOFT_NOT_FOUND),
+        ("<h1>Too Many Requests</h1><p>Try again.</p>", PageAccess.BOT_CHECK),
+        ("<p>当サイトではCookieを使用しています。続行するには同意してください。</p>", PageAccess.CONSENT_WALL),
+        ("<p>Мы используем файлы cookie.</p><button>Принять все</button>", PageAccess.CONSENT_WALL),
+        ("<p>Для работы сайта включите JavaScript.</p>", PageAccess.SCRIPT_REQUIRED),
+        ("<p>JavaScriptを有効にしてください。</p>", PageAccess.SCRIPT_REQUIRED),
+        ("<p>Loading...</p><div id=content></div><script src=a.js></script>", PageAccess.SCRIPT_REQUIRED),
+    ],
+)  # fmt: skip
+def test_notices_of_other_kinds_and_languages_are_recognized(body: str, expected: PageAccess) -> None:
+    """Teasers with other words, errors that are sent as pages, and what is said in more languages (X-20)."""
+    assert access_of(body) is expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        (
+            f"<h1>How to fix a 404</h1><p>{PROSE}A 404 page not found error appears when the page you requested could not"
+            " be found.</p>"
+        ),
+        (
+            f"<h1>FAQ</h1><p>This site works without scripts. {PROSE}</p><h2>Does it need scripts?</h2>"
+            "<p>No, but to edit the table you must enable JavaScript in your browser.</p><script>1</script>"
+        ),
+        TEASER + "<p>Already a subscriber? Log in to manage your newsletter.</p>",
+        TEASER + "<p>Readers were told to subscribe to continue reading until now.</p>",
+        TEASER + "<p>Please sign in to leave a comment.</p>",
+        (
+            f"<h1>Bad gateways</h1><p>{PROSE}Then the proxy answers with a bad gateway, or the service is temporarily"
+            " unavailable.</p>"
+        ),
+    ],
+)
+def test_a_phrase_that_is_neither_first_nor_most_of_a_page_is_no_notice(body: str) -> None:
+    """Short pages that mention it by the way show their content."""
+    assert access_of(body) is PageAccess.OPEN

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.activities import SearchResponse
-from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable, usage_of
 from providers.prices import load_prices
 from providers.search.anthropic_search import PRICE, SERVICE, cost_usd
 from providers.search.web_errors import error_for_status
@@ -15,6 +15,8 @@ from tests.fakes.search_clients import QUESTION, asking, open_provider, search
 
 ROW = {"type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "x"}
 USAGE = {"input_tokens": 1_000, "output_tokens": 100, "server_tool_use": {"web_search_requests": 1}}
+
+UNSEARCHED = USAGE | {"server_tool_use": {"web_search_requests": 0}}
 
 
 def results(*rows: Any) -> dict[str, Any]:
@@ -122,8 +124,8 @@ async def test_a_search_that_failed_is_an_error_of_its_kind(code: str, kind: typ
     [
         ("refusal", InvalidCall, "declined to search"),
         ("pause_turn", Unavailable, "paused before the search"),
-        ("end_turn", Unavailable, "made no search"),
-        ("max_tokens", Unavailable, "made no search"),
+        ("end_turn", InvalidCall, "made no search"),
+        ("max_tokens", InvalidCall, "made no search"),
     ],
 )
 async def test_no_search_is_told_from_no_hits(stop_reason: str, kind: type[ProviderError], said: str) -> None:
@@ -139,6 +141,23 @@ async def test_results_of_another_form_are_a_failure(content: Any) -> None:
     """Nothing is made of blocks that are not as documented."""
     with pytest.raises(Unavailable, match="documented form"):
         await answered(message({"type": "web_search_tool_result", "content": content}))
+
+
+@pytest.mark.parametrize(
+    ("answer", "cost"),
+    [
+        (message(failed("too_many_requests")) | {"usage": UNSEARCHED}, 0.0015),
+        (message(failed("query_too_long")) | {"usage": USAGE | {"server_tool_use": None}}, 0.0015),
+        (message({"type": "text", "text": "done"}) | {"usage": UNSEARCHED}, 0.0015),
+        (message({"type": "web_search_tool_result", "content": 7}) | {"usage": USAGE}, 0.0115),
+        (message({"type": "text", "text": "done"}) | {"usage": {}}, None),
+    ],
+)
+async def test_an_answer_without_results_was_paid_too(answer: Any, cost: float | None) -> None:
+    """Its error tells what it cost; an unknown cost is unknown."""
+    with pytest.raises(ProviderError) as raised:
+        await answered(answer)
+    assert usage_of(raised.value).cost_usd == (None if cost is None else pytest.approx(cost))
 
 
 def test_no_credit_is_a_matter_of_the_account() -> None:

@@ -101,6 +101,18 @@ def test_a_provider_that_the_operator_left_out_makes_nothing_superfluous() -> No
     assert usable(choices) == ["wikipedia", "anthropic"]
 
 
+def test_what_is_set_and_cannot_be_used_is_told_beside_those_that_are_used() -> None:
+    """S0-102: a key with a slip of the pen makes its provider unavailable with that reason, and nobody else."""
+    broken = {"tavily": "TAVILY_API_KEY holds characters that no key has"}
+    choices = provider_choices(["TAVILY_API_KEY"], model_offers_search=True, broken=broken)
+    chosen = choose(choices, None, WEB, broken=broken)
+    assert [(choice.name, choice.available) for choice in chosen] == [
+        ("tavily", False), ("wikipedia", True), ("anthropic", True),
+    ]  # fmt: skip
+    assert chosen[0].reason == choose(choices, ["tavily"], WEB, broken=broken)[0].reason == broken["tavily"]
+    assert "tavily" not in by_name(choose(choices, None, ACADEMIC, broken=broken))
+
+
 def test_named_providers_are_used_alone() -> None:
     """X-16: in the order in which they are named, each once; one that cannot be asked stays, with its reason."""
     choices = provider_choices(["BRAVE_API_KEY"])

@@ -1,5 +1,6 @@
 """Searches through the cache."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.sources import SearchHit
+from contracts.usage import Usage
+from providers.errors import RateLimited
 from providers.search.cached_search import CachedSearch
 from providers.shared.cache import Cache
 from providers.shared.memory_store import MemorySharedStore
@@ -42,6 +45,30 @@ async def test_a_hit_says_so_and_costs_nothing() -> None:
     assert (again.cached, again.cost_usd) == (True, 0.0)
     assert (again.hits, again.warnings) == (first.hits, first.warnings)
     assert search.name == "tavily"
+
+
+async def test_what_a_failure_cost_is_told_to_one_of_those_who_wait() -> None:
+    """Several runs that wait for one answer are all given its failure; only one of them books what it cost."""
+    gate = asyncio.Event()
+
+    class Costly(Provider):
+        async def search(self, request: SearchRequest) -> SearchResponse:
+            self.asked.append(request)
+            await gate.wait()
+            error = RateLimited("wait", retry_after=3)
+            error.usage = Usage(cost_usd=0.5)
+            raise error
+
+    provider = Costly()
+    search = CachedSearch(provider, Cache(MemorySharedStore()))
+    waiting = [asyncio.ensure_future(search.search(request(research_id=f"r-{n}"))) for n in range(3)]
+    while not provider.asked:
+        await asyncio.sleep(0)
+    gate.set()
+    failed = await asyncio.gather(*waiting, return_exceptions=True)
+    assert len(provider.asked) == 1
+    assert sorted(error.usage.known_cost_usd for error in failed if isinstance(error, RateLimited)) == [0, 0, 0.5]
+    assert all(error.retry_after == 3 for error in failed if isinstance(error, RateLimited))
 
 
 @pytest.mark.parametrize(

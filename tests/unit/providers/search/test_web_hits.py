@@ -1,12 +1,14 @@
 """Cleaning what services found."""
 
 import json
+from datetime import date
 
 import pytest
 from hypothesis import given as generated
 from hypothesis import strategies
 
 from contracts.identity import canonical_url
+from providers.search.narrowing import Days
 from providers.search.web_api import _mended
 from providers.search.web_hits import Found, hits_of, iso_date, plain, shortened, usable_doi, usable_url
 from tests.fakes.search_clients import asking
@@ -41,7 +43,7 @@ def test_long_texts_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "date"),
+    ("given", "expected"),
     [
         ("2024-05-17T08:00:00Z", "2024-05-17"),
         ("2024-05-17", "2024-05-17"),
@@ -50,19 +52,59 @@ def test_long_texts_are_cut() -> None:
         ("Tue, 05 Mar 2024 10:00:00 GMT", "2024-03-05"),
         ("3 days ago", None),
         ("2024-99-99", None),
+        ("0000", None),
+        ("0000-05", None),
+        ("Jan 0, 0000", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("Mon, 01 Jan 2024 00:00:00 +99999999999999999999", None),
+        ("Mon, 01 Jan 2024 99999999999999999999:00:00", None),
+        ("Mon, 01 Jan " + "9" * 5_000, None),
         ("", None),
         (None, None),
     ],
 )
-def test_dates_are_iso_or_unknown(given: str | None, date: str | None) -> None:
+def test_dates_are_iso_or_unknown(given: str | None, expected: str | None) -> None:
     """A date is kept as far as it is known, and nothing is guessed."""
-    assert iso_date(given) == date
+    assert iso_date(given) == expected
+
+
+ALMOST_DATES = strategies.lists(
+    strategies.one_of(
+        strategies.sampled_from(
+            ["Mon", ",", " ", "01", "Jan", "May 17", "2024", "00:00:00", "GMT", "-", "+", "W", "("]
+        ),
+        strategies.integers(-1, 10**25).map(str),
+        ANY_TEXT,
+    ),
+    max_size=9,
+).map("".join)
+
+
+@generated(strategies.one_of(ALMOST_DATES, strategies.lists(ALMOST_DATES, max_size=6).map(" ".join)))
+def test_whatever_a_page_calls_its_date(text: str) -> None:
+    """It is a date of the calendar or none; neither reading it nor comparing it ever raises."""
+    stated = iso_date(text)
+    assert stated is None or date.fromisoformat(f"{stated}-01-01"[:10])
+    days = Days(date(2024, 1, 1), date(2024, 12, 31))
+    assert days.exclude(text) in {True, False}
+    assert days.exclude(stated) in {True, False}
+
+
+async def test_an_odd_date_costs_nothing_where_days_are_asked_for() -> None:
+    """X-16: it counts as not known, and so its page is kept, like the pages beside it."""
+    found = [Found(url=f"https://{n}.example/", published=text) for n, text in enumerate(["2024-05-01", "0000", "x"])]
+    hits = hits_of(asking("tavily", published_from="2024"), "tavily", found)
+    assert [hit.published_at for hit in hits] == ["2024-05-01", None, None]
 
 
 def test_identifiers_are_bare() -> None:
-    """A DOI is kept without the address in front of it."""
+    """A DOI is kept without the address in front of it, whole or not at all."""
+    old = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O"
     assert usable_doi("https://doi.org/10.1234/abc.5") == "10.1234/abc.5"
+    assert usable_doi(old) == usable_doi(f"doi:{old}") == old
     assert usable_doi("none") is None
+    assert usable_doi('10.1234/abc"5') is None
+    assert usable_doi("10.1234/" + "x" * 201) is None
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,16 @@ async def test_the_whole_answer_has_a_time_limit(name: str, scenario: str) -> No
 
 
 @every_provider
+@pytest.mark.parametrize(("scenario", "kind"), [("401_slow", NotConfigured), ("429_slow", RateLimited)])
+async def test_a_status_counts_without_its_explanation(name: str, scenario: str, kind: type[ProviderError]) -> None:
+    """A refusal whose body does not come is that refusal, with the wait that its head states."""
+    async with SearchApis(scenario, headers=[("retry-after", "7")]) as server:
+        error = await failure(name, server, seconds=0.2)
+    assert isinstance(error, kind)
+    assert not isinstance(error, RateLimited) or error.retry_after == 7.0
+
+
+@every_provider
 async def test_no_server_at_all(name: str) -> None:
     """A refused connection is unavailable."""
     async with SearchApis() as server:

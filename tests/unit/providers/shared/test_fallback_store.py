@@ -237,7 +237,7 @@ async def test_the_clock_goes_on_as_the_shared_one(pair: Pair) -> None:
 
 
 async def test_a_run_is_forgotten_here_and_there(pair: Pair) -> None:
-    """Removing counts each key once, and works on what there is while the shared store is away."""
+    """Removing counts each key once, and finds what was written here alone while the shared store was away."""
     calls = SharedCallStore(pair.store)
     for key in ("a", "b"):
         await calls.begin(key, "r-1", 60.0)
@@ -247,7 +247,9 @@ async def test_a_run_is_forgotten_here_and_there(pair: Pair) -> None:
     pair.leave()
     await calls.begin("c", "r-2", 60.0)
     await calls.finish("c", "answer")
+    await pair.come_back()
     assert await calls.forget("r-2") == 1
+    assert not [key for key in pair.local._entries if key.startswith("calls/")]
 
 
 async def test_a_local_store_that_fails(pair: Pair) -> None:

@@ -113,27 +113,6 @@ async def test_each_change_sets_the_time_anew(store: SharedStore) -> None:
     assert await value_of(store, "lengthened") == b"1"
 
 
-async def test_a_prefix_removes_its_keys_and_no_other(store: SharedStore) -> None:
-    """A prefix is taken literally, whatever signs it has; what had expired is not counted."""
-    kept = ["calls/r1", "calls/r-10/a", "Calls/r-1/a", "a*", "axc", "é"]
-    for key in [*kept, "calls/r-1/a", "calls/r-1/b/c", "calls/r-1/\U0010ffff", "a?c", "a?d"]:
-        assert await store.swap(key, None, b"1")
-    await store.swap("calls/r-1/expired", None, b"1", 0.01)
-    await until_gone(store, "calls/r-1/expired")
-    assert await store.remove("calls/r-1/") == 3
-    assert await store.remove("calls/r-1/") == 0
-    assert await store.remove("a?") == 2
-    assert await value_of(store, "calls/r-1/a") is None
-    assert [await value_of(store, key) for key in kept] == [b"1"] * len(kept)
-    assert await store.remove("") == len(kept)
-
-
-async def test_many_keys_are_removed_together(store: SharedStore) -> None:
-    """A run of many calls is forgotten as a whole."""
-    await asyncio.gather(*(store.swap(f"many/{number}", None, b"1") for number in range(1_100)))
-    assert await store.remove("many/") == 1_100
-
-
 async def test_all_have_one_clock_that_goes_on(stores: Stores) -> None:
     """Times that several workers read in turn never go back, whether there is a value or not."""
     one, other = stores.open(), stores.open()

@@ -3,14 +3,19 @@
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
 from providers.shared import sqlite_store
-from providers.shared.sqlite_store import SqliteSharedStore
+from providers.shared.calls import SharedCallStore
+from providers.shared.sqlite_store import PATIENCE_SECONDS, SqliteSharedStore, pauses
+
+BRIEFLY = 0.25
+SOON = 60.0
 
 
 @pytest.fixture
@@ -29,6 +34,14 @@ async def rows(path: Path) -> int:
             return int(connection.execute("SELECT count(*) FROM shared").fetchone()[0])
 
     return await asyncio.to_thread(blocking)
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another writer's connection that has the file until it is rolled back."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as hog:
+        hog.execute("BEGIN IMMEDIATE")
+        yield hog
 
 
 async def pragma(store: SqliteSharedStore, name: str) -> object:
@@ -58,20 +71,108 @@ async def test_a_full_disk_is_told_as_such(store: SqliteSharedStore) -> None:
     assert await store.swap("more", None, b"x" * 50_000)
 
 
-async def test_a_file_that_others_keep_busy_is_unavailable(
-    store: SqliteSharedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_that_others_keep_busy_is_unavailable(tmp_path: Path) -> None:
     """A writer that never ends makes changes fail as `SharedStateUnavailable`; reading goes on."""
-    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
+    store = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=False, patience_seconds=BRIEFLY)
     await store.swap("k", None, b"1")
-    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as hog:
-        hog.execute("BEGIN IMMEDIATE")
+    with held(store.path) as hog:
         with pytest.raises(SharedStateUnavailable) as told:
             await store.swap("k", b"1", b"2")
         assert told.value.retry_after == 1.0
         assert (await store.get("k")).value == b"1"
         hog.execute("ROLLBACK")
     assert await store.swap("k", b"1", b"2")
+    await store.close()
+
+
+async def test_all_who_wait_for_a_held_file_wait_at_once(tmp_path: Path) -> None:
+    """However many there are, they are told after the patience of one; then whoever comes next may try."""
+    store = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=False, patience_seconds=BRIEFLY)
+    await store.swap("k", None, b"1")
+    with held(store.path):
+        async with asyncio.timeout(SOON):  # one after the other they would take more than two minutes
+            told = await asyncio.gather(
+                *(store.swap(str(number), None, b"1") for number in range(600)), return_exceptions=True
+            )
+    assert {type(each) for each in told} == {SharedStateUnavailable}
+    assert await store.swap("other", None, b"1")
+    await store.close()
+
+
+async def test_nobody_waits_behind_a_change_that_waits(store: SqliteSharedStore) -> None:
+    """While changes wait for a held file, values are read; when it is given back, every change is made."""
+    await store.swap("k", None, b"1")
+    with held(store.path) as hog:
+        waiting = [asyncio.create_task(store.swap(str(number), None, b"2")) for number in range(20)]
+        await asyncio.sleep(0)
+        assert (await store.get("k")).value == b"1"
+        assert not any(task.done() for task in waiting)
+        hog.execute("ROLLBACK")
+    async with asyncio.timeout(SOON):
+        assert await asyncio.gather(*waiting) == [True] * 20
+
+
+async def test_a_paid_answer_waits_for_a_held_file(store: SqliteSharedStore) -> None:
+    """A lock that somebody gives back in time costs no answer (C0-25)."""
+    calls = SharedCallStore(store)
+    assert await calls.begin("k", "r-1", 60.0) is None
+    with held(store.path) as hog:
+        finishing = asyncio.create_task(calls.finish("k", "answer"))
+        await store.get("anything")
+        assert not finishing.done()
+        hog.execute("ROLLBACK")
+    async with asyncio.timeout(SOON):
+        await finishing
+    assert await calls.begin("k", "r-1", 60.0) == "answer"
+
+
+async def test_closing_waits_for_what_was_begun(store: SqliteSharedStore) -> None:
+    """A change that waits for a held file is made before the store is closed."""
+    await store.swap("k", None, b"1")
+    with held(store.path) as hog:
+        waiting = asyncio.create_task(store.swap("k", b"1", b"2"))
+        await store.get("k")
+        closing = asyncio.create_task(store.close())
+        await asyncio.sleep(BRIEFLY)
+        assert not closing.done()
+        hog.execute("ROLLBACK")
+    async with asyncio.timeout(SOON):
+        assert await waiting
+        await closing
+    again = SqliteSharedStore(store.path, durable=True)
+    assert (await again.get("k")).value == b"2"
+    await again.close()
+
+
+def test_patience_is_spent_in_growing_pauses() -> None:
+    """Tries are close together at first and then seldom, and last as long as the patience; none means one try."""
+    spent = list(pauses(PATIENCE_SECONDS))
+    assert sum(spent) == pytest.approx(PATIENCE_SECONDS)
+    assert spent[:-1] == sorted(spent[:-1])
+    assert (spent[0], max(spent)) == (0.001, 0.1)
+    assert list(pauses(0.0)) == []
+
+
+@pytest.mark.parametrize("new_one_is_there", [False, True])
+async def test_a_file_that_was_removed_is_noticed(
+    store: SqliteSharedStore, monkeypatch: pytest.MonkeyPatch, new_one_is_there: bool
+) -> None:
+    """Who had it open says so and shares the next one with those who start later, without harm to it."""
+    monkeypatch.setattr(sqlite_store, "LOOKED_EVERY_SECONDS", 0.0)
+    await store.swap("k", None, b"1")
+    for path in list(store.path.parent.iterdir()):
+        path.unlink()
+    other = SqliteSharedStore(store.path, durable=True)
+    if new_one_is_there:
+        await other.swap("theirs", None, b"2")
+    with capture_logs() as logged:
+        assert await store.swap("ours", None, b"3")
+        assert await store.swap("k", None, b"4")
+    assert [(entry["event"], entry["log_level"]) for entry in logged] == [("shared_state.file_replaced", "warning")]
+    assert (await other.get("ours")).value == b"3"
+    assert (await store.get("theirs")).value == (b"2" if new_one_is_there else None)
+    await other.close()
+    assert await rows(store.path) == 2 + new_one_is_there
 
 
 async def test_a_file_that_is_no_store_is_told_as_such(tmp_path: Path) -> None:

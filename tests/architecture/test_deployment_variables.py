@@ -1,0 +1,71 @@
+"""What docker-compose.yml hands to whom: variables that are read, keys where they are used, secrets nowhere else."""
+
+import re
+
+from tests.architecture import deployment as files
+from tests.architecture.repository import ROOT, relative, tracked_files
+from workers.settings import VARIABLES
+from workers.settings_sections import FileSettings
+
+
+def test_all_pools_are_configured_alike() -> None:
+    """Workers differ in nothing but keys, which only those get that need them; every variable is one that is read."""
+    kept = {name: dict(service["environment"]) for name, service in files.ours().items()}
+    unknown = {name for environment in kept.values() for name in environment.keys() - VARIABLES.keys()}
+    assert unknown == {"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE"}
+    for variables, those in files.KEY_HOLDERS.items():
+        holders = {name for name, environment in kept.items() if environment.keys() & variables}
+        assert holders == {*those, "research"}
+        assert all(kept[name].keys() >= variables for name in holders)
+        kept = {
+            name: {key: environment[key] for key in environment.keys() - variables}
+            for name, environment in kept.items()
+        }
+    assert all(environment == kept["models"] for environment in kept.values())
+    assert kept["models"]["RESEARCH_HOME"] == "/data"
+
+
+def test_keys_of_further_endpoints_reach_those_that_hold_the_first_ones() -> None:
+    """Their file may be missing, goes to nobody else, and git and the build of the image know nothing of it."""
+    given = {name: service["env_file"] for name, service in files.services().items() if "env_file" in service}
+    holders = [
+        name for name, service in files.services().items() if "ANTHROPIC_API_KEY" in service.get("environment", {})
+    ]
+    assert given == {name: [{"path": files.ENDPOINT_KEYS_FILE, "required": False}] for name in holders}
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert files.ENDPOINT_KEYS_FILE in ignored
+    assert files.ENDPOINT_KEYS_FILE not in {relative(path) for path in tracked_files()}
+    let_through = [line for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if "!." in line]
+    assert let_through == []
+    for place in (".env.example", "docs/models.md"):
+        assert files.ENDPOINT_KEYS_FILE in (ROOT / place).read_text(encoding="utf-8"), place
+
+
+def test_every_variable_can_be_set_in_compose() -> None:
+    """Whatever the program reads from the environment has a place there, unless research.toml or compose decides it."""
+    passed = {name for service in files.ours().values() for name in service["environment"]}
+    in_the_file = {name for name, path in VARIABLES.items() if path[0] in FileSettings.model_fields}
+    assert VARIABLES.keys() - passed <= in_the_file
+
+
+def test_no_secret_is_written_down() -> None:
+    """Secrets come from variables without a default; the example leaves them empty; the real file is ignored by git."""
+    for name, service in files.services().items():
+        for variable, value in service.get("environment", {}).items():
+            if files.SECRET.search(variable):
+                found = files.VARIABLE.fullmatch(value)
+                assert found is not None, f"{name}: {variable}"
+                assert found[2] == ":?" or not found[3]
+    lines = (ROOT / ".env.example").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if files.SECRET.search(line.partition("=")[0]) and re.search(r"=\S", line)] == []
+    assert ".env" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert not [path for path in tracked_files() if path.name == ".env"]
+
+
+def test_the_example_of_variables_is_complete() -> None:
+    """.env.example names every variable that docker-compose.yml reads, with its default, and no other."""
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^#?([A-Z_]+)=(.*)$", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE))
+    assert shown.keys() == files.variables(text)
+    defaults = {found[1]: found[3] for found in files.VARIABLE.finditer(text) if found[2] == ":-"}
+    assert {name: value for name, value in shown.items() if name in defaults} == defaults

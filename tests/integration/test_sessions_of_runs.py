@@ -1,0 +1,156 @@
+"""Sessions: there from the beginning, kept by every end, and nobody else's."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import ApplicationError, CancelledError
+
+from contracts import failures, names
+from contracts.names import POOLS
+from contracts.outcome import ResearchResult
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
+from providers.errors import StorageFull
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
+from tests.integration.conftest import running_workers
+from tests.integration.runs import QUESTION, start, until
+
+pytestmark = pytest.mark.integration
+
+REQUEST = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
+
+
+async def failure_of(handle: WorkflowHandle[object, ResearchResult]) -> ApplicationError:
+    """How a run failed."""
+    with pytest.raises(WorkflowFailureError) as failed:
+        await handle.result()
+    assert isinstance(failed.value.cause, ApplicationError)
+    return failed.value.cause
+
+
+async def test_a_terminated_run_finds_its_paid_answers(client: Client, tmp_path: Path) -> None:
+    """A run that is terminated in its first iteration has a session; under its id nothing answered is paid again (S0-131, C0-20)."""
+    async with MessagesApi(plan=["good", "good", "good", *["slow"] * 4]) as api:
+        world = model_world(tmp_path, api.base_url)
+        async with running_workers(client, world):
+            handle = await start(client, REQUEST, id="r-terminated")
+            await asyncio.wait_for(api.waiting.wait(), 60)
+            await handle.terminate("an operator")
+            state = ResearchState.model_validate_json(await world.sessions.load("r-terminated") or "")
+            answered = [call.role for call in api.calls if call.delivered]
+            api.plan.sequence = ()
+            result = await (await start(client, REQUEST, id="r-terminated")).result()
+    assert state.resolved is not None
+    assert answered == ["planner", "analyzer", "analyzer"]
+    assert result.outcome is Outcome.COMPLETED
+    delivered = [call.role for call in api.calls if call.delivered]
+    assert delivered.count("planner") == 1
+    assert delivered.count("analyzer") == result.counts.sub_queries
+
+
+async def test_a_run_that_failed_goes_on(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the report found no room the session is kept, and resuming pays for what is missing alone (X-4)."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        put_text = world.content.put_text
+
+        async def no_room(text: str) -> object:
+            if api.counts().get("synthesizer"):
+                raise StorageFull("no space is left")
+            return await put_text(text)
+
+        async with running_workers(client, world):
+            monkeypatch.setattr(world.content, "put_text", no_room)
+            failure = await failure_of(await start(client, REQUEST, id="r-full"))
+            state = ResearchState.model_validate_json(await world.sessions.load("r-full") or "")
+            monkeypatch.undo()
+            result = await (await start(client, REQUEST | {"continue_from": "r-full"}, id="r-full")).result()
+    assert failure.type == failures.RESEARCH_FAILED
+    assert state.status is RunStatus.FAILED
+    assert state.findings
+    assert result.outcome is Outcome.COMPLETED
+    assert api.counts()["planner"] == 1
+    assert api.counts()["analyzer"] == result.counts.sub_queries
+
+
+async def test_a_session_is_nobody_elses(client: Client, tmp_path: Path) -> None:
+    """Neither another id nor another tenant goes on from a session; a stranger learns no more than that there is none."""
+    async with running_workers(client, World(tmp_path)):
+        await (await start(client, REQUEST | {"tenant": "alpha"}, id="r-alpha")).result()
+        other_id = REQUEST | {"tenant": "alpha", "continue_from": "r-alpha"}
+        other_tenant = REQUEST | {"tenant": "beta", "continue_from": "r-alpha"}
+        nobody = REQUEST | {"tenant": "beta", "continue_from": "r-nobody"}
+        misplaced = await failure_of(await start(client, other_id, id="r-beta"))
+        stranger = await failure_of(await start(client, other_tenant, id="r-alpha"))
+        missing = await failure_of(await start(client, nobody, id="r-nobody"))
+    assert {misplaced.type, stranger.type, missing.type} == {failures.REFUSED}
+    assert "r-alpha" in misplaced.message
+    assert stranger.message.replace("r-alpha", "ID") == missing.message.replace("r-nobody", "ID")
+
+
+async def test_a_cancel_while_the_end_is_saved_loses_nothing(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the engine calls cancelled is stored as cancelled, and can go on (S0-123)."""
+    world = World(tmp_path)
+    save = world.sessions.save
+    closing = asyncio.Event()
+
+    async def slow(research_id: str, state_json: str, *, closed: bool) -> None:
+        if json.loads(state_json)["result"] is not None and not closing.is_set():
+            closing.set()
+            await asyncio.Event().wait()
+        await save(research_id, state_json, closed=closed)
+
+    monkeypatch.setattr(world.sessions, "save", slow)
+    async with running_workers(client, world):
+        handle = await start(client, REQUEST, id="r-late")
+        await asyncio.wait_for(closing.wait(), 60)
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError) as failed:
+            await handle.result()
+        description = await handle.describe()
+        state = ResearchState.model_validate_json(await world.sessions.load("r-late") or "")
+        result = await (await start(client, REQUEST | {"continue_from": "r-late"}, id="r-late")).result()
+    assert isinstance(failed.value.cause, CancelledError)
+    assert description.status is WorkflowExecutionStatus.CANCELED
+    assert state.status is RunStatus.CANCELLED
+    assert result.outcome is Outcome.COMPLETED
+
+
+async def test_an_end_that_cannot_be_saved_is_told(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result itself says that only the engine's history has it."""
+    world = World(tmp_path)
+
+    async def no_room(research_id: str, state_json: str, *, closed: bool) -> None:
+        raise StorageFull("no space is left")
+
+    monkeypatch.setattr(world.sessions, "save", no_room)
+    async with running_workers(client, world):
+        result = await (await start(client, REQUEST)).result()
+    assert any("only the engine's history" in note for note in result.degraded)
+
+
+async def test_a_run_that_cannot_begin_ends_at_its_deadline(client: Client, tmp_path: Path) -> None:
+    """The deadline holds from the first moment; the end says which workers are missing."""
+    async with running_workers(client, World(tmp_path), tuple(pool for pool in POOLS if pool != "records")):
+        failure = await failure_of(await start(client, REQUEST | {"limits": {"deadline_seconds": 1}}))
+    assert "pool records" in failure.message
+    assert ResearchResult.model_validate(failure.details[0]).outcome is Outcome.FAILED
+
+
+async def test_a_run_that_cannot_begin_can_be_stopped(client: Client, tmp_path: Path) -> None:
+    """A stop that was acknowledged is one, also while nobody prepares the run."""
+    async with running_workers(client, World(tmp_path), tuple(pool for pool in POOLS if pool != "records")):
+        handle = await start(client, REQUEST)
+        await until(handle, lambda status: status.phase in (None, Phase.PLANNING))
+        await handle.execute_update(names.STOP_AND_REPORT, result_type=str)
+        failure = await failure_of(handle)
+    assert "before the run began" in failure.message
+    assert ResearchResult.model_validate(failure.details[0]).stop_reason is StopReason.USER_STOPPED

@@ -1,0 +1,243 @@
+"""`delete` on stores of its own: what goes, what stays, and when it refuses."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from temporalio.client import RPCError, RPCStatusCode, WorkflowExecutionCount
+
+from client.cli import deleting, left_behind
+from client.cli.exit_codes import ExitCode
+from client.cli.failures import CommandError
+from client.cli.stores import open_stores
+from client.errors import RunUnknown
+from contracts.documents import DocumentRef
+from contracts.sources import Source
+from contracts.state import ResearchState
+from contracts.vocabulary import RunStatus
+from providers.content_store import name_of
+from tests.fakes.valkey import ValkeyServer, running_valkey
+from workers.settings import load_settings
+from workers.shared_state import shared_state
+
+GOES_ON, NOTHING_GOES_ON = 1, 0
+
+
+class Home:
+    """A RESEARCH_HOME with sessions and documents."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def save(self, research_id: str, *texts: str, closed: bool = True) -> list[DocumentRef]:
+        """A run that has read these texts."""
+        async with open_stores(load_settings()) as stores:
+            references = [await stores.content.put_text(text) for text in texts]
+            sources = {}
+            for text, reference in zip(texts, references, strict=True):
+                sources[text] = Source(id=text, url="https://host/", title=text, provider="corpus", text=reference)
+            state = ResearchState(status=RunStatus.COMPLETED, sources=sources)
+            await stores.sessions.save(research_id, state.model_dump_json(), closed=closed)
+        return references
+
+    async def journal(self, research_id: str, *keys: str) -> None:
+        """Paid calls of a run."""
+        async with shared_state(load_settings()) as shared:
+            for key in keys:
+                assert await shared.calls.begin(key, research_id, 60.0) is None
+                await shared.calls.finish(key, "answer")
+            assert not shared.degraded
+
+    async def sessions(self) -> set[str]:
+        """Ids of the runs that are stored."""
+        async with open_stores(load_settings()) as stores:
+            return {session.research_id for session in await stores.sessions.list()}
+
+    def holds(self, reference: DocumentRef) -> bool:
+        """Whether a document is there."""
+        return (self.path / "content" / name_of(reference)).is_file()
+
+
+class Engine:
+    """Stands for the client of an engine that has forgotten the runs, and says how many others are open."""
+
+    def __init__(self, others: int | Callable[[], int]) -> None:
+        self.others = others
+        self.temporal = self
+        self.namespace = "default"
+
+    def handle(self, research_id: str) -> "Engine":
+        """A handle on a run."""
+        return self
+
+    async def is_running(self) -> bool:
+        """As of a run that the engine does not know."""
+        raise RunUnknown("unknown")
+
+    async def count_workflows(self, query: str, **_: object) -> WorkflowExecutionCount:
+        """How many runs are open."""
+        assert query == deleting.OPEN_RUNS
+        return WorkflowExecutionCount(self.others() if callable(self.others) else self.others, [])
+
+    async def list_workflows(self, query: str):  # type: ignore[no-untyped-def]
+        """Histories: none."""
+        for nothing in ():
+            yield nothing
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """An empty one, named by the environment; no engine was ever started there."""
+    monkeypatch.setenv("RESEARCH_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """An engine where nothing goes on, until the test says otherwise."""
+    made = Engine(NOTHING_GOES_ON)
+
+    async def given(_: object) -> Engine:
+        return made
+
+    monkeypatch.setattr(deleting, "_engine", given)
+    return made
+
+
+async def test_what_other_runs_use_stays(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """Session, journal and the documents of this run alone are removed; no note is left."""
+    own, shared = await home.save("one", "own", "shared")
+    await home.save("other", "shared")
+    await home.journal("one", "a", "b")
+    assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
+    assert capsys.readouterr().out == "one removed: session, 1 documents, 2 journalled calls, 0 histories\n"
+    assert (home.holds(own), home.holds(shared)) == (False, True)
+    assert await home.sessions() == {"other"}
+    assert left_behind.noted(home.path) == {}
+
+
+async def test_documents_stay_while_any_run_goes_on(
+    home: Home, engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a run in flight has read is in no session, so nothing is taken from it; the same delete again removes it."""
+    (read_by_both,) = await home.save("one", "read by both")
+    engine.others = GOES_ON
+    assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
+    told = capsys.readouterr()
+    assert told.out == "one removed: session, 0 documents, 0 journalled calls, 0 histories\n"
+    assert "1 documents are kept until no run is going on" in told.err
+    assert await home.sessions() == set()
+    assert home.holds(read_by_both)
+    await home.save("in-flight", "read by both")
+    engine.others = NOTHING_GOES_ON
+    await deleting.delete("in-flight", yes=True)
+    assert not home.holds(read_by_both)
+    assert left_behind.noted(home.path) == {}
+
+
+async def test_what_was_kept_is_removed_under_the_same_id(home: Home, engine: Engine) -> None:
+    """A deleted run that left documents behind can be named again, also after a second run of that id."""
+    first, *_ = await home.save("one", "first")
+    engine.others = GOES_ON
+    await deleting.delete("one", yes=True)
+    second, *_ = await home.save("one", "second")
+    await deleting.delete("one", yes=True)
+    assert home.holds(first)
+    assert home.holds(second)
+    engine.others = NOTHING_GOES_ON
+    assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
+    assert (home.holds(first), home.holds(second)) == (False, False)
+    with pytest.raises(CommandError, match="no run"):
+        await deleting.delete("one", yes=True)
+
+
+async def test_an_engine_that_does_not_say_what_goes_on(home: Home, engine: Engine) -> None:
+    """Where runs may not be listed, some are taken to go on."""
+    (document,) = await home.save("one", "text")
+
+    def forbidden() -> int:
+        raise RPCError("not allowed", RPCStatusCode.PERMISSION_DENIED, b"")
+
+    engine.others = forbidden
+    await deleting.delete("one", yes=True)
+    assert home.holds(document)
+
+
+async def test_a_run_that_ends_while_sessions_are_read(
+    home: Home, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was in flight and is over when the engine is asked has saved what it uses, and keeps it."""
+    (document,) = await home.save("one", "text")
+    asked = deleting._any_goes_on
+
+    async def ended_meanwhile(client: object) -> bool:
+        await home.save("other", "text")
+        return await asked(client)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(deleting, "_any_goes_on", ended_meanwhile)
+    await deleting.delete("one", yes=True)
+    assert home.holds(document)
+
+
+async def test_a_session_that_cannot_be_read_keeps_documents(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody knows what a damaged session uses: the run is removed, its documents wait until that is mended."""
+    (document,) = await home.save("one", "text")
+    damaged = home.path / "sessions" / "damaged.json"
+    damaged.write_text("{}")
+    assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
+    assert "until all sessions can be read" in capsys.readouterr().err
+    assert home.holds(document)
+    damaged.unlink()
+    await deleting.delete("one", yes=True)
+    assert not home.holds(document)
+
+
+async def test_a_damaged_note_is_told(home: Home) -> None:
+    """Before anything is removed."""
+    await home.save("one", "text")
+    (home.path / "left-behind").mkdir()
+    (home.path / "left-behind" / "older.json").write_text("[")
+    with pytest.raises(CommandError, match=r"older\.json is damaged"):
+        await deleting.delete("one", yes=True)
+    assert await home.sessions() == {"one"}
+
+
+def answers(valkey: ValkeyServer) -> int:
+    """How many answers of the run lie in the server."""
+    return len(valkey.command("KEYS", "research:calls/one/answer/*"))
+
+
+async def test_a_full_redis_is_emptied(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Redis takes no changes any more, deleting still removes what it holds of the run (C0-25)."""
+    with running_valkey(tmp_path) as valkey:
+        monkeypatch.setenv("REDIS_URL", valkey.url)
+        await home.save("one", "text")
+        await home.journal("one", "a", "b")
+        await valkey.tell("CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1")
+        assert answers(valkey) == 2
+        assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
+        assert answers(valkey) == 0
+
+
+async def test_nothing_is_removed_while_redis_is_away(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command fails and the run stays whole, so that it can be deleted once Redis is back."""
+    with running_valkey(tmp_path) as valkey:
+        monkeypatch.setenv("REDIS_URL", valkey.url)
+        (document,) = await home.save("one", "text")
+        await home.journal("one", "a", "b")
+        valkey.pause()
+        with pytest.raises(CommandError, match="the run one is kept") as told:
+            await deleting.delete("one", yes=True)
+        valkey.resume()
+        assert told.value.code == ExitCode.FAILED
+        assert await home.sessions() == {"one"}
+        assert home.holds(document)
+        assert answers(valkey) == 2
+        assert capsys.readouterr().out == ""
+        assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
+        assert answers(valkey) == 0
+        assert "1 documents, 2 journalled calls" in capsys.readouterr().out

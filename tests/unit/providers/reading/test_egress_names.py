@@ -1,0 +1,191 @@
+"""Looking names up: a name that nobody answers costs those who asked for it, and nobody else."""
+
+import asyncio
+import ipaddress
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from providers.content_store import ObstoreContentStore
+from providers.errors import SourceUnreadable, Unavailable
+from providers.reading import egress_names
+from providers.reading.egress import Egress
+from providers.reading.egress_addresses import IpAddress
+from providers.reading.egress_names import MOST_OF_A_DOMAIN, MOST_THREADS, SystemResolver, domain_of
+from providers.reading.robots import Robots
+from providers.reading.web_reader import POLICY
+from tests.fakes.web import PUBLIC_ADDRESS, RecordingNetwork, WebServer, page
+from workers.leaving import run_to_end
+
+
+class Names:
+    """A look-up under control: names that begin with `slow` wait until they are let go, then fail."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.asked: list[str] = []
+        self.running = 0
+        self.most = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, host: str) -> Sequence[IpAddress]:
+        """Addresses of a name."""
+        with self._lock:
+            self.asked.append(host)
+            self.running += 1
+            self.most = max(self.most, self.running)
+        try:
+            if host.startswith("slow"):
+                self.let_go.wait(60)
+                raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+            return [ipaddress.ip_address(PUBLIC_ADDRESS)]
+        finally:
+            with self._lock:
+                self.running -= 1
+
+    async def hang(self, count: int) -> None:
+        """Until so many look-ups hang."""
+        while self.running < count:
+            await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+def names() -> Iterator[Names]:
+    """A look-up whose threads end with the test."""
+    made = Names()
+    yield made
+    made.let_go.set()
+
+
+def test_silent_names_hold_up_neither_reading_nor_archiving(names: Names, tmp_path: Path) -> None:
+    """More names hang than there are threads: another site is read with its rules, and content is written."""
+
+    async def work() -> bytes:
+        async with WebServer({"/a": page("Words.")}) as server:
+            network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
+            egress = Egress("test", resolver=SystemResolver(names), network=network)
+            hosts = [f"http://slow{number}.silent.test/" for number in range(MOST_THREADS + 8)]
+            reads = [asyncio.create_task(egress.fetch(host, POLICY)) for host in hosts]
+            await names.hang(MOST_OF_A_DOMAIN)
+            await ObstoreContentStore(tmp_path).put_text("Words.", "text/plain")
+            fetched = await egress.fetch("http://good.test/a", POLICY, Robots(egress, "test").check)
+            assert names.running == MOST_OF_A_DOMAIN
+            for read in reads:
+                read.cancel()
+            await asyncio.gather(*reads, return_exceptions=True)
+            await egress.close()
+            return fetched.body
+
+    assert b"Words." in run_to_end(work())
+
+
+async def test_threads_are_bounded(names: Names) -> None:
+    """However many domains are silent, so many threads look up and no more; the next name has its turn after them."""
+    resolver = SystemResolver(names)
+    asking = [
+        asyncio.create_task(resolver.resolve(f"slow{number}.silent{number}.test")) for number in range(3 * MOST_THREADS)
+    ]
+    await names.hang(MOST_THREADS)
+    last = asyncio.create_task(resolver.resolve("good.test"))
+    await asyncio.sleep(0)
+    assert "good.test" not in names.asked
+    names.let_go.set()
+    assert await last == [ipaddress.ip_address(PUBLIC_ADDRESS)]
+    assert all(isinstance(end, Unavailable) for end in await asyncio.gather(*asking, return_exceptions=True))
+    assert names.most == MOST_THREADS
+
+
+async def test_a_name_that_is_being_looked_up_is_looked_up_once(names: Names) -> None:
+    """All who ask meanwhile get the same answer, each with an error of its own; who leaves takes nothing away."""
+    resolver = SystemResolver(names)
+    first, *others = [asyncio.create_task(resolver.resolve("slow.test")) for _ in range(5)]
+    await names.hang(1)
+    first.cancel()
+    names.let_go.set()
+    ends = await asyncio.gather(*others, return_exceptions=True)
+    assert [type(end) for end in ends] == [Unavailable] * 4
+    assert len({id(end) for end in ends}) == 4
+    assert names.asked == ["slow.test"]
+
+
+async def test_a_name_that_was_not_answered_is_left_alone_for_a_while(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it hangs and for a time afterwards nobody waits for it again, and no thread does."""
+    monkeypatch.setattr(egress_names, "LONGEST_WAIT", 0.0)
+    resolver = SystemResolver(names)
+    # No time at all to wait for a thread: there is one at once.
+    asking = asyncio.create_task(resolver.resolve("slow.test"))
+    await names.hang(1)
+    with pytest.raises(Unavailable):
+        await resolver.resolve("slow.test")
+    names.let_go.set()
+    with pytest.raises(Unavailable):
+        await asking
+    with pytest.raises(Unavailable):
+        await resolver.resolve("slow.test")
+    assert names.asked == ["slow.test"]
+    monkeypatch.setattr(egress_names, "UNANSWERED_KEPT", -1.0)
+    monkeypatch.setattr(egress_names, "MOST_UNANSWERED", 1)
+    with pytest.raises(Unavailable):
+        await resolver.resolve("slow2.test")
+    with pytest.raises(Unavailable):
+        await resolver.resolve("slow2.test")
+    assert names.asked == ["slow.test", "slow2.test", "slow2.test"]
+    assert list(resolver._unanswered) == ["slow2.test"]
+
+
+async def test_names_that_wait_for_a_thread_give_up(names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A domain whose names all hang keeps its next name waiting for a bounded time, and is not asked for it."""
+    resolver = SystemResolver(names)
+    asking = [asyncio.create_task(resolver.resolve(f"slow{number}.test.de")) for number in range(MOST_OF_A_DOMAIN)]
+    await names.hang(MOST_OF_A_DOMAIN)
+    monkeypatch.setattr(egress_names, "LONGEST_WAIT", 0.01)
+    with pytest.raises(Unavailable):
+        await resolver.resolve("good.test.de")
+    names.let_go.set()
+    await asyncio.gather(*asking, return_exceptions=True)
+    assert "good.test.de" not in names.asked
+
+
+def test_a_process_ends_while_a_name_hangs() -> None:
+    """The interpreter waits for no look-up, even where the process is taken apart as usual."""
+    program = (
+        "import asyncio, threading\n"
+        "from providers.reading.egress_names import SystemResolver\n"
+        "async def work():\n"
+        "    begun = threading.Event()\n"
+        "    def look_up(host):\n"
+        "        begun.set()\n"
+        "        threading.Event().wait()\n"
+        "    asking = asyncio.create_task(SystemResolver(look_up).resolve('slow.test'))\n"
+        "    while not begun.is_set():\n"
+        "        await asyncio.sleep(0.001)\n"
+        "asyncio.run(work())\n"
+        "print('ended')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [("a.b.example.com", "example.com"), ("a.b.co.uk", "b.co.uk"), ("x.ab.de", "x.ab.de"), ("test", "test")],
+)
+def test_names_are_counted_by_the_domain_that_somebody_registered(host: str, domain: str) -> None:
+    """As far as the shape of a name tells; a name of few letters counts for itself."""
+    assert domain_of(host) == domain
+
+
+async def test_the_system_is_asked_for_each_address_once() -> None:
+    """Literal addresses need no network; a name that cannot exist is refused."""
+    resolver = SystemResolver()
+    assert await resolver.resolve("127.0.0.1") == [ipaddress.ip_address("127.0.0.1")]
+    for name in ("a" * 64 + ".test", "a\0b"):
+        with pytest.raises(SourceUnreadable):
+            await resolver.resolve(name)

@@ -1,0 +1,98 @@
+"""What searches cost is booked, whether they brought something or not."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from temporalio import exceptions
+from temporalio.exceptions import ApplicationError, TimeoutType
+
+from contracts import failures
+from contracts.activities import SearchRequest, SearchResponse
+from contracts.resolved import EffectiveSearch, ProviderChoice
+from contracts.usage import Usage
+from contracts.vocabulary import Phase, StopReason, SubQueryStatus
+from tests.fakes import states
+from tests.fakes.host import InProcessHost, activity_error
+from workflows.call_errors import spent_by
+from workflows.desk import Desk, Interrupted
+from workflows.gathering import Gathering
+from workflows.run import ResearchRun
+
+QUERY = states.sub_query("how do widgets decay over time", status=SubQueryStatus.PENDING)
+SPENT = Usage(cost_usd=0.03)
+
+
+def run_over(search: Any, *names: str) -> ResearchRun:
+    """A run with one query for these providers."""
+    choices = [ProviderChoice(name=name, available=True, host="h") for name in names]
+    resolved = states.resolved(providers=choices, web=True, search=EffectiveSearch(), corpus=None)
+    state = states.state(resolved=resolved, plan=states.plan(QUERY), phase=Phase.GATHERING)
+    state.deadline_at = 4e9
+    return ResearchRun(state, Desk(), InProcessHost({"search": search}))
+
+
+def refused(spent: Usage) -> ApplicationError:
+    """As the activity fails."""
+    details = {"usage": spent.model_dump(mode="json")}
+    return ApplicationError("no search", details, type=failures.SEARCH_REJECTED, non_retryable=True)
+
+
+@pytest.mark.parametrize(("spent", "total"), [(SPENT, 0.05), (Usage(cost_usd=None), None)])
+async def test_a_search_that_failed_is_paid_for(spent: Usage, total: float | None) -> None:
+    """What its attempts cost is in the run's sum and in the gatherer's; no search is counted (S0-101)."""
+
+    async def search(request: SearchRequest) -> SearchResponse:
+        if request.provider == "model":
+            raise refused(spent)
+        return SearchResponse(provider=request.provider, cost_usd=0.02)
+
+    run = run_over(search, "model", "other")
+    await Gathering(run, [QUERY]).carry_out()
+    assert run.state.usage.cost_usd == total
+    assert run.state.usage.known_cost_usd == (0.02 if total is None else total)
+    assert run.state.usage_by_role["gatherer"] == run.state.usage
+    assert run.state.usage.searches == 1
+
+
+async def test_attempts_before_an_answer_are_paid_for() -> None:
+    """A search that was answered in the end costs what all its attempts cost."""
+
+    async def search(request: SearchRequest) -> SearchResponse:
+        return SearchResponse(provider="model", cost_usd=0.02, spent_before=SPENT)
+
+    run = run_over(search, "model")
+    await Gathering(run, [QUERY]).carry_out()
+    assert run.state.usage == Usage(searches=1, cost_usd=0.05)
+
+
+async def test_an_interrupted_sub_query_was_paid_as_far_as_it_came() -> None:
+    """One provider answered before the time was over, another did not: the first one is booked."""
+    answered = asyncio.Event()
+
+    async def search(request: SearchRequest) -> SearchResponse:
+        if request.provider == "slow":
+            await answered.wait()
+            await asyncio.Event().wait()
+        answered.set()
+        return SearchResponse(provider="quick", cost_usd=0.02)
+
+    run = run_over(search, "quick", "slow")
+    work = asyncio.ensure_future(Gathering(run, [QUERY]).carry_out())
+    await answered.wait()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    run.desk.interrupt(StopReason.BUDGET_TIME)
+    with pytest.raises(Interrupted):
+        await work
+    assert run.state.usage == Usage(searches=1, cost_usd=0.02)
+
+
+def test_a_search_out_of_time_tells_by_its_heartbeats() -> None:
+    """What the attempts handed on is known even if the engine ended the last one."""
+    beats = [1, 0, SPENT.model_dump(mode="json")]
+    late = exceptions.TimeoutError("late", type=TimeoutType.SCHEDULE_TO_CLOSE, last_heartbeat_details=beats)
+    assert spent_by(activity_error("search", late)) == SPENT
+    silent = exceptions.TimeoutError("late", type=TimeoutType.SCHEDULE_TO_CLOSE, last_heartbeat_details=[1, 0])
+    assert spent_by(activity_error("search", silent)) == Usage()
+    assert spent_by(activity_error("search", refused(SPENT))) == SPENT
