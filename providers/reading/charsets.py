@@ -47,6 +47,10 @@ MOSTLY_LOST: Final = 20
 """Such characters from which they count against the others beyond ASCII: markup hides how few words a page has."""
 STRAY_SHARE: Final = 0.25
 """Of the characters beyond ASCII: a text that loses no more as UTF-8 is UTF-8 with damage."""
+OF_THE_WEB: Final = re.compile(
+    r"cp(125\d|866|874|932|949)|koi8_[ru]|iso8859_\d+|gb\w+|big5\w*|euc_\w+|shift_jis\w*|utf_8"
+)
+"""Names of what browsers read; a guess also knows what only old machines wrote."""
 WESTERN, CENTRAL = "cp1252", "cp1250"
 ASCII: Final = bytes(range(128))
 BEYOND: Final = re.compile("[^\x00-\x7f]+")
@@ -133,13 +137,13 @@ def _as_stated(raw: bytes, names: list[str], utf8: str) -> Decoded:
 
 
 def _guess(raw: bytes) -> str:
-    """The likeliest codec of a text; the western one where that of central Europe is named first and both fit."""
+    """The likeliest codec of a text among those of the web; the western one where the central European fits as well."""
     found = list(from_bytes(TAG.sub(b" ", raw[: 4 * GUESS_WINDOW])[:GUESS_WINDOW]))
-    if not found:
+    usual = [one for one in found if OF_THE_WEB.fullmatch(one.encoding)] or found
+    if not usual:
         return WESTERN
-    western = any(WESTERN in (one.encoding, *one.could_be_from_charset) for one in found)
-    likely = found[0].encoding
-    return WESTERN if western and likely == CENTRAL else likely
+    western = any(WESTERN in (one.encoding, *one.could_be_from_charset) for one in usual)
+    return WESTERN if western and usual[0].encoding == CENTRAL else usual[0].encoding
 
 
 def _strictly(raw: bytes, name: str) -> str | None:

@@ -80,14 +80,16 @@ class _Page:
 
     def says(self, access: PageAccess) -> bool:
         """Whether its text holds a phrase outside of quotes."""
-        return _said(access).search(self.text) is not None
+        return _holds(access, self.text)
 
     def says_aside(self, access: PageAccess) -> bool:
         """The same for its forms, buttons and dialogs, and for what is shown without scripts."""
-        return _said(access).search(self.aside) is not None
+        return _holds(access, self.aside)
 
     def ends_with(self, access: PageAccess) -> bool:
         """Whether its text, or what stands beside it, ends with an offer."""
+        if not self.says(access) and not self.says_aside(access):
+            return False
         offers = {found[0] for sentence in _sentences(self.text[-ENDING:]) if (found := _led(_said(access), sentence))}
         offers.update(_said(access).findall(self.aside))
         # What newsletters and menus say too needs a second sign.
@@ -178,7 +180,24 @@ RULES: Final[tuple[tuple[PageAccess, Callable[[_Page], bool]], ...]] = (
 
 @cache
 def _said(access: PageAccess) -> re.Pattern[str]:
-    return _pattern(said().get(access, ()) + weak().get(access, ()))
+    return _pattern(_phrases(access))
+
+
+def _holds(access: PageAccess, words: str) -> bool:
+    """Whether a text holds a phrase. Most hold none, and a search for each costs less than one for all of them."""
+    ascii_parts, parts = _parts(access)
+    return any(map(words.__contains__, ascii_parts if words.isascii() else parts)) and bool(_said(access).search(words))
+
+
+@cache
+def _parts(access: PageAccess) -> tuple[list[str], list[str]]:
+    """The longest part of each phrase: of those in ASCII, and of all."""
+    parts = [max(phrase.split(" * "), key=len) for phrase in _phrases(access)]
+    return list(filter(str.isascii, parts)), parts
+
+
+def _phrases(access: PageAccess) -> tuple[str, ...]:
+    return said().get(access, ()) + weak().get(access, ())
 
 
 @cache

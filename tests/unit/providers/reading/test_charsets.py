@@ -61,7 +61,14 @@ def test_what_is_stated_is_believed_where_it_fits(
     assert decoded(page(words, stated).encode(codec), markup=True, charset=charset) == Decoded(page(words, stated))
 
 
-@pytest.mark.parametrize(("words", "codec"), [(RUSSIAN, "cp1251"), ("Où était l’élève à la fête ? " * 5, "cp1252")])
+@pytest.mark.parametrize(
+    ("words", "codec"),
+    [
+        (RUSSIAN, "cp1251"),
+        ("Привет мир, это обычный русский текст о базах данных и таблицах. Мы пишем его долго.", "cp1251"),
+        ("Où était l’élève à la fête ? " * 5, "cp1252"),
+    ],
+)
 @pytest.mark.parametrize(("stated", "charset"), [("utf-8", None), (None, "utf-8")])
 def test_a_name_that_does_not_fit_gives_a_guess_with_a_warning(
     words: str, codec: str, stated: str | None, charset: str | None
