@@ -11,7 +11,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from contracts import names
 from contracts.vocabulary import Outcome, StopReason
-from providers.errors import StorageFull
+from providers.errors import NotConfigured
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.fakes.world import model_world
@@ -99,7 +99,7 @@ async def test_a_checkpoint_that_cannot_be_saved_ends_no_run(tmp_path: Path, mon
 
         async def closed_only(research_id: str, state_json: str, *, closed: bool) -> None:
             if not closed:
-                raise StorageFull("no space is left")
+                raise NotConfigured("the folder cannot be written")
             await save(research_id, state_json, closed=closed)
 
         monkeypatch.setattr(world.sessions, "save", closed_only)

@@ -13,7 +13,7 @@ from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
-from providers.errors import StorageFull
+from providers.errors import NotConfigured, StorageFull
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
@@ -128,10 +128,10 @@ async def test_an_end_that_cannot_be_saved_is_told(
     """The result itself says that only the engine's history has it."""
     world = World(tmp_path)
 
-    async def no_room(research_id: str, state_json: str, *, closed: bool) -> None:
-        raise StorageFull("no space is left")
+    async def unwritable(research_id: str, state_json: str, *, closed: bool) -> None:
+        raise NotConfigured("the folder cannot be written")
 
-    monkeypatch.setattr(world.sessions, "save", no_room)
+    monkeypatch.setattr(world.sessions, "save", unwritable)
     async with running_workers(client, world):
         result = await (await start(client, REQUEST)).result()
     assert any("only the engine's history" in note for note in result.degraded)
