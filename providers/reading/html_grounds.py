@@ -3,10 +3,14 @@
 from itertools import islice
 from typing import Final
 
+from lxml import etree  # type: ignore[import-untyped]
+
 from providers.reading.html_hiding import alike, ground_of
 from providers.reading.html_rules import Element
 from providers.reading.html_styles import Color, color_of, declarations_of
 
+COLORED: Final = etree.XPath("descendant-or-self::*[@style or @color]")
+"""Elements whose attributes may say a colour: few, so that looking for them in Python would cost more than they do."""
 MOST_AROUND: Final = 8
 """Elements around one that are asked for their ground."""
 MOST_INSIDE: Final = 50
@@ -18,9 +22,7 @@ def mark_unreadable(root: Element) -> None:
 
     Only where nothing between the two has a name: what style sheets elsewhere do with that is not known.
     """
-    for element in root.iter():
-        if not isinstance(element.tag, str) or not (element.get("style") or element.get("color")):
-            continue
+    for element in COLORED(root):
         color = _letters(element)
         ground = None if color is None else _ground_around(element)
         if color is not None and ground is not None and alike(color, ground) and not _holds_other_colors(element):
