@@ -2,7 +2,7 @@
 
 Whoever catches finds the type name (`contracts.failures`) and one dictionary in `details`:
 
-- `kind`: why a document cannot be used (`SourceUnreadable` only);
+- `kind`: why a document cannot be used (`SourceUnreadable`), or what it did to its reader (`InputUnprocessable`);
 - `problem`: what is wrong with an answer, at most 600 characters, fit for a repair prompt (`InvalidModelOutput` only);
 - `usage`: what was paid for nothing, by this attempt and by those before it, as the fields of `contracts.usage.Usage`;
 - `model`: who gave an unusable answer.
@@ -45,6 +45,7 @@ TYPE_NAMES: Final[tuple[tuple[type[errors.ProviderError], str], ...]] = (
     (errors.RateLimited, failures.RATE_LIMITED),
     (errors.CallInFlight, failures.CALL_IN_FLIGHT),
     (errors.WorkerLost, failures.WORKER_LOST),
+    (errors.InputUnprocessable, failures.INPUT_UNPROCESSABLE),
     (errors.SourceUnreadable, failures.SOURCE_UNREADABLE),
     (errors.CorpusUnknown, failures.CORPUS_UNAVAILABLE),
     (errors.ContentCorrupt, failures.CONTENT_CORRUPT),
@@ -113,7 +114,7 @@ def _delay(error: errors.ProviderError, otherwise: timedelta | None) -> timedelt
 def _details(error: errors.ProviderError, spent: Usage) -> dict[str, Any]:
     details: dict[str, Any] = {}
     usage = spent.plus(errors.usage_of(error))
-    if isinstance(error, errors.SourceUnreadable):
+    if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable)):
         details["kind"] = error.kind
     if isinstance(error, errors.AnswerUnusable) or usage != Usage():
         details["usage"] = usage.model_dump(mode="json")

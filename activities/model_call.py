@@ -1,53 +1,40 @@
 """The activities that do roles: one function for all, and one registered activity per role."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from temporalio import activity
 
-from activities.analysing import finish_analysis
 from activities.attempts import attempted
-from activities.canary import check_answer
 from activities.documents import load_documents
 from activities.failures import MODELS, RECORDS, translated
-from activities.finishing import Draft
 from activities.journal import CallJournal
-from activities.planning import finish_plan
 from activities.prompt_blocks import DEFAULT_CONTENT_CHARACTERS
-from activities.prompting import RenderedPrompt, render_role, request_as_shown
-from activities.refining import finish_refinement
-from activities.reflecting import finish_reflection
-from activities.synthesising import finish_report
-from contracts import roles
-from contracts.roles import ROLES, RoleInput, RoleOutput, RoleSpec
+from activities.prompting import RenderedPrompt, render_role
+from activities.role_work import FINISHED, FIRST_PROMPT
+from activities.synthesising import MARKDOWN
+from contracts.roles import ROLES, RoleInput, RoleOutput, RoleSpec, WriteOutput
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, NotConfigured
-from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, ShortPrompt
-
-FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
-    roles.PLANNER.name: finish_plan,
-    roles.ANALYZER.name: finish_analysis,
-    roles.REFINER.name: finish_refinement,
-    roles.SUPERVISOR.name: finish_reflection,
-}
-"""What makes an engine's draft fit for the workflow; the synthesizer's also stores the text."""
-
+from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured
+from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, IsolatedCalls, ShortPrompt
 
 class RoleActivities:
-    """Made with the engines of this worker, the content store and the journal of paid calls."""
+    """Made with the engines of this worker, the content store, the journal of paid calls, and killable processes."""
 
     def __init__(
         self,
         engines: Mapping[EngineKind, Engine],
         content: ContentStore,
         journal: CallJournal,
+        isolated: IsolatedCalls,
         *,
         content_characters: int = DEFAULT_CONTENT_CHARACTERS,
     ) -> None:
         self._engines = engines
         self._content = content
         self._journal = journal
+        self._isolated = isolated
         self._content_characters = content_characters
 
     def register(self) -> list[Callable[..., Any]]:
@@ -62,11 +49,11 @@ class RoleActivities:
     async def _done(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
         with translated(RECORDS):
             documents = await load_documents(request, self._content)
-        excerpts: dict[str, str] = {}
-        rendered = self._rendered(role, request, documents, 1.0, excerpts)
+        rendered, excerpts = await self._rendered(role, request, documents)
 
         def shortened(share: float) -> ShortPrompt:
-            short = self._rendered(role, request, documents, share, excerpts)
+            # Of what a child has shown to be harmless, and at most as long.
+            short = render_role(role, request, documents, self._content_characters, share, excerpts)
             return ShortPrompt(short.prompt, short.common_length, short.left_out)
 
         task = EngineTask(
@@ -80,7 +67,6 @@ class RoleActivities:
             shortened,
         )
         answer = await self._answered(task)
-        shown = request_as_shown(request, documents, self._content_characters, answer.share)
         account = CallAccount(
             engine=answer.engine,
             model=answer.model,
@@ -89,24 +75,24 @@ class RoleActivities:
             warnings=answer.warnings,
         )
         try:
-            check_answer(request, answer.draft)
-            return await self._finished(role, Draft(shown, answer.draft, documents, account))
+            return await self._finished(role, task, answer, account)
         except AnswerUnusable as error:
             error.usage, error.model = answer.usage, answer.model
             raise
+        except InputUnprocessable as error:
+            error.usage = answer.usage
+            raise
 
-    def _rendered(
-        self,
-        role: RoleSpec[Any, Any],
-        request: RoleInput,
-        documents: Mapping[str, str],
-        share: float,
-        excerpts: dict[str, str],
-    ) -> RenderedPrompt:
-        """Only a model reads a prompt: a report must not name the version of one that nobody used."""
+    async def _rendered(
+        self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]
+    ) -> tuple[RenderedPrompt, dict[str, str]]:
+        """The prompt, and its excerpts. Only a model reads it: a report must not name the version of one unused."""
         if request.engine is EngineKind.EXTRACTIVE:
-            return RenderedPrompt(system="", prompt="", version="")
-        return render_role(role, request, documents, self._content_characters, share, excerpts)
+            return RenderedPrompt(system="", prompt="", version=""), {}
+        *fields, excerpts = await self._isolated.call(
+            FIRST_PROMPT, role.name, request, documents, self._content_characters
+        )
+        return RenderedPrompt(*fields), excerpts
 
     async def _answered(self, task: EngineTask) -> EngineAnswer:
         engine = self._engines.get(task.input.engine)
@@ -116,10 +102,24 @@ class RoleActivities:
             return await engine.answer(task)
         return await self._journal.answer(engine, task)
 
-    async def _finished(self, role: RoleSpec[Any, Any], work: Draft[Any, Any]) -> RoleOutput:
-        if role.name == roles.SYNTHESIZER.name:
-            return await finish_report(work, self._content)
-        return FINISHERS[role.name](work)
+    async def _finished(
+        self, role: RoleSpec[Any, Any], task: EngineTask, answer: EngineAnswer, account: CallAccount
+    ) -> RoleOutput:
+        packed, text = await self._isolated.call(
+            FINISHED,
+            role.name,
+            task.input,
+            answer.draft,
+            task.documents,
+            account,
+            self._content_characters,
+            answer.share,
+        )
+        output: RoleOutput = role.output.model_validate_json(packed)
+        if isinstance(output, WriteOutput):
+            stored = await self._content.put_text(text, MARKDOWN)
+            output = output.model_copy(update={"draft": output.draft.model_copy(update={"document": stored})})
+        return output
 
     def _activity(self, role: RoleSpec[Any, Any]) -> Callable[..., Any]:
         async def do_role(request: Any) -> Any:

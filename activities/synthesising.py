@@ -1,6 +1,5 @@
 """The synthesizer's text as a stored draft whose every marker names a passage (S0-070 to S0-074, X-7)."""
 
-import asyncio
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,12 +10,13 @@ from activities.markers import Citable, cited_evidence, unified_markers
 from activities.report_shape import ReportShape, shape_of, without_source_lists
 from activities.reporting.addresses import Registry, clean_links
 from activities.reporting.characters import clean_characters
+from contracts.documents import DocumentRef
 from contracts.evidence import Finding
+from contracts.identity import digest
 from contracts.report import ConfidenceSummary, ReportDraft
 from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
 from contracts.vocabulary import Confidence, EngineKind
 from providers.errors import InvalidOutput
-from providers.interfaces import ContentStore
 
 Work = Draft[WriteInput, ReportTextDraft]
 
@@ -24,6 +24,7 @@ WRAPPED: Final = re.compile(
     r"\A\s*(`{3,}|~{3,})[ \t]*(?:(?:markdown|md)[ \t]*\n|\n(?=\s*#{1,6}[ \t]))(.*)\n\1\s*\Z", re.DOTALL | re.IGNORECASE
 )
 """The whole report in a code fence: said to be Markdown, or beginning with a heading."""
+MARKDOWN: Final = "text/markdown"
 HIGH: Final = (Confidence.CONFIRMED, Confidence.HIGH)
 
 
@@ -53,10 +54,12 @@ def clean_report(markdown: str, request: WriteInput) -> CleanReport:
     return CleanReport(text, shape_of(text), cited_evidence(text), unresolved, foreign)
 
 
-async def finish_report(work: Work, content: ContentStore) -> WriteOutput:
-    """Store the cleaned report. Raises `InvalidOutput` if nothing is left of it, `StorageFull`."""
-    # In a thread: a hostile text can keep a Markdown parser busy for seconds, and heartbeats must go on.
-    report = await asyncio.to_thread(clean_report, work.draft.markdown, work.request)
+def finish_report(work: Work) -> tuple[WriteOutput, str]:
+    """The output, which names its document by what is in it, and the cleaned text that is to be stored as that.
+
+    Raises `InvalidOutput` if nothing is left of it.
+    """
+    report = clean_report(work.draft.markdown, work.request)
     if not report.markdown.strip():
         raise InvalidOutput("markdown: the report is empty")
     by_model = work.account.engine is EngineKind.MODEL
@@ -67,7 +70,7 @@ async def finish_report(work: Work, content: ContentStore) -> WriteOutput:
     if report.foreign_urls:
         work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
     draft = ReportDraft(
-        document=await content.put_text(report.markdown, "text/markdown"),
+        document=DocumentRef(hash=digest(report.markdown), media_type=MARKDOWN, size=len(report.markdown)),
         title=report.shape.title,
         summary=report.shape.summary,
         sections=report.shape.sections,
@@ -81,7 +84,7 @@ async def finish_report(work: Work, content: ContentStore) -> WriteOutput:
         iteration=work.request.iteration,
         empty=_says_nothing_found(work, report.cited),
     )
-    return WriteOutput(draft=draft, account=work.accounted())
+    return WriteOutput(draft=draft, account=work.accounted()), report.markdown
 
 
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:

@@ -10,6 +10,7 @@ ProviderError
 │   ├── NotConfigured         a key or an address is missing or wrong (`remedy` says what to set)
 │   ├── InvalidCall           the provider refuses this very call
 │   ├── WorkerLost            every worker that tried this call died of it
+│   ├── InputUnprocessable    what was to be worked on ended those who worked on it (`kind`: timeout, memory, crash)
 │   ├── SourceUnreadable      a document that cannot be used (`kind` is the typed reason)
 │   ├── CorpusUnknown         no such corpus, or its folder is gone
 │   └── ContentMissing        a stored document is gone
@@ -87,6 +88,17 @@ class InvalidCall(Rejected):
 
 class WorkerLost(Rejected):
     """Every worker that tried this call died of it."""
+
+
+class InputUnprocessable(Rejected):
+    """Work on a text from outside ended its process, again and again: the text is given up.
+
+    `kind` is one of: timeout, memory, crash.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class SourceUnreadable(Rejected):

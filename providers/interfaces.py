@@ -74,6 +74,19 @@ class Engine(Protocol):
         ...
 
 
+class IsolatedCalls(Protocol):
+    """Runs functions where they can be killed: whatever a text from outside does to them, this process goes on."""
+
+    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
+        """Run `module:function` with arguments that can be pickled; its result is plain data or of our contracts.
+
+        `seconds` is more time than such a call usually has. Raises `InputUnprocessable` for what ended two processes
+        or made the function fail, and what the function raises of `SourceUnreadable`, `InvalidCall`, `InvalidOutput`,
+        `ContentMissing` and `ContentCorrupt`.
+        """
+        ...
+
+
 class ContentStore(Protocol):
     """Content-addressed, immutable documents."""
 

@@ -1,8 +1,8 @@
 """The other end of `SubprocessPool`: a child process that runs plain functions under limits.
 
-Frames in both directions are eight bytes of length and a pickle. In: `(function, [arguments, …])`. Out, once:
-`("ready",)`; then one frame for each item: `("value", result)`, `("unreadable", kind, message)`, `("memory",)` or
-`("failed", type, place)`.
+Frames in both directions are eight bytes of length and a pickle. In: `(function, [arguments, …], processor seconds,
+wall seconds)`. Out, once: `("ready",)`; then one frame for each item: `("value", result)`,
+`("raised", type, message, kind)`, `("memory",)` or `("failed", type, place)`.
 """
 
 import contextlib
@@ -20,7 +20,14 @@ import traceback
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from providers.errors import SourceUnreadable
+from providers.errors import (
+    ContentCorrupt,
+    ContentMissing,
+    InvalidCall,
+    InvalidOutput,
+    ProviderError,
+    SourceUnreadable,
+)
 
 LENGTH = struct.Struct(">Q")
 ORPHAN_GRACE_SECONDS = 1.0
@@ -28,6 +35,11 @@ ORPHAN_GRACE_SECONDS = 1.0
 
 RECURSION_LIMIT = 10_000
 """Walking a tree of 512 levels takes a few frames for each."""
+
+RAISED: dict[str, type[ProviderError]] = {
+    error.__name__: error for error in (SourceUnreadable, InvalidCall, InvalidOutput, ContentCorrupt, ContentMissing)
+}
+"""Errors that come out of a child as they were raised in it: none of them tells words of a page."""
 
 Frame = tuple[Any, ...]
 READY: Frame = ("ready",)
@@ -80,8 +92,8 @@ def run_item(function: str, arguments: tuple[Any, ...]) -> bytes:
     try:
         frame: Frame = ("value", resolve(function)(*arguments))
         return pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
-    except SourceUnreadable as error:
-        frame = ("unreadable", error.kind, str(error))
+    except tuple(RAISED.values()) as error:
+        frame = ("raised", type(error).__name__, str(error), getattr(error, "kind", ""))
     except MemoryError:
         frame = ("memory",)
     except Exception as error:  # noqa: BLE001  # the edge of the process
@@ -90,11 +102,11 @@ def run_item(function: str, arguments: tuple[Any, ...]) -> bytes:
     return pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
 
 
-def serve(tasks: "queue.SimpleQueue[Any]", answers: BinaryIO, cpu_seconds: float, wall_seconds: float) -> None:
+def serve(tasks: "queue.SimpleQueue[Any]", answers: BinaryIO) -> None:
     """Run tasks one after another until the parent goes away."""
     write_frame(answers, pickle.dumps(READY))
     while True:
-        function, items = tasks.get()
+        function, items, cpu_seconds, wall_seconds = tasks.get()
         for arguments in items:
             limit_item(cpu_seconds, wall_seconds)
             write_frame(answers, run_item(function, arguments))
@@ -109,15 +121,15 @@ def listen(stream: BinaryIO, tasks: "queue.SimpleQueue[Any]") -> None:
 
 
 def main() -> None:
-    """Entry point: `python -m providers.subprocess_child CPU_SECONDS WALL_SECONDS MEMORY_BYTES`."""
-    cpu_seconds, wall_seconds, memory_bytes = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    """Entry point: `python -m providers.subprocess_child MEMORY_BYTES`."""
+    memory_bytes = int(sys.argv[1])
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the frames
     limit_process(memory_bytes)
     sys.setrecursionlimit(RECURSION_LIMIT)
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(sys.stdin.buffer, tasks), daemon=True).start()
-    serve(tasks, answers, cpu_seconds, wall_seconds)
+    serve(tasks, answers)
 
 
 if __name__ == "__main__":

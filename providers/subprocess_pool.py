@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from providers.errors import ProviderError, SourceUnreadable
-from providers.subprocess_child import LENGTH, READY
+from providers.errors import InvalidCall, ProviderError, SourceUnreadable
+from providers.subprocess_child import LENGTH, RAISED, READY
 
 KillKind = Literal["timeout", "memory", "crash"]
 
@@ -68,8 +68,8 @@ def outcome_of(frame: Any) -> TaskOutcome:
     match frame:
         case ("value", value):
             return TaskOutcome(value=value)
-        case ("unreadable", str(kind), str(message)):
-            return TaskOutcome(error=SourceUnreadable(kind, message))
+        case ("raised", str(type_name), str(message), str(kind)) if type_name in RAISED:
+            return TaskOutcome(error=_raised(type_name, message, kind))
         case ("memory",):
             return TaskOutcome(error=TaskKilled("memory"))
         case ("failed", str(type_name), str(place)):
@@ -78,9 +78,24 @@ def outcome_of(frame: Any) -> TaskOutcome:
             return TaskOutcome(error=TaskKilled("crash"))
 
 
+def _raised(type_name: str, message: str, kind: str) -> ProviderError:
+    error = RAISED[type_name]
+    if error is SourceUnreadable:
+        return SourceUnreadable(kind, message)
+    return InvalidCall(message, kind=kind) if error is InvalidCall else error(message)
+
+
 def import_path() -> str:
     """Where the child finds the same modules; its working directory is never one of the places."""
     return os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Of one item."""
+
+    cpu_seconds: float
+    wall_seconds: float
 
 
 class _Child:
@@ -95,8 +110,9 @@ class _Child:
     def alive(self) -> bool:
         return self.process.returncode is None
 
-    async def send(self, function: str, items: Sequence[tuple[Any, ...]]) -> None:
-        body = pickle.dumps((function, list(items)), pickle.HIGHEST_PROTOCOL)
+    async def send(self, function: str, items: Sequence[tuple[Any, ...]], limits: _Limits) -> None:
+        task = (function, list(items), limits.cpu_seconds, limits.wall_seconds)
+        body = pickle.dumps(task, pickle.HIGHEST_PROTOCOL)
         pipe = self.process.stdin
         assert pipe is not None
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `receive` reports the death
@@ -166,7 +182,8 @@ class SubprocessPool:
             raise ValueError("a pool needs at least one child")
         self.size = size
         self.wall_seconds = wall_seconds
-        self._limits = (str(cpu_seconds), str(wall_seconds), str(memory_bytes))
+        self._limits = _Limits(cpu_seconds, wall_seconds)
+        self._memory_bytes = memory_bytes
         self._recycle_after = recycle_after
         self._places = asyncio.Semaphore(size)
         self._idle: list[_Child] = []
@@ -181,24 +198,21 @@ class SubprocessPool:
     ) -> None:
         await self.close()
 
-    async def call(self, function: str, *arguments: Any) -> Any:
-        """Run one function; cancelling the caller kills the child.
+    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
+        """Run one function; cancelling the caller kills the child. `seconds` stands for both limits of time.
 
-        Raises `SourceUnreadable` as the function raised it, `TaskKilled` for time, memory and crashes, `TaskFailed`
-        for any other exception.
+        Raises the errors of `RAISED` as the function raised them, `TaskKilled` for time, memory and crashes,
+        `TaskFailed` for any other exception.
         """
-        (outcome,) = await self.call_each(function, [arguments])
+        limits = self._limits if seconds is None else _Limits(seconds, seconds)
+        (outcome,) = await self._call_each(function, [arguments], limits)
         if outcome.error is not None:
             raise outcome.error
         return outcome.value
 
     async def call_each(self, function: str, items: Sequence[tuple[Any, ...]]) -> list[TaskOutcome]:
         """Run the function on each item in one child, in order; an item that kills the child costs only itself."""
-        outcomes: list[TaskOutcome] = []
-        async with self._places:
-            while len(outcomes) < len(items):
-                outcomes += await self._run(function, items[len(outcomes) :])
-        return outcomes
+        return await self._call_each(function, items, self._limits)
 
     async def close(self) -> None:
         """End all children and wait for them. Tasks that still run are to be cancelled by their owners first."""
@@ -208,25 +222,36 @@ class SubprocessPool:
         if self._ending:
             await asyncio.gather(*self._ending)
 
-    async def _run(self, function: str, items: Sequence[tuple[Any, ...]]) -> list[TaskOutcome]:
+    async def _call_each(
+        self, function: str, items: Sequence[tuple[Any, ...]], limits: _Limits
+    ) -> list[TaskOutcome]:
+        outcomes: list[TaskOutcome] = []
+        async with self._places:
+            while len(outcomes) < len(items):
+                outcomes += await self._run(function, items[len(outcomes) :], limits)
+        return outcomes
+
+    async def _run(self, function: str, items: Sequence[tuple[Any, ...]], limits: _Limits) -> list[TaskOutcome]:
         """Run items until they are done or the child has gone; at least one outcome."""
         child = await self._take()
         sound = False
         try:
-            outcomes = await self._converse(child, function, items)
+            outcomes = await self._converse(child, function, items, limits)
             last = outcomes[-1].error
             sound = not isinstance(last, TaskKilled)
         finally:
             self._give_back(child, sound=sound)
         return outcomes
 
-    async def _converse(self, child: _Child, function: str, items: Sequence[tuple[Any, ...]]) -> list[TaskOutcome]:
-        sending = asyncio.create_task(child.send(function, items))
+    async def _converse(
+        self, child: _Child, function: str, items: Sequence[tuple[Any, ...]], limits: _Limits
+    ) -> list[TaskOutcome]:
+        sending = asyncio.create_task(child.send(function, items, limits))
         outcomes: list[TaskOutcome] = []
         try:
             await child.started()
             for _ in items:
-                async with asyncio.timeout(self.wall_seconds):
+                async with asyncio.timeout(limits.wall_seconds):
                     outcomes.append(await child.receive())
                 if isinstance(outcomes[-1].error, TaskKilled):
                     break
@@ -271,7 +296,7 @@ class SubprocessPool:
             "-P",
             "-m",
             "providers.subprocess_child",
-            *self._limits,
+            str(self._memory_bytes),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

@@ -31,6 +31,7 @@ from providers.shared.calls import SharedCallStore
 from providers.shared.sqlite_store import SqliteSharedStore
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
+from tests.fakes.isolation import HereCalls
 from tests.fakes.model_engine import engine_over
 
 
@@ -68,11 +69,12 @@ class World:
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
+        self.isolated = HereCalls()
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
-        roles = RoleActivities(self.engines, self.content, CallJournal(self.calls, answers))
+        roles = RoleActivities(self.engines, self.content, CallJournal(self.calls, answers), self.isolated)
         records = RecordsActivities(self.configuration, self.corpus, self.content, self.sessions)
         searching = SearchingActivities(self.providers)
         reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge)

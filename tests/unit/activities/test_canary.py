@@ -32,6 +32,7 @@ from providers.reading.web_page import read_page
 from providers.reading.web_types import HTML
 from tests.fakes.gullible_work import disguised
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
+from tests.fakes.isolation import HereCalls
 from tests.fakes.world import World
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (
@@ -96,7 +97,7 @@ async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
     """The answer was paid, its usage is told, and nothing of it is in the failure."""
     engine = ScriptedEngine(draft_with(CANARY))
     journal = CallJournal(MemoryCalls(), answers)
-    activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal)
+    activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, HereCalls())
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.run, roles.ANALYZER, analyze_input([], canary=CANARY))
     assert caught.value.type == failures.INVALID_MODEL_OUTPUT

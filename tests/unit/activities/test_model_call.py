@@ -15,6 +15,7 @@ from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers import errors
 from providers.engines import answers
+from tests.fakes.isolation import HereCalls
 from tests.unit.activities.scripted import (
     MemoryCalls,
     MemoryContent,
@@ -39,7 +40,7 @@ class Bench:
         self.calls = MemoryCalls()
         self.content = MemoryContent()
         journal = CallJournal(self.calls, answers, renew_seconds=renew_seconds)
-        self.activities = RoleActivities({EngineKind.MODEL: self.engine}, self.content, journal)
+        self.activities = RoleActivities({EngineKind.MODEL: self.engine}, self.content, journal, HereCalls())
 
     async def plan(self, details: list[Any] | None = None, beats: list[Any] | None = None, **changes: Any) -> Any:
         """Run the planner as one attempt of its activity."""
@@ -272,7 +273,7 @@ async def test_the_extractive_engine_is_given_no_prompt() -> None:
     """Without a model no prompt is rendered, and the account names no version of one."""
     engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
     journal = CallJournal(MemoryCalls(), answers)
-    activities = RoleActivities({EngineKind.EXTRACTIVE: engine}, MemoryContent(), journal)
+    activities = RoleActivities({EngineKind.EXTRACTIVE: engine}, MemoryContent(), journal, HereCalls())
     output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
     assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
 

@@ -47,10 +47,9 @@ async def drafted(
     """The draft, its stored text, and the warnings; without a marker in the text there are no findings to cite."""
     if not any(item.id in markdown for item in (A, B, C)):
         changes = {"findings": [], **changes}
-    content = MemoryContent()
     work = Draft(request(**changes), roles.ReportTextDraft(markdown=markdown), {}, CallAccount(engine=engine))
-    output = await finish_report(work, content)
-    return output.draft, await content.get_text(output.draft.document), output.account.warnings
+    output, text = finish_report(work)
+    return output.draft, text, output.account.warnings
 
 
 @pytest.mark.parametrize(

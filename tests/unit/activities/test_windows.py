@@ -16,6 +16,7 @@ from contracts.roles import RoleSpec
 from contracts.vocabulary import Confidence, EngineKind
 from providers.engines import answers
 from providers.engines.capabilities import CapabilityOverrides
+from tests.fakes.isolation import HereCalls
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
@@ -45,7 +46,8 @@ class Bench:
     def __init__(self, engine: Any, api: MessagesApi) -> None:
         self.api = api
         self.content = MemoryContent()
-        self.activities = RoleActivities({EngineKind.MODEL: engine}, self.content, CallJournal(MemoryCalls(), answers))
+        journal = CallJournal(MemoryCalls(), answers)
+        self.activities = RoleActivities({EngineKind.MODEL: engine}, self.content, journal, HereCalls())
 
     async def run(self, role: RoleSpec[Any, Any], request: roles.RoleInput) -> Any:
         """One role."""
