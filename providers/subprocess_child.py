@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from providers.errors import (
+    AnswerCut,
     ContentCorrupt,
     ContentMissing,
     InvalidCall,
@@ -37,7 +38,8 @@ RECURSION_LIMIT = 10_000
 """Walking a tree of 512 levels takes a few frames for each."""
 
 RAISED: dict[str, type[ProviderError]] = {
-    error.__name__: error for error in (SourceUnreadable, InvalidCall, InvalidOutput, ContentCorrupt, ContentMissing)
+    error.__name__: error
+    for error in (SourceUnreadable, InvalidCall, InvalidOutput, AnswerCut, ContentCorrupt, ContentMissing)
 }
 """Errors that come out of a child as they were raised in it: none of them tells words of a page."""
 

@@ -21,7 +21,8 @@ from providers.content_store import ObstoreContentStore
 from providers.engines import answers
 from providers.engines.extractive import ExtractiveEngine
 from providers.errors import CorpusUnknown
-from providers.interfaces import Engine, Limiter
+from providers.interfaces import Engine, IsolatedCalls, Limiter
+from providers.isolated_calls import KillableCalls
 from providers.limits.limiter import SharedLimiter
 from providers.limits.politeness import Politeness
 from providers.reading.cached_reader import CachedReader
@@ -42,9 +43,9 @@ from workers.web import web_reader
 from workflows.registry import WORKFLOWS
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
-"""Child processes for extraction, and as many for the engine that needs no model."""
-ANALYSIS_SECONDS = 100.0
-"""Limit of one analysis without a model: shorter than its activity's, so that the reason is known."""
+"""Child processes for extraction, and as many for all other work on texts from outside."""
+ITEMS_OF_A_CHILD = 1_000
+"""Small ones, for a child that has loaded much."""
 ASK_OUTSIDE = frozenset({"models", "search", "reading"})
 """Pools that agree with others of their kind on whom they ask, how often, and what was answered."""
 CONTENT_FOLDER, SESSIONS_FOLDER, CORPORA_FOLDER = "content", "sessions", "corpora"
@@ -99,13 +100,16 @@ async def _contents(
     library = CorpusLibrary(settings.home / CORPORA_FOLDER, children, corpus_definitions(settings))
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)
+    isolated: IsolatedCalls = KillableCalls(
+        await stack.enter_async_context(SubprocessPool(CHILDREN, recycle_after=ITEMS_OF_A_CHILD))
+    )
     activities: dict[str, list[Callable[..., Any]]] = {}
     if pools & ASK_OUTSIDE:
         shared = await stack.enter_async_context(shared_state(settings))
         limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
         stack.push_async_callback(limiter.close)
         if "models" in pools:
-            activities["models"] = await _role_activities(settings, content, shared, limiter, stack)
+            activities["models"] = await _role_activities(settings, content, shared, limiter, isolated, stack)
         if "search" in pools:
             searching = await searching_activities(settings, library, shared, limiter, stack)
             activities["search"] = [searching.check_providers, searching.search]
@@ -115,7 +119,7 @@ async def _contents(
         sessions = FileSessionStore(settings.home / SESSIONS_FOLDER)
         configuration = configuration_of(settings, partial(have_search_attributes, client))
         records = RecordsActivities(configuration, library, content, sessions)
-        reporting = ReportingActivities(content, library.skipped, product_version())
+        reporting = ReportingActivities(content, library.skipped, product_version(), isolated)
         activities["records"] = [
             records.prepare_research,
             records.save_session,
@@ -153,17 +157,19 @@ def slots_of(settings: Settings) -> dict[str, int]:
 
 
 async def _role_activities(
-    settings: Settings, content: ObstoreContentStore, shared: SharedState, limiter: Limiter, stack: AsyncExitStack
+    settings: Settings,
+    content: ObstoreContentStore,
+    shared: SharedState,
+    limiter: Limiter,
+    isolated: IsolatedCalls,
+    stack: AsyncExitStack,
 ) -> list[Callable[..., Any]]:
-    computing = await stack.enter_async_context(
-        SubprocessPool(CHILDREN, cpu_seconds=ANALYSIS_SECONDS, wall_seconds=ANALYSIS_SECONDS)
-    )
-    engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine(computing)}
+    engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine(isolated)}
     if settings.model_configured:
-        engines[EngineKind.MODEL] = language_model(settings, limiter, shared.store)
+        engines[EngineKind.MODEL] = language_model(settings, limiter, shared.store, isolated)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
-    return RoleActivities(engines, content, CallJournal(shared.calls, answers)).register()
+    return RoleActivities(engines, content, CallJournal(shared.calls, answers), isolated).register()
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from providers.engines.circuits import Circuits
 from providers.engines.directory import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
 from providers.engines.language_model import LanguageModelEngine
 from providers.errors import NotConfigured
-from providers.interfaces import Limiter, SharedStore
+from providers.interfaces import IsolatedCalls, Limiter, SharedStore
 from providers.limits.circuit import CircuitBreaker
 from providers.limits.service_limits import ServiceLimits
 from providers.model_errors import ADDRESS_VARIABLE, EndpointPlaces
@@ -19,7 +19,10 @@ from workers.settings_models import PUBLIC_HOST, EndpointSettings, host_of, key_
 
 
 def language_model(
-    settings: Settings, limiter: Limiter | None = None, store: SharedStore | None = None
+    settings: Settings,
+    limiter: Limiter | None = None,
+    store: SharedStore | None = None,
+    isolated: IsolatedCalls | None = None,
 ) -> LanguageModelEngine:
     """The engine over all endpoints of the configuration; with a store, workers share what they know of failures."""
     names = dict.fromkeys((DEFAULT_ENDPOINT, *settings.models.endpoints))
@@ -27,7 +30,7 @@ def language_model(
     tiers = {tier: settings.models.names_for(tier) for tier in Tier}
     prices = load_prices().with_models(settings.models.prices)
     directory = ModelDirectory(endpoints, tiers)
-    return LanguageModelEngine(directory, prices, limiter=limiter, circuits=_circuits(store))
+    return LanguageModelEngine(directory, prices, limiter=limiter, circuits=_circuits(store), isolated=isolated)
 
 
 def model_limits(settings: Settings) -> dict[str, ServiceLimits]:

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from temporalio import activity
 
-from activities.failures import RECORDS, translated
+from activities.attempts import attempted
+from activities.failures import RECORDS
 from activities.reporting.citations import number_citations
 from activities.reporting.document import compose_document, document_text
 from activities.reporting.html import compose_html
@@ -17,12 +19,15 @@ from contracts.documents import DocumentRef
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Counts, ReportFiles
 from contracts.state import ResearchState
 from providers.errors import ContentMissing
-from providers.interfaces import ContentStore, SkippedFile
+from providers.interfaces import ContentStore, IsolatedCalls, SkippedFile
 
 SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
 
 PARALLEL_LOADS = 8
 SUMMARY_CHARACTERS = 2_000
+NO_FILE = DocumentRef(hash="sha256:" + "0" * 64)
+"""Until the files are stored."""
+RENDERED: Final = f"{__name__}:rendered"
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,29 @@ def render(
     text = compose_markdown(matter)
     document = compose_document(matter, text)
     return Rendering(matter, text.markdown, compose_html(matter, text), document_text(document))
+
+
+Rendered = tuple[str, str, str, str]
+"""Markdown, HTML, JSON, and what is told of them: a `RenderedReport` as JSON whose files are not stored yet."""
+
+
+def rendered(
+    packed_state: str, draft: str | None, texts: Mapping[str, str], skipped: list[SkippedFile], product_version: str
+) -> Rendered:
+    """`render` for a child process. Raises as `render` does."""
+    made = render(ResearchState.unpack(packed_state), draft, texts, skipped, product_version)
+    matter = made.matter
+    told = RenderedReport(
+        files=ReportFiles(markdown=NO_FILE, html=NO_FILE, json_document=NO_FILE),
+        markdown=made.markdown[:INLINE_REPORT_CHARACTERS],
+        cut=len(made.markdown) > INLINE_REPORT_CHARACTERS,
+        summary=summarize(matter),
+        citations=matter.numbered.citations,
+        counts=count(matter),
+        unresolved_markers=matter.numbered.unresolved,
+        foreign_urls=matter.numbered.foreign_urls,
+    )
+    return made.markdown, made.html, made.document, told.model_dump_json()
 
 
 def count(matter: Matter) -> Counts:
@@ -94,24 +122,30 @@ def evidence_texts(state: ResearchState) -> list[DocumentRef]:
 
 
 class ReportingActivities:
-    """Renders reports. `skipped_of` tells the files of a corpus that could not be used."""
+    """Renders reports in killable processes. `skipped_of` tells the files of a corpus that could not be used."""
 
-    def __init__(self, content: ContentStore, skipped_of: SkippedOf, product_version: str) -> None:
+    def __init__(
+        self, content: ContentStore, skipped_of: SkippedOf, product_version: str, isolated: IsolatedCalls
+    ) -> None:
         self._content = content
         self._skipped_of = skipped_of
         self._product_version = product_version
+        self._isolated = isolated
 
     @activity.defn(name="render_report")
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         """Number the citations and store `report.md`, `report.html` and `report.json`."""
-        state = await asyncio.to_thread(ResearchState.unpack, request.packed_state)
-        with translated(RECORDS):
+        async with attempted(RECORDS):
+            state = await asyncio.to_thread(ResearchState.unpack, request.packed_state)
             corpus = state.resolved.corpus if state.resolved else None
             skipped = await self._skipped_of(corpus.name) if corpus else []
             draft = await self._content.get_text(state.draft.document) if state.draft else None
             texts = await self._load(evidence_texts(state))
-            rendering = await asyncio.to_thread(render, state, draft, texts, skipped, self._product_version)
-            return await self._store(rendering)
+            markdown, html, document, told = await self._isolated.call(
+                RENDERED, request.packed_state, draft, texts, skipped, self._product_version
+            )
+            files = await self._store(markdown, html, document)
+            return RenderedReport.model_validate_json(told).model_copy(update={"files": files})
 
     async def _load(self, references: list[DocumentRef]) -> dict[str, str]:
         limit = asyncio.Semaphore(PARALLEL_LOADS)
@@ -123,20 +157,10 @@ class ReportingActivities:
         texts = await asyncio.gather(*(load(reference) for reference in references))
         return {reference.hash: text for reference, text in zip(references, texts, strict=True)}
 
-    async def _store(self, rendering: Rendering) -> RenderedReport:
-        markdown, html, document = await asyncio.gather(
-            self._content.put_text(rendering.markdown, "text/markdown"),
-            self._content.put_text(rendering.html, "text/html"),
-            self._content.put_text(rendering.document, "application/json"),
+    async def _store(self, markdown: str, html: str, document: str) -> ReportFiles:
+        text, page, data = await asyncio.gather(
+            self._content.put_text(markdown, "text/markdown"),
+            self._content.put_text(html, "text/html"),
+            self._content.put_text(document, "application/json"),
         )
-        matter = rendering.matter
-        return RenderedReport(
-            files=ReportFiles(markdown=markdown, html=html, json_document=document),
-            markdown=rendering.markdown[:INLINE_REPORT_CHARACTERS],
-            cut=len(rendering.markdown) > INLINE_REPORT_CHARACTERS,
-            summary=summarize(matter),
-            citations=matter.numbered.citations,
-            counts=count(matter),
-            unresolved_markers=matter.numbered.unresolved,
-            foreign_urls=matter.numbered.foreign_urls,
-        )
+        return ReportFiles(markdown=text, html=page, json_document=data)

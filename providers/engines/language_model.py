@@ -7,20 +7,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from contracts.base import Contract
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
-from providers.chat import TokenCounts
+from providers.chat import ChatReply, TokenCounts
 from providers.engines.circuits import Circuits, LocalCircuits
 from providers.engines.directory import Candidate, MissingChat, ModelDirectory, ModelEndpoint
 from providers.engines.exchange import Exchanged, ModelCalls
 from providers.engines.failover import may_go_on, most_helpful, replaced_warning, time_for_call, time_share
-from providers.engines.structured_output import draft_of
+from providers.engines.structured_output import DRAFT_FIELDS, draft_of, needs_isolation
 from providers.errors import (
     AnswerUnusable,
+    InputUnprocessable,
+    InvalidOutput,
     NotConfigured,
     ProviderError,
 )
-from providers.interfaces import EngineAnswer, EngineTask, Limiter
+from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls, Limiter
 from providers.limits.circuit import CircuitState, circuit_outcome
 from providers.model_errors import MODEL_VARIABLE
 from providers.prices import PriceTable
@@ -54,9 +57,12 @@ class LanguageModelEngine:
         *,
         limiter: Limiter | None = None,
         circuits: Circuits | None = None,
+        isolated: IsolatedCalls | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Without children that can be killed (`isolated`) answers are read in this process."""
         self._directory = directory
+        self._isolated = isolated
         self._prices = prices
         self._calls = ModelCalls(limiter, clock)
         self._circuits = circuits or LocalCircuits()
@@ -82,7 +88,7 @@ class LanguageModelEngine:
             except ProviderError as error:
                 asking.failed(candidate, error)
             else:
-                return self._answer(task, candidate, exchanged, asking)
+                return await self._answer(task, candidate, exchanged, asking)
         raise most_helpful(asking.failures)
 
     async def health(self) -> list[EndpointHealth]:
@@ -141,16 +147,28 @@ class LanguageModelEngine:
         with suppress(ProviderError):
             await self._circuits.report(service, ok)
 
-    def _answer(self, task: EngineTask, candidate: Candidate, exchanged: Exchanged, asking: "_Asking") -> EngineAnswer:
+    async def _answer(
+        self, task: EngineTask, candidate: Candidate, exchanged: Exchanged, asking: "_Asking"
+    ) -> EngineAnswer:
         reply, fitted = exchanged.reply, exchanged.fitted
         usage = self._usage(candidate, reply.tokens)
         try:
-            draft, liberties = draft_of(task.role, reply)
+            draft, liberties = await self._draft(task, reply)
         except AnswerUnusable as error:
             error.usage, error.model = usage, reply.model
             raise
         warnings = [*asking.warnings(candidate), *fitted.warnings, *reply.warnings, *liberties]
         return EngineAnswer(draft, self.kind, reply.model, usage, warnings, fitted.share)
+
+    async def _draft(self, task: EngineTask, reply: ChatReply) -> tuple[Contract, list[str]]:
+        if self._isolated is None or not needs_isolation(reply):
+            return draft_of(task.role, reply)
+        try:
+            fields, liberties = await self._isolated.call(DRAFT_FIELDS, task.role.name, reply)
+        except InputUnprocessable as error:
+            # Paid, and of no use: kept as such, so that nobody reads it again.
+            raise InvalidOutput(f"$: the answer cannot be read: {error}") from None
+        return task.role.draft.model_validate(fields), liberties
 
     def _usage(self, candidate: Candidate, tokens: TokenCounts) -> Usage:
         """Input counts the whole prompt, cached or not; the price goes by the name that was asked for."""

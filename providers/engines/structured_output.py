@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from contracts.base import Contract
-from contracts.roles import RoleSpec
+from contracts.roles import ROLES, RoleSpec
 from providers.chat import ChatReply
 from providers.errors import AnswerCut, AnswerRefused, InvalidOutput
 from providers.message_envelope import FOREIGN_TOOL
@@ -37,6 +37,8 @@ it is a word like others."""
 THOUGHTS_LEFT_OUT: Final = "the model's thoughts before its answer were left out"
 WHOLE_FENCE: Final = re.compile(r"```[a-zA-Z]*\n(?P<inner>.*)\n```", re.DOTALL)
 
+DRAFT_FIELDS: Final = f"{__name__}:draft_fields"
+
 Role = RoleSpec[Any, Any]
 
 
@@ -58,6 +60,17 @@ def draft_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     _refuse_unreadable(text, reply)
     draft, warnings = _from_text(role, text, complete=reply.stop_reason in COMPLETE)
     return draft, [*left_out, *warnings]
+
+
+def needs_isolation(reply: ChatReply) -> bool:
+    """Whether the answer must be looked for in a text: only that can take long, whatever a model writes."""
+    return reply.stop_reason not in REFUSED | CUT and not isinstance(reply.tool_input, dict)
+
+
+def draft_fields(role: str, reply: ChatReply) -> tuple[dict[str, Any], list[str]]:
+    """`draft_of` for a child process: the draft's fields, and the warnings. Raises as `draft_of` does."""
+    draft, warnings = draft_of(next(spec for spec in ROLES if spec.name == role), reply)
+    return draft.model_dump(), warnings
 
 
 def _plain_text(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:

@@ -78,7 +78,7 @@ class World:
         records = RecordsActivities(self.configuration, self.corpus, self.content, self.sessions)
         searching = SearchingActivities(self.providers)
         reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge)
-        reporting = ReportingActivities(self.content, self.corpus.skipped, "0.1.0")
+        reporting = ReportingActivities(self.content, self.corpus.skipped, "0.1.0", self.isolated)
         return [
             *roles.register(),
             records.prepare_research,

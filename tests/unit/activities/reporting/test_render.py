@@ -14,6 +14,7 @@ from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.report import ReportDraft
 from contracts.state import ResearchState
 from providers.interfaces import SkippedFile
+from tests.fakes.isolation import HereCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPPED, VACUUM, Sample
 
@@ -56,7 +57,7 @@ async def run(state: ResearchState, draft: str | None, without: str = "") -> tup
         assert state.draft is not None
         state.draft = state.draft.model_copy(update={"document": reference})
     store.documents.pop(without, None)
-    activities = ReportingActivities(store, skipped_of, "0.1.0")
+    activities = ReportingActivities(store, skipped_of, "0.1.0", HereCalls())
     request = RenderRequest(research_id=RESEARCH_ID, packed_state=state.pack())
     return await ActivityEnvironment().run(activities.render_report, request), store
 

@@ -1,8 +1,6 @@
 """`ExtractiveEngine` as the activities use it."""
 
 import threading
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -11,8 +9,10 @@ from contracts.evidence import Gap
 from contracts.roles import ANALYZER, PLANNER, REFINER, SYNTHESIZER, AnalysisDraft, PlanDraft, ReportTextDraft
 from contracts.vocabulary import EngineKind
 from providers.engines.extractive import ExtractiveEngine
+from providers.engines.extractive.engine import DRAFTED
 from providers.errors import InvalidCall
 from providers.interfaces import Engine, EngineTask
+from tests.fakes.isolation import HereCalls
 from tests.unit.providers.engines.extractive.samples import (
     analyze_input,
     documents,
@@ -20,19 +20,6 @@ from tests.unit.providers.engines.extractive.samples import (
     refine_input,
     write_input,
 )
-
-
-class HerePool:
-    """A pool that runs functions at once and remembers them."""
-
-    def __init__(self) -> None:
-        self.called: list[str] = []
-
-    async def call(self, function: str, *arguments: Any) -> Any:
-        self.called.append(function)
-        module, _, name = function.partition(":")
-        found: Callable[..., Any] = getattr(import_module(module), name)
-        return found(*arguments)
 
 
 def task(role: Any, given: Any, texts: dict[str, str] | None = None) -> EngineTask:
@@ -58,13 +45,18 @@ async def test_does_all_roles_free_of_charge() -> None:
     await engine.close()
 
 
-async def test_heavy_roles_run_in_the_pool_with_the_same_result() -> None:
-    """The pool is asked by name for the heavy roles, and the answer is the same as without one."""
-    pool = HerePool()
-    inside = await ExtractiveEngine(pool).answer(task(ANALYZER, analyze_input(), documents()))
-    outside = await ExtractiveEngine().answer(task(ANALYZER, analyze_input(), documents()))
-    assert pool.called == ["providers.engines.extractive.engine:analyze_json"]
-    assert inside.draft == outside.draft
+async def test_every_role_runs_in_a_child_with_the_same_result() -> None:
+    """A question is outside text as a page is: each role is asked for by name, and answers as it does in a thread."""
+    children = HereCalls()
+    for role, given, texts in (
+        (PLANNER, plan_input(), {}),
+        (ANALYZER, analyze_input(), documents()),
+        (REFINER, refine_input([Gap(id="gap-1", description="x")]), {}),
+    ):
+        inside = await ExtractiveEngine(children).answer(task(role, given, texts))
+        outside = await ExtractiveEngine().answer(task(role, given, texts))
+        assert inside.draft == outside.draft
+    assert children.called == [DRAFTED] * 3
 
 
 async def test_unknown_input_is_refused() -> None:
