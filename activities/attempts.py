@@ -46,10 +46,11 @@ def past_of(attempt: int, details: tuple[object, ...] | list[object]) -> Past:
 
 
 @asynccontextmanager
-async def attempted(area: Area) -> AsyncIterator[Past]:
+async def attempted(area: Area, *, most_failures: int | None = MOST_FAILURES) -> AsyncIterator[Past]:
     """Beat while the block runs; its provider errors come out as `ApplicationError`, final when it was tried enough.
 
-    The block is given how earlier attempts ended.
+    The block is given how earlier attempts ended. With no `most_failures` the engine's own policy says how often, and
+    how long after one another, what fails in passing is tried.
     """
     info = activity.info()
     past = past_of(info.attempt, list(info.heartbeat_details))
@@ -63,12 +64,13 @@ async def attempted(area: Area) -> AsyncIterator[Past]:
         raise application_error(error, area, spent=past.spent) from None
     except ProviderError as error:
         activity.heartbeat(*_told(past.failures + 1, past.waits, past.spent.plus(usage_of(error))))
-        final = past.failures + 1 >= MOST_FAILURES
+        final = most_failures is not None and past.failures + 1 >= most_failures
+        pause = None if most_failures is None else _pause(past)
         # Without its cause: a client library's own message may repeat what was sent to it.
-        raise application_error(error, area, final=final, pause=_pause(past), spent=past.spent) from None
+        raise application_error(error, area, final=final, pause=pause, spent=past.spent) from None
     except ApplicationError as error:  # translated already, by a part of the work that has an area of its own
         activity.heartbeat(*_told(past.failures + 1, past.waits, past.spent))
-        if past.failures + 1 >= MOST_FAILURES:
+        if most_failures is not None and past.failures + 1 >= most_failures:
             raise _final(error) from None
         raise
 

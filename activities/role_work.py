@@ -53,7 +53,7 @@ def finished(
     """What the workflow gets of an engine's draft. Raises `InvalidOutput`."""
     check_answer(request, draft)
     shown = request_as_shown(request, documents, content_characters, share)
-    work = Draft(shown, draft, documents, account)
+    work: Draft[Any, Any] = Draft(shown, draft, documents, account)
     if role == roles.SYNTHESIZER.name:
         output, text = finish_report(work)
         return output.model_dump_json(), text

@@ -7,6 +7,9 @@ from contracts import activities, failures
 from contracts.usage import Usage
 
 
+GIVEN_UP = (failures.INPUT_UNPROCESSABLE, failures.WORKER_LOST)
+
+
 def is_cancelled(error: ActivityError) -> bool:
     """Whether an activity ended because it was cancelled."""
     return isinstance(error.cause, CancelledError)
@@ -15,6 +18,11 @@ def is_cancelled(error: ActivityError) -> bool:
 def must_stop(error: ActivityError) -> bool:
     """Whether going on would only waste work: there is no room left to keep anything."""
     return isinstance(error.cause, ApplicationError) and error.cause.type == failures.STORAGE_FULL
+
+
+def is_given_up(error: ActivityError) -> bool:
+    """Whether work on a text from outside ended those who did it, so that doing it again would, too."""
+    return isinstance(error.cause, ApplicationError) and error.cause.type in GIVEN_UP
 
 
 def unstarted(error: ActivityError) -> str:

@@ -13,12 +13,13 @@ from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from workflows.activity_options import record_options
 from workflows.analysis import analyze, unanalyzed
-from workflows.call_errors import is_cancelled
+from workflows.call_errors import is_cancelled, is_given_up, reason_of
 from workflows.desk import Interrupted
 from workflows.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.projections import write_fields
 from workflows.run import ResearchRun
 
+RENDER = "render"
 NATURAL = (
     StopReason.NO_OPEN_GAPS,
     StopReason.NO_ACTIONABLE_GAPS,
@@ -33,6 +34,26 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         run.note("status", f"ending early: {reason.value}", level="warning")
         await _write_what_is_there(run, reason)
     state = run.state
+    while True:
+        outcome, final_reason = _concluded(run, reason)
+        try:
+            rendered = await _render(run)
+            break
+        except ActivityError as error:
+            if not is_given_up(error) or state.draft is None:
+                raise
+            reason = await _write_otherwise(run, reason, reason_of(error))
+    state.citations = rendered.citations
+    state.result = _result(state, rendered, outcome, final_reason)
+    state.status = RunStatus(outcome.value)
+    run.note("run.finished", f"{outcome.value}: {final_reason.value}", outcome=outcome.value)
+    await _save_closed(run)
+    return outcome
+
+
+def _concluded(run: ResearchRun, reason: StopReason) -> tuple[Outcome, StopReason]:
+    """How the run ends with what is there; the report is told by the state."""
+    state = run.state
     final_reason = stop_reason_of(state, reason)
     outcome = outcome_of(run.resolved.query, state, final_reason)
     state.limitations = limitations_of(run.resolved.query, state, final_reason)
@@ -43,13 +64,24 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         "ended_at": run.now_text(),
     }
     state.usage = state.usage.model_copy(update={"active_seconds": round(run.elapsed_seconds(), 3)})
-    rendered = await _render(run)
-    state.citations = rendered.citations
-    state.result = _result(state, rendered, outcome, final_reason)
-    state.status = RunStatus(outcome.value)
-    run.note("run.finished", f"{outcome.value}: {final_reason.value}", outcome=outcome.value)
-    await _save_closed(run)
-    return outcome
+    return outcome, final_reason
+
+
+async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> StopReason:
+    """A text that no renderer survives makes room for one that the findings are set out in without a model.
+
+    Where it was such a text already, the report goes without one. Why the run ends then.
+    """
+    state = run.state
+    by_model = state.engine_by_role.get(SYNTHESIZER.name) == EngineKind.MODEL.value
+    state.draft = None
+    run.operation_done(RENDER)
+    run.branch_failed(f"the text of the report could not be laid out ({why})")
+    if by_model:
+        run.desk.clear()
+        await _write(run, reason, EngineKind.EXTRACTIVE)
+        run.degrade("the report was written anew without the model, whose text could not be laid out")
+    return reason if state.draft is not None else StopReason.INTERNAL_ERROR
 
 
 async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
@@ -87,13 +119,17 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
 
     If the model does not manage it in time, or not even that much is left, the extractive engine does it.
     """
-    fields = write_fields(run, issues=[], cut_short=reason.value)
+    fields = write_fields(run, issues=[], cut_short=None if reason in NATURAL else reason.value)
     hopeless = reason is StopReason.PROVIDER_OUTAGE
     try:
         output = await run.ask(SYNTHESIZER, "write", fields, EngineKind.EXTRACTIVE if hopeless else engine)
     except Interrupted:
         run.desk.clear()
-        output = await run.ask(SYNTHESIZER, "write-at-once", fields, EngineKind.EXTRACTIVE)
+        try:
+            output = await run.ask(SYNTHESIZER, "write-at-once", fields, EngineKind.EXTRACTIVE)
+        except Interrupted:
+            run.degrade("no text could be written, not even without the model")
+            return
     run.state.draft = output.draft
 
 
@@ -111,7 +147,7 @@ async def _ring(run: ResearchRun, seconds: float) -> None:
 
 
 async def _render(run: ResearchRun) -> RenderedReport:
-    options = record_options(run.operation("render"), "render the report")
+    options = record_options(run.operation(RENDER), "render the report")
     resolved = run.resolved
     packed = run.state.pack_for_report()
     request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=packed)

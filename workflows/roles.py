@@ -8,12 +8,12 @@ from contracts import failures
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.expected_calls import worst_call
 from contracts.resolved import ModelPrice
-from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
+from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.accounting import account, account_failure, answer_key, forget_failures
 from workflows.activity_options import role_options
-from workflows.call_errors import must_stop
+from workflows.call_errors import is_given_up, must_stop, reason_of
 from workflows.desk import Interrupted
 from workflows.guidance import HEARD, newest
 from workflows.ledger import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
@@ -26,6 +26,7 @@ O = TypeVar("O", bound=RoleOutput)
 
 GIVEN_UP_AFTER = 2
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
+GIVEN_UP_NOTE = "a text ended those who worked on it, and was given up"
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 
 
@@ -41,11 +42,20 @@ class RoleCaller:
         self._holdings = Holdings()
 
     async def ask(self, role: RoleSpec[I, O], step: str, fields: dict[str, Any], engine: EngineKind | None) -> O:
-        """The role's output: from the engine of the run, repaired once, else from the fallback."""
+        """The role's output: from the engine of the run, repaired once, else from the fallback.
+
+        Raises `Interrupted` also where not even the fallback can work on what it is given.
+        """
         kind = engine or self._engine_for(role)
         operation = self._run.operation(step)
         self._dispatched(role, operation)
-        output = await self._answer(role, operation, fields, kind)
+        try:
+            output = await self._answer(role, operation, fields, kind)
+        except ActivityError as error:
+            if role.name == ANALYZER.name or not is_given_up(error):
+                raise  # a failed analysis costs its own branch
+            self._run.branch_failed(f"{role.name}: {reason_of(error)}: {_short(error.cause)}")
+            raise Interrupted(StopReason.INTERNAL_ERROR) from None
         self._run.operation_done(step)
         forget_failures(self._run.state, operation)
         return output
@@ -200,7 +210,9 @@ class RoleCaller:
             self._run.degrade(STEERED_NOTE)
         if kind in REPAIRABLE:
             return str(detail.get("problem") or "the answer was cut at the output limit: answer more briefly")[:600]
-        if kind in UNUSABLE:
+        if is_given_up(error):
+            self._run.degrade(f"{role.name}: {GIVEN_UP_NOTE} ({reason_of(error)})")
+        if kind in UNUSABLE or is_given_up(error):
             return None
         if role.name == PLANNER.name and not self._run.state.plan.sub_queries:
             self._run.branch_failed(f"{note}: {_short(cause)}")

@@ -135,7 +135,7 @@ class ReportingActivities:
     @activity.defn(name="render_report")
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         """Number the citations and store `report.md`, `report.html` and `report.json`."""
-        async with attempted(RECORDS):
+        async with attempted(RECORDS, most_failures=None):
             state = await asyncio.to_thread(ResearchState.unpack, request.packed_state)
             corpus = state.resolved.corpus if state.resolved else None
             skipped = await self._skipped_of(corpus.name) if corpus else []
