@@ -43,7 +43,8 @@ def main(given: Sequence[str] | None = None) -> int:
         return USAGE
     configure_logging(form, logging.INFO, secrets=settings.secrets())
     try:
-        run_to_end(run(settings, pools, ProcessOptions(options.host, options.health_port, options.metrics_port)))
+        served = ProcessOptions(options.host, options.health_port, options.metrics_port, log_format=form)
+        run_to_end(run(settings, pools, served))
     except (EngineError, ProviderError, PortUnusableError, OSError) as error:
         logger.error("worker.cannot_run", reason=str(error))  # noqa: TRY400  a sentence for people, no traceback
         return FAILED

@@ -14,8 +14,9 @@ from workers.configuration import product_version
 from workers.health import health_endpoint
 from workers.runtime import PoolGroup, running_pools, stop_signals, until_stopped
 from workers.settings import Settings
-from workers.telemetry import metrics_address, temporal_runtime
+from workers.telemetry import LogFormat, metrics_address, temporal_runtime
 from workers.temporal import Connection, open_connection
+from workers.watchdog import watched
 
 logger = structlog.get_logger("workers")
 
@@ -34,6 +35,10 @@ class ProcessOptions:
     host: str = "127.0.0.1"
     health_port: int | None = None
     metrics_port: int | None = None
+    log_format: LogFormat = "json"
+    """Of what the watchdog says, should it have to end the process."""
+    if_ended: str = ""
+    """What a person is told then."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ async def worker_process(
     connection, metrics = await _connected(settings, options)
     logger.info("worker.connected", engine=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
+        watched(options.log_format, said=options.if_ended),
         compose(settings, connection.client, pools, refresh=True) as contents,
         running_pools(connection.client, contents, pools) as group,
         AsyncExitStack() as stack,

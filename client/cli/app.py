@@ -18,7 +18,8 @@ An id (r-20261121-7k3f) may be shortened to any unique beginning, to its end (7k
 
 \b
 Exit codes: 0 completed, 1 internal error or a difference found by audit, 2 wrong usage or input, 3 partial,
-4 failed, 5 cancelled, 6 timed out without a report, 7 nothing to work with, 8 nothing in the sources answers.
+4 failed, 5 cancelled, 6 timed out without a report, 7 nothing to work with, 8 nothing in the sources answers,
+12 stood still and was ended: the message says how to go on.
 """
 
 app = typer.Typer(

@@ -18,6 +18,8 @@ class ExitCode(IntEnum):
     TIMED_OUT = 6
     NOTHING_TO_WORK_WITH = 7
     EMPTY = 8
+    STOOD_STILL = 12
+    """The watchdog ended a process that did nothing any more (`workers.watchdog.EXIT_CODE`)."""
 
 
 BY_OUTCOME = {

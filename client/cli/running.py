@@ -150,7 +150,7 @@ async def _work_and_stay(
     """Work for a run and show it until it is over; null if it was left."""
     from client.cli.here import workers_here  # noqa: PLC0415  loaded while the engine comes up
 
-    async with workers_here(desk, client), first_interrupt() as interrupt:
+    async with workers_here(desk, client, _resuming(research_id, options)), first_interrupt() as interrupt:
         # From here on Ctrl-C means this run, also in the moment in which it is just being started.
         beginning = await begin(desk, client, asked.request, research_id)
         if not options.quiet:

@@ -1,6 +1,7 @@
 """`worker` and `serve`: processes that do the work."""
 
 import logging
+from dataclasses import replace
 
 from client.cli import output
 from client.cli.desk import NO_ENGINE
@@ -12,6 +13,12 @@ from workers.pools import chosen_pools
 from workers.process import ProcessOptions, WorkerProcess, run
 from workers.settings import load_settings
 from workers.telemetry import configure_logging
+from workers.watchdog import SILENCE_SECONDS
+
+STARTED_AGAIN = (
+    f"research: this process did nothing for {SILENCE_SECONDS:.0f} s and was ended. Start the same command again: "
+    "runs go on where they were."
+)
 
 
 async def worker(pools: str, options: ProcessOptions) -> int:
@@ -21,7 +28,7 @@ async def worker(pools: str, options: ProcessOptions) -> int:
     if not settings.uses_cluster and describe_engine(settings.home) is None:
         raise CommandError(NO_ENGINE, ExitCode.FAILED)
     configure_logging("console", logging.INFO, secrets=settings.secrets())
-    await run(settings, chosen, options, ready=_polls)
+    await run(settings, chosen, replace(options, log_format="console", if_ended=STARTED_AGAIN), ready=_polls)
     return ExitCode.COMPLETED
 
 
@@ -31,7 +38,8 @@ async def serve(options: ProcessOptions) -> int:
     ensure_folder(settings.home, SET_HOME)
     output.tell(f"starting engine and workers on {settings.home}; {settings.model_reason}")
     configure_logging("console", logging.INFO, secrets=settings.secrets())
-    await run(settings, chosen_pools(None), options, ready=_serves)
+    watched = replace(options, log_format="console", if_ended=STARTED_AGAIN)
+    await run(settings, chosen_pools(None), watched, ready=_serves)
     return ExitCode.COMPLETED
 
 
