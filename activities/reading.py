@@ -51,7 +51,7 @@ class ReadingActivities:
         raw, text = await asyncio.gather(
             self._content.put(document.raw, document.media_type), self._content.put_text(document.text)
         )
-        judgement = self._judge(request, document)
+        judgement = await self._judge(request, document)
         return ReadRecord(
             url=document.url,
             title=document.title or request.title,

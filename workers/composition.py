@@ -143,7 +143,7 @@ async def _reading(
         web_reader(settings, children, product_version(), store=shared.store, politeness=politeness)
     )
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
-    judge = judge_of(DeclaredAuthorities(library), settings.web.authorities)
+    judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
     return ReadingActivities(reader, content, judge).read_source
 
 

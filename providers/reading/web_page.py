@@ -26,7 +26,7 @@ from providers.reading.second_opinion import (
     wants_facts,
     wants_text,
 )
-from providers.reading.web_types import HTML, JSON, MARKDOWN, PDF, XML
+from providers.reading.web_types import HTML, JSON, MARKDOWN, OPENING_BYTES, PDF, XML, judged
 
 KEPT_BYTES: Final = 200_000
 """Of the text of one page, as UTF-8 (reliability-and-security 2.2)."""
@@ -35,11 +35,11 @@ BEGINNING_ONLY: Final = "the text is long: only its first {kept:,} characters ar
 
 
 def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
-    """What is kept of a document, without its blocks; `kind` and `charset` are what the server's answer came to.
+    """What is kept of a document, without its blocks; `kind` is provisional, as `charset` from the server's answer.
 
     Raises `SourceUnreadable` with one of its kinds.
     """
-    found = shortened(_extract(body, kind, charset, url))
+    found = shortened(_extract(body, judged(kind, body[:OPENING_BYTES]), charset, url))
     return replace(
         found,
         language=page_language(found.text, language_code(found.language)),

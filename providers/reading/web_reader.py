@@ -12,7 +12,7 @@ from providers.reading.egress import Egress, Fetched
 from providers.reading.egress_body import FetchPolicy, Limits
 from providers.reading.extractor import extract_page
 from providers.reading.robots import Robots
-from providers.reading.web_types import OPENING_BYTES, PDF, check_type, judge
+from providers.reading.web_types import OPENING_BYTES, PDF, PERHAPS_PDF, check_type, provisional_kind
 from providers.subprocess_pool import SubprocessPool
 
 PAGE_LIMITS: Final = Limits(most_bytes=3_000_000, seconds=30)
@@ -21,9 +21,9 @@ ACCEPT: Final = "text/html, application/xhtml+xml, application/pdf, text/markdow
 POLICY: Final = FetchPolicy(
     accept=ACCEPT,
     check_type=check_type,
-    kind_of=judge,
+    kind_of=provisional_kind,
     opening_bytes=OPENING_BYTES,
-    limits_of=lambda kind: PDF_LIMITS if kind == PDF else PAGE_LIMITS,
+    limits_of=lambda kind: PDF_LIMITS if kind in (PDF, PERHAPS_PDF) else PAGE_LIMITS,
     seconds=PAGE_LIMITS.seconds,
 )
 """Figures: reliability-and-security 2.2; the time counts for robots.txt, redirects and the page together."""

@@ -9,6 +9,7 @@ from providers.reading.sniffing import BINARY_MAGICS, HTML_OPENING, OLE_MAGIC
 
 HTML, TEXT, MARKDOWN, PDF = "text/html", "text/plain", "text/markdown", "application/pdf"
 JSON, XML = "application/json", "application/xml"
+PERHAPS_PDF: Final = "perhaps application/pdf"
 ACCEPTED: Final = {
     HTML: HTML,
     "application/xhtml+xml": HTML,
@@ -26,6 +27,7 @@ ACCEPTED: Final = {
     "application/x-pdf": PDF,
 }
 """Declared type → the kind as which it is read."""
+MISMATCH: Final = "the content is not of the type that the server states"
 OPENING_BYTES: Final = 1_024
 NO_TEXT: Final = (*BINARY_MAGICS, OLE_MAGIC, b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b")
 MEDIA_TYPE: Final = re.compile(
@@ -66,16 +68,31 @@ def check_type(declared: str | None) -> None:
         raise SourceUnreadable("wrong_type", "a type that is not read")
 
 
-def judge(declared: str | None, opening: bytes) -> str:
-    """The kind as which a body is read, by its type and its first KiB. Raises `SourceUnreadable` wrong_type."""
+def provisional_kind(declared: str | None, opening: bytes) -> str:
+    """The kind that the server states, empty or `PERHAPS_PDF` if it states none. Raises `SourceUnreadable` wrong_type.
+
+    This runs where pages are fetched, so nothing is looked for in the words of a page but one mark.
+    """
     check_type(declared)
-    kind = None if declared is None else ACCEPTED[declared]
+    kind = "" if declared is None else ACCEPTED[declared]
+    may_be_pdf = b"%PDF-" in opening
+    if (kind == PDF and not may_be_pdf) or (kind != PDF and opening.startswith(NO_TEXT)):
+        raise SourceUnreadable("wrong_type", MISMATCH)
+    return PERHAPS_PDF if may_be_pdf and not kind else kind
+
+
+def judged(stated: str, opening: bytes) -> str:
+    """The kind as which a body is read, by its provisional kind and its first KiB: for a child process.
+
+    Raises `SourceUnreadable` wrong_type.
+    """
+    kind = "" if stated == PERHAPS_PDF else stated
     is_html = HTML_OPENING.match(opening) is not None
     is_pdf = b"%PDF-" in opening and not is_html
-    if kind is None:
+    if not kind:
         kind = PDF if is_pdf else HTML if is_html else TEXT
     if kind == XML and is_html:
         kind = HTML
     if (kind == PDF) != is_pdf or (kind != PDF and opening.startswith(NO_TEXT)):
-        raise SourceUnreadable("wrong_type", "the content is not of the type that the server states")
+        raise SourceUnreadable("wrong_type", MISMATCH)
     return kind

@@ -42,11 +42,11 @@ class NoWeb:
         raise SourceUnreadable("not_found", "this world has no web")
 
 
-def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
+async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
     """Every corpus is worth much; pages are assessed as workers do it."""
     if document.url.startswith(CORPUS_SCHEME):
         return Judgement(Quality.HIGH, "chosen by the operator")
-    return judge_of({})(request, document)
+    return await judge_of(HereCalls(), {})(request, document)
 
 
 class World:

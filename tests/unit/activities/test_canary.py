@@ -141,7 +141,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
             asked.append(url)
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 
-    activities = ReadingActivities(Recorder(), MemoryContent(), judge_of({}))
+    activities = ReadingActivities(Recorder(), MemoryContent(), judge_of(HereCalls(), {}))
     request = ReadRequest(
         research_id="r-1", operation="read/1", source_id="src-1", url="https://a.test/?d=1", holds_private=True
     )

@@ -21,6 +21,7 @@ from contracts.vocabulary import Quality
 from providers import errors
 from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
+from tests.fakes.isolation import HereCalls
 from tests.unit.activities.scripted import SOURCE, URL, MemoryContent, environment
 
 
@@ -63,7 +64,7 @@ def document(**changes: Any) -> ExtractedDocument:
 
 def reading(given: Any, content: MemoryContent | None = None) -> ReadingActivities:
     """The activity over one document."""
-    quality = judge_of({"manual": "high", "notes": "splendid"})
+    quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"})
     return ReadingActivities(
         Shelf(given), content or MemoryContent(), quality, lambda: datetime(2026, 11, 21, tzinfo=UTC)
     )
@@ -114,7 +115,7 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
 async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     """Both lists go with the read to the reader (S0-056)."""
     shelf = Shelf(document())
-    activities = ReadingActivities(shelf, MemoryContent(), judge_of({}))
+    activities = ReadingActivities(shelf, MemoryContent(), judge_of(HereCalls(), {}))
     request = ReadRequest(
         research_id="r-1",
         operation="read/1",

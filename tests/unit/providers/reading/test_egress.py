@@ -22,6 +22,7 @@ from providers.reading.egress import MOST_REDIRECTS, Egress, Fetched
 from providers.reading.egress_addresses import host_and_port
 from providers.reading.egress_body import FetchPolicy, Limits
 from providers.reading.web_reader import PAGE_LIMITS, POLICY
+from providers.reading.web_types import judged
 from tests.fakes.web import (
     PUBLIC_ADDRESS,
     FixedResolver,
@@ -267,7 +268,6 @@ async def test_an_endless_body_stops_at_the_limit(server: WebServer, head: bytes
         ("image/png", b"\x89PNG"),
         ("application/octet-stream", b"words"),
         ("text/html, application/pdf", b"<html>"),
-        ("text/html", b"%PDF-1.7 ..."),
         ("text/html", b"MZ\x90"),
         ("text/plain", b"PK\x03\x04"),
         ("text/plain", b"\x7fELF"),
@@ -289,10 +289,9 @@ async def test_an_unwanted_type_is_refused_by_its_header(server: WebServer) -> N
 
 async def test_a_page_without_a_type_is_known_by_its_beginning(server: WebServer) -> None:
     """A server that states nothing is not punished for it."""
-    assert (await fetch(server, reply("<html>x</html>", content_type=None))).kind == "text/html"
-    assert (await fetch(server, reply("%PDF-1.4", content_type=None))).kind == "application/pdf"
-    assert (await fetch(server, reply("words", content_type=""))).kind == "text/plain"
-    assert await kind_of(server, reply("")) == "empty"
+    for text, kind in (("<html>x</html>", "text/html"), ("%PDF-1.4", "application/pdf"), ("words", "text/plain")):
+        fetched = await fetch(server, reply(text, content_type=None))
+        assert judged(fetched.kind, fetched.body) == kind
 
 
 async def test_other_places_that_a_server_offers_are_ignored(server: WebServer) -> None:

@@ -3,7 +3,12 @@
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.reading.web_types import Declared, declared_type, judge
+from providers.reading.web_types import Declared, declared_type, judged, provisional_kind
+
+
+def judge(declared: str | None, opening: bytes) -> str:
+    """What the fetching process and the reading one make of a document together."""
+    return judged(provisional_kind(declared, opening), opening)
 
 
 def test_a_content_type_is_read_in_all_its_forms() -> None:
@@ -27,3 +32,17 @@ def test_kinds_that_are_read_as_others() -> None:
     assert judge("application/xhtml+xml", b"<?xml version='1.0'?><html>") == "text/html"
     assert judge("text/html", b"<html>how files begin: %PDF-1.7") == "text/html"
     assert judge("application/pdf", b"\n\n%PDF-1.7") == "application/pdf"
+
+
+def test_a_document_without_a_type_is_known_by_its_beginning() -> None:
+    """A server that states nothing is not punished for it, whatever the page speaks of."""
+    assert judge(None, b"<html>how files begin: %PDF-1.7") == "text/html"
+    assert judge(None, b"%PDF-1.7") == "application/pdf"
+    assert judge(None, b"words") == "text/plain"
+
+
+@pytest.mark.parametrize("declared", ["text/html", "text/plain", "application/json"])
+def test_a_wrong_label_is_no_way_around_what_is_read(declared: str) -> None:
+    """What is no page, yet said to be one, is refused where it is read."""
+    with pytest.raises(SourceUnreadable, match="not of the type"):
+        judge(declared, b"%PDF-1.7 ...")
