@@ -292,6 +292,8 @@ async def test_a_page_without_a_type_is_known_by_its_beginning(server: WebServer
     for text, kind in (("<html>x</html>", "text/html"), ("%PDF-1.4", "application/pdf"), ("words", "text/plain")):
         fetched = await fetch(server, reply(text, content_type=None))
         assert judged(fetched.kind, fetched.body) == kind
+    assert (await fetch(server, reply("words", content_type=""))).kind == ""
+    assert await kind_of(server, reply("")) == "empty"
 
 
 async def test_other_places_that_a_server_offers_are_ignored(server: WebServer) -> None:

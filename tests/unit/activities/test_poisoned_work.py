@@ -1,0 +1,157 @@
+"""Texts that end whoever works on them, through the activities that do: each ends with its reason, and only once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.journal import CallJournal
+from activities.judging import ASSESSED, judge_of
+from activities.model_call import RoleActivities
+from activities.reading import ReadingActivities
+from activities.reporting.render import RENDERED, ReportingActivities
+from activities.role_work import FINISHED, FIRST_PROMPT
+from contracts import failures, roles
+from contracts.activities import ReadRequest, RenderRequest
+from contracts.vocabulary import EngineKind
+from providers.domains import ANYWHERE, Domains
+from providers.engines import answers
+from providers.engines.extractive import ExtractiveEngine
+from providers.engines.extractive.engine import DRAFTED
+from providers.interfaces import ExtractedDocument
+from providers.isolated_calls import MOST_KILLED
+from providers.subprocess_pool import SubprocessPool
+from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls
+from tests.unit.activities.reporting.memory_store import MemoryStore
+from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, Sample
+from tests.unit.activities.scripted import (
+    MemoryCalls,
+    MemoryContent,
+    ScriptedEngine,
+    analyze_input,
+    environment,
+    plan_input,
+    source,
+)
+
+TEXT = "Every table must be vacuumed before two billion transactions."
+DRAFT = roles.AnalysisDraft(findings=[])
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[SubprocessPool]:
+    """One child, for what kills it."""
+    async with SubprocessPool(1, wall_seconds=WALL_SECONDS) as started:
+        yield started
+
+
+def poisoned(pool: SubprocessPool, *functions: str, killer: str = CRASH) -> PoisonedCalls:
+    """Calls that die of these functions."""
+    return PoisonedCalls(pool, lambda function, _: function in functions, killer)
+
+
+async def failed(work: Any, *arguments: Any) -> ApplicationError:
+    """The failure that an activity ends with."""
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(work, *arguments)
+    return caught.value
+
+
+class Bench:
+    """The analyzer over a scripted model."""
+
+    def __init__(self, calls: PoisonedCalls) -> None:
+        self.calls = calls
+        self.engine = ScriptedEngine(DRAFT)
+        self.kept = MemoryCalls()
+        self.content = MemoryContent()
+        journal = CallJournal(self.kept, answers)
+        engines = {EngineKind.MODEL: self.engine, EngineKind.EXTRACTIVE: ExtractiveEngine(calls)}
+        self.activities = RoleActivities(engines, self.content, journal, calls)
+
+    async def failure(self, **changes: Any) -> ApplicationError:
+        """What an analysis of one text fails with."""
+        stored = await self.content.put_text(TEXT)
+        return await failed(self.activities.run, roles.ANALYZER, analyze_input([source(stored)], **changes))
+
+
+async def test_an_answer_that_cannot_be_finished_is_given_up_and_was_paid(pool: SubprocessPool) -> None:
+    """Its cost is told and its answer kept, no attempt follows, and the loop's other work went on meanwhile."""
+    ticks = count()
+
+    async def tick() -> None:
+        while True:
+            next(ticks)
+            await asyncio.sleep(0)
+
+    bench, ticking = Bench(poisoned(pool, FINISHED, killer=BURN)), asyncio.create_task(tick())
+    failure = await bench.failure()
+    ticking.cancel()
+    assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
+    detail: dict[str, Any] = failure.details[0]
+    assert (detail["kind"], detail["usage"]["model_calls"]) == ("timeout", 1)
+    assert bench.kept.log == ["begin", "finish"]
+    assert next(ticks) > MOST_KILLED
+    assert TEXT not in f"{failure} {failure.details}"
+
+
+async def test_a_prompt_that_cannot_be_made_costs_nothing(pool: SubprocessPool) -> None:
+    """A document that kills whoever looks for its excerpts is given up before a model is asked."""
+    bench = Bench(poisoned(pool, FIRST_PROMPT))
+    failure = await bench.failure()
+    assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
+    assert failure.details == ({"kind": "crash"},)
+    assert bench.engine.tasks == []
+
+
+async def test_a_role_without_a_model_is_given_up_too(pool: SubprocessPool) -> None:
+    """Whatever the texts do to the extractive engine, its activity ends with a type of its own."""
+    bench = Bench(poisoned(pool, DRAFTED))
+    failure = await bench.failure(engine=EngineKind.EXTRACTIVE)
+    assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
+
+
+async def test_a_question_is_a_text_from_outside(pool: SubprocessPool) -> None:
+    """Planning without a model ends as any other work on a poisoned text."""
+    bench = Bench(poisoned(pool, DRAFTED))
+    asked = plan_input(engine=EngineKind.EXTRACTIVE)
+    failure = await failed(bench.activities.run, roles.PLANNER, asked)
+    assert failure.type == failures.INPUT_UNPROCESSABLE
+
+
+async def test_a_report_that_cannot_be_laid_out_is_given_up(pool: SubprocessPool) -> None:
+    """The activity ends with its reason, and nothing is stored of the report."""
+    sample, store = Sample(), MemoryStore()
+    for _, text in DOCUMENTS.values():
+        await store.put_text(text)
+    state = sample.state()
+    assert state.draft is not None
+    stored = await store.put_text(sample.draft, "text/markdown")
+    state.draft = state.draft.model_copy(update={"document": stored})
+    before = dict(store.documents)
+
+    async def skipped_of(_: str) -> list[Any]:
+        return []
+
+    reporting = ReportingActivities(store, skipped_of, "0.1.0", poisoned(pool, RENDERED))
+    request = RenderRequest(research_id=RESEARCH_ID, packed_state=state.pack())
+    failure = await failed(reporting.render_report, request)
+    assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
+    assert store.documents == before
+
+
+async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) -> None:
+    """The kind of the failure is the reason that the source is left out with."""
+
+    class Shelf:
+        async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+            return ExtractedDocument(url=url, title="t", text=TEXT, raw=b"raw", media_type="text/html")
+
+    activities = ReadingActivities(Shelf(), MemoryContent(), judge_of(poisoned(pool, ASSESSED), {}))
+    request = ReadRequest(research_id="r-1", operation="read/1", source_id="src-1", url="https://a.test/")
+    failure = await failed(activities.read_source, request)
+    assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
+    assert failure.details == ({"kind": "crash"},)
