@@ -24,7 +24,7 @@ from providers.domains import ANYWHERE, Domains
 from providers.engines import answers
 from providers.engines.extractive.engine import ExtractiveEngine
 from providers.errors import SourceUnreadable
-from providers.interfaces import Engine, ExtractedDocument, SearchProvider, TenantReader
+from providers.interfaces import Engine, IsolatedCalls, ExtractedDocument, SearchProvider, TenantReader
 from providers.reading.routed_reader import RoutedReader
 from providers.session_store import FileSessionStore
 from providers.shared.calls import SharedCallStore
@@ -69,8 +69,13 @@ class World:
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
-        self.isolated = HereCalls()
+        self.isolated: IsolatedCalls = HereCalls()
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
+
+    def isolate(self, calls: IsolatedCalls) -> None:
+        """Have work on texts from outside done by these calls, that without a model included."""
+        self.isolated = calls
+        self.engines[EngineKind.EXTRACTIVE] = ExtractiveEngine(calls)
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""

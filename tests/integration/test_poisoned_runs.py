@@ -1,0 +1,170 @@
+"""Whole runs over texts that end whoever works on them: each ends, says what it lacks, and claims nothing else."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.reporting.render import RENDERED
+from activities.role_work import FINISHED
+from contracts import failures
+from contracts.prepared import PrepareRequest
+from contracts.request import ResearchRequest
+from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind, Outcome, StopReason
+from providers.engines.extractive.engine import DRAFTED
+from providers.subprocess_pool import SubprocessPool
+from tests.fakes.host import InProcessHost
+from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
+from tests.fakes.world import World
+from workflows.closing import close
+from workflows.desk import Desk
+from workflows.engine import Engine
+from workflows.run import ResearchRun
+from workflows.strategies import SupervisorStrategy
+from workflows.think import think
+
+pytestmark = pytest.mark.integration
+
+QUESTION = "How does the engine prevent transaction ID wraparound?"
+POISON = "Poisoned words."
+
+IsPoison = Callable[[str, tuple[Any, ...]], bool]
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[SubprocessPool]:
+    """One child, for what kills it."""
+    async with SubprocessPool(1, wall_seconds=WALL_SECONDS) as started:
+        yield started
+
+
+async def begun(
+    folder: Path, pool: SubprocessPool, is_poison: IsPoison, **changes: Any
+) -> tuple[World, InProcessHost, ResearchState]:
+    """A world in which some calls are deadly, and a run in it that has not begun."""
+    world = World(folder)
+    world.isolate(PoisonedCalls(pool, is_poison))
+    request = ResearchRequest(query=QUESTION, corpus="manual")
+    host = world.host()
+    prepared = await host.implementations["prepare_research"](
+        PrepareRequest(research_id="r-unit", request_json=request.model_dump_json())
+    )
+    resolved = prepared.resolved.model_copy(update=changes)
+    state = ResearchState(resolved=resolved, started_at=host.now().isoformat())
+    state.clock_started_at = host.now().timestamp()
+    state.deadline_at = state.clock_started_at + resolved.limits.deadline_seconds
+    return world, host, state
+
+
+async def report_of(world: World, state: ResearchState) -> str:
+    """The stored report."""
+    assert state.result is not None
+    assert state.result.files is not None
+    return await world.content.get_text(state.result.files.markdown)
+
+
+def finishing(role: str) -> IsPoison:
+    """Whatever a role's answer is finished with."""
+    return lambda function, arguments: function == FINISHED and arguments[0] == role
+
+
+async def test_a_poisoned_analysis_costs_its_own_branch(tmp_path: Path, pool: SubprocessPool) -> None:
+    """One sub-query's texts are given up with the reason; the report is written from the others and is partial."""
+    poisoned: list[str] = []
+
+    def is_poison(function: str, arguments: tuple[Any, ...]) -> bool:
+        if not finishing(ANALYZER.name)(function, arguments):
+            return False
+        poisoned.append(arguments[1].sub_query.id)
+        return arguments[1].sub_query.id == poisoned[0]
+
+    world, host, state = await begun(tmp_path, pool, is_poison)
+    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    assert len(set(poisoned)) > 1
+    assert outcome is Outcome.PARTIAL
+    assert any("analysis of" in branch and "crash" in branch for branch in state.failed_branches)
+    assert state.citations
+    assert "# " in await report_of(world, state)
+
+
+@pytest.mark.parametrize("is_poison", [finishing(SYNTHESIZER.name), lambda function, _: function == RENDERED])
+async def test_without_a_text_that_anybody_survives_the_run_says_so(
+    tmp_path: Path, pool: SubprocessPool, is_poison: IsPoison
+) -> None:
+    """What cannot be written or laid out is left out: a failed run with its reason, and no text that claims more."""
+    once: list[str] = []
+
+    def poison(function: str, arguments: tuple[Any, ...]) -> bool:
+        # The layout is poisoned by the text alone: without it there is a report.
+        deadly = is_poison(function, arguments) and not (function == RENDERED and arguments[1] is None)
+        once.extend([function] if deadly else [])
+        return deadly
+
+    world, host, state = await begun(tmp_path, pool, poison)
+    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    assert once
+    assert (outcome, state.draft) == (Outcome.FAILED, None)
+    assert state.result is not None
+    assert state.result.stop_reason is StopReason.INTERNAL_ERROR
+    assert any("crash" in branch for branch in state.failed_branches)
+    assert "No report text was written." in await report_of(world, state)
+
+
+async def test_a_text_of_the_model_that_cannot_be_laid_out_is_written_anew(tmp_path: Path, pool: SubprocessPool) -> None:
+    """The findings are set out without the model, and the report says that it is not what the model wrote."""
+
+    def is_poison(function: str, arguments: tuple[Any, ...]) -> bool:
+        return function == RENDERED and arguments[1] is not None and POISON in arguments[1]
+
+    world, host, state = await begun(tmp_path, pool, is_poison)
+    run, strategy = ResearchRun(state, Desk(), host), SupervisorStrategy()
+    while (step := await strategy.advance(run)).finished is None:
+        assert step.unit is not None
+        await think(run, step.unit.phase, can_change=step.unit.can_change)
+    assert state.draft is not None
+    state.draft = state.draft.model_copy(update={"document": await world.content.put_text(POISON, "text/markdown")})
+    state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value
+    outcome = await close(run, step.finished)
+    report = await report_of(world, state)
+    assert outcome is Outcome.PARTIAL
+    assert POISON not in report
+    assert "[1]" in report
+    assert "cut short" not in report
+    assert any("could not be laid out (crash)" in branch for branch in state.failed_branches)
+    assert any("written anew without the model" in note for note in state.degraded)
+
+
+@pytest.mark.parametrize("failure", [failures.INPUT_UNPROCESSABLE, failures.WORKER_LOST])
+async def test_a_model_whose_work_kills_makes_room_for_the_fallback(
+    tmp_path: Path, pool: SubprocessPool, failure: str
+) -> None:
+    """The first of all roles, too: its poison is no outage of a provider, and the run goes on."""
+    world, host, state = await begun(tmp_path, pool, lambda *_: False)
+    plan = host.implementations[PLANNER.activity]
+
+    async def deadly(request: Any) -> Any:
+        if request.engine is EngineKind.MODEL:
+            raise ApplicationError("given up", {"kind": "timeout"}, type=failure, non_retryable=True)
+        return await plan(request)
+
+    host.implementations[PLANNER.activity] = deadly
+    assert state.resolved is not None
+    run = ResearchRun(state, Desk(), host)
+    output = await run.ask(PLANNER, "plan", {"max_sub_queries": 3}, EngineKind.MODEL)
+    assert output.sub_queries
+    assert state.fallbacks == {PLANNER.name: 1}
+    assert any("given up (timeout)" in note for note in state.degraded)
+    await world.close()
+
+
+async def test_a_poisoned_question_ends_the_run_with_its_reason(tmp_path: Path, pool: SubprocessPool) -> None:
+    """Where not even the fallback can plan there is nothing to report from, and that is what is said."""
+    world, host, state = await begun(tmp_path, pool, lambda function, _: function == DRAFTED)
+    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    assert outcome is Outcome.FAILED
+    assert any(branch.startswith("planner: crash") for branch in state.failed_branches)
+    assert "No report text was written." in await report_of(world, state)
