@@ -19,6 +19,7 @@ from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured
 from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, IsolatedCalls, ShortPrompt
 
+
 class RoleActivities:
     """Made with the engines of this worker, the content store, the journal of paid calls, and killable processes."""
 

@@ -222,9 +222,7 @@ class SubprocessPool:
         if self._ending:
             await asyncio.gather(*self._ending)
 
-    async def _call_each(
-        self, function: str, items: Sequence[tuple[Any, ...]], limits: _Limits
-    ) -> list[TaskOutcome]:
+    async def _call_each(self, function: str, items: Sequence[tuple[Any, ...]], limits: _Limits) -> list[TaskOutcome]:
         outcomes: list[TaskOutcome] = []
         async with self._places:
             while len(outcomes) < len(items):

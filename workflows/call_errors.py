@@ -6,7 +6,6 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 from contracts import activities, failures
 from contracts.usage import Usage
 
-
 GIVEN_UP = (failures.INPUT_UNPROCESSABLE, failures.WORKER_LOST)
 
 

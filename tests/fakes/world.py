@@ -24,7 +24,7 @@ from providers.domains import ANYWHERE, Domains
 from providers.engines import answers
 from providers.engines.extractive.engine import ExtractiveEngine
 from providers.errors import SourceUnreadable
-from providers.interfaces import Engine, IsolatedCalls, ExtractedDocument, SearchProvider, TenantReader
+from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, SearchProvider, TenantReader
 from providers.reading.routed_reader import RoutedReader
 from providers.session_store import FileSessionStore
 from providers.shared.calls import SharedCallStore

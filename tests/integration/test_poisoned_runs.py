@@ -114,7 +114,9 @@ async def test_without_a_text_that_anybody_survives_the_run_says_so(
     assert "No report text was written." in await report_of(world, state)
 
 
-async def test_a_text_of_the_model_that_cannot_be_laid_out_is_written_anew(tmp_path: Path, pool: SubprocessPool) -> None:
+async def test_a_text_of_the_model_that_cannot_be_laid_out_is_written_anew(
+    tmp_path: Path, pool: SubprocessPool
+) -> None:
     """The findings are set out without the model, and the report says that it is not what the model wrote."""
 
     def is_poison(function: str, arguments: tuple[Any, ...]) -> bool:

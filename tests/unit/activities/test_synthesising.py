@@ -11,7 +11,7 @@ from contracts.report import ConfidenceSummary, ReportDraft
 from contracts.usage import CallAccount
 from contracts.vocabulary import Confidence, EngineKind
 from providers.errors import InvalidOutput
-from tests.unit.activities.scripted import SOURCE, MemoryContent, common, finding, passage, reference, source
+from tests.unit.activities.scripted import SOURCE, common, finding, passage, reference, source
 
 TEXT = "Vacuum must visit every table. Old rows would seem to vanish. Autovacuum runs by itself."
 WEB = "https://example.org/Foo_(bar)?q=1"
