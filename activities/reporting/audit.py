@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -14,9 +14,13 @@ from activities.reporting.claims import word_for_word
 from activities.reporting.layout import layout
 from contracts.identity import digest
 from providers.errors import ContentCorrupt, ContentMissing
+from providers.interfaces import IsolatedCalls
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
+
+COMPARED: Final = f"{__name__}:compared_plainly"
+COMPARING_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,18 @@ class AuditResult:
 
 
 async def audit(
-    report: Mapping[str, Any], get_text: TextOf, get_bytes: BytesOf, *, markdown: str | None = None
+    report: Mapping[str, Any],
+    get_text: TextOf,
+    get_bytes: BytesOf,
+    *,
+    markdown: str | None = None,
+    isolated: IsolatedCalls | None = None,
 ) -> AuditResult:
     """Check every source, passage, citation, claim, number and address of a `report.json`.
 
     `get_text` and `get_bytes` give a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`.
-    `markdown` is the `report.md` to compare with, if there is one.
+    `markdown` is the `report.md` to compare with, if there is one. With `isolated` the texts are looked through in a
+    process that can be killed; then `InputUnprocessable` is raised for a report that nobody survives.
     """
     result = AuditResult()
     try:
@@ -73,6 +83,26 @@ async def audit(
     for source in audited.sources:
         texts[source.id] = await _stored_text(source, get_text, result)
         await _raw_bytes(source, get_bytes, result)
+    if isolated is None:
+        return compared(audited, texts, markdown, result)
+    checked, unchecked, problems = await isolated.call(
+        COMPARED, audited, texts, markdown, result, seconds=COMPARING_SECONDS
+    )
+    return AuditResult(checked, unchecked, [AuditProblem(*problem) for problem in problems])
+
+
+def compared_plainly(
+    audited: AuditedReport, texts: Mapping[str, str | None], markdown: str | None, result: AuditResult
+) -> tuple[dict[str, int], dict[str, int], list[tuple[str, str, str]]]:
+    """`compared` for a child process: the fields of its result."""
+    found = compared(audited, texts, markdown, result)
+    return found.checked, found.unchecked, [(item.kind, item.id, item.message) for item in found.problems]
+
+
+def compared(
+    audited: AuditedReport, texts: Mapping[str, str | None], markdown: str | None, result: AuditResult
+) -> AuditResult:
+    """The result with every difference between the report and the stored texts, by the id of their source."""
     for evidence in audited.evidence:
         _check_evidence(evidence, texts, result)
     _check_identities(audited, result)

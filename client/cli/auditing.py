@@ -29,7 +29,8 @@ async def audit(target: str, *, as_json: bool) -> int:
             report, markdown = _read_files(path)
         else:
             report, markdown = await _stored(desk, await desk.resolve(target))
-        result = await check(report, _Archive(desk).text, _Archive(desk).data, markdown=markdown)
+        isolated = await desk.stores.isolated()
+        result = await check(report, _Archive(desk).text, _Archive(desk).data, markdown=markdown, isolated=isolated)
     if as_json:
         output.document(asdict(result) | {"passed": result.passed, "research_id": report.get("research_id")})
     else:

@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from providers.content_store import ObstoreContentStore
-from providers.interfaces import CallStore, ContentStore, ExtractedDocument, Reader, SessionStore
+from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Reader, SessionStore
+from providers.isolated_calls import KillableCalls
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
 from providers.session_store import FileSessionStore
 from providers.subprocess_pool import SubprocessPool
@@ -66,6 +67,10 @@ class Stores:
             reader = web_reader(self._settings, await self._children(), product_version())
             self._web = await self._stack.enter_async_context(reader)
         return self._web
+
+    async def isolated(self) -> IsolatedCalls:
+        """Processes for work on texts from outside."""
+        return KillableCalls(await self._children())
 
     async def _children(self) -> SubprocessPool:
         if self._pool is None:

@@ -11,6 +11,8 @@ from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import render
 from contracts.identity import digest
 from providers.errors import ContentMissing
+from providers.isolated_calls import KillableCalls
+from providers.subprocess_pool import SubprocessPool
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
 
@@ -52,6 +54,16 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "report.md": 1,
     }
     assert result.unchecked == {"claims that no comparison of words can check": 2}
+
+
+async def test_a_process_that_can_be_killed_finds_the_same(store: MemoryStore) -> None:
+    """Counts and differences come back from the child as they were found."""
+    changed = copy.deepcopy(REPORT)
+    changed["evidence"][0]["quote"] += " indeed"
+    async with SubprocessPool(1) as pool:
+        there = await audit(changed, store.text_by_hash, store.by_hash, isolated=KillableCalls(pool))
+    assert not there.passed
+    assert there == await audited(store, changed)
 
 
 @pytest.mark.parametrize("position", [0, 100, len(VACUUM.encode()) - 1])
