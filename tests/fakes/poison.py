@@ -70,6 +70,7 @@ def half_and_half() -> bytes:
 
 HTML_POISON: Final[Mapping[str, Poison]] = {
     "adoption-agency": Poison(adoption_agency, TOO_LARGE),
+    "opening-of-comments": Poison(lambda: b"<!---->" * 140 + SENTENCE.encode(), GIVES_UP | READABLE),
     "deep-divs": Poison(lambda: nested("div", 50_000), TOO_LARGE),
     "300-divs": Poison(lambda: nested("div", 300, f"<p>{SENTENCE}</p>"), READABLE, keeps=SENTENCE),
     "definition-lists": Poison(lambda: html("<dl><dd>" * 20_000 + "x"), TOO_LARGE),

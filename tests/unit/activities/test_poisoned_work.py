@@ -22,7 +22,7 @@ from providers.engines import answers
 from providers.engines.extractive import ExtractiveEngine
 from providers.engines.extractive.engine import DRAFTED
 from providers.interfaces import ExtractedDocument
-from providers.isolated_calls import MOST_KILLED
+from providers.isolated_calls import MOST_KILLED, KillableCalls
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
@@ -32,6 +32,7 @@ from tests.unit.activities.scripted import (
     MemoryContent,
     ScriptedEngine,
     analyze_input,
+    common,
     environment,
     plan_input,
     source,
@@ -155,3 +156,34 @@ async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) 
     failure = await failed(activities.read_source, request)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
     assert failure.details == ({"kind": "crash"},)
+
+
+DIGITS = "A claim [" + "1" * 200
+SPACES = "A claim [" + " " * 20_000 + "] " + "<" + " " * 20_000
+
+
+@pytest.mark.parametrize("text", [DIGITS, SPACES, "`" * 50_000, "[" * 50_000, "[^" * 20_000, "> " * 10_000])
+async def test_a_report_made_to_be_looked_through_for_ever_ends(text: str) -> None:
+    """With the real work in a real child: it is finished, refused or given up, and others had their turn meanwhile."""
+    ticks = count()
+
+    async def tick() -> None:
+        while True:
+            next(ticks)
+            await asyncio.sleep(0)
+
+    async with SubprocessPool(1, wall_seconds=5 * WALL_SECONDS) as pool:
+        isolated = KillableCalls(pool)
+        engine = ScriptedEngine(roles.ReportTextDraft(markdown=text))
+        journal = CallJournal(MemoryCalls(), answers)
+        activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, isolated)
+        ticking = asyncio.create_task(tick())
+        ended: str | None = "finished"
+        try:
+            await environment().run(activities.run, roles.SYNTHESIZER, roles.WriteInput(**common()))
+        except ApplicationError as failure:
+            ended = failure.type
+        ticking.cancel()
+    assert ended in ("finished", failures.INPUT_UNPROCESSABLE, failures.INVALID_MODEL_OUTPUT)
+    assert len(engine.tasks) == 1
+    assert next(ticks) > MOST_KILLED

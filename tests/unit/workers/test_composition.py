@@ -6,12 +6,17 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from activities.model_call import RoleActivities
+from activities.reporting.render import ReportingActivities
 from contracts.activities import SIGNATURES
 from contracts.names import POOLS
 from contracts.request import Depth, Strategy
 from contracts.roles import ROLES
+from contracts.vocabulary import EngineKind
+from providers.isolated_calls import KillableCalls
 from providers.search.corpus import CorpusLibrary
 from providers.subprocess_pool import SubprocessPool
+from workers import composition
 from workers.composition import DeclaredAuthorities, compose, configuration_of, corpus_definitions, slots_of
 from workers.settings import Settings
 from workers.settings_sections import CorpusSettings, FileSettings
@@ -93,3 +98,35 @@ def test_the_operator_sizes_a_process(tmp_path: Path) -> None:
     assert small.digest() == plain.digest()
     with pytest.raises(ValidationError, match="no pool with slots is called workflows"):
         FileSettings.model_validate({"workers": {"slots": {"workflows": 8}}})
+
+
+async def test_work_on_outside_text_is_composed_with_processes_that_can_be_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both engines, the roles, the judge and the renderer of a worker get children, and none works in its process."""
+    made: dict[str, tuple[Any, ...]] = {}
+
+    def recording(kind: type) -> Any:
+        def make(*arguments: Any) -> Any:
+            made[kind.__name__] = arguments
+            return kind(*arguments)
+
+        return make
+
+    for kind in (RoleActivities, ReportingActivities):
+        monkeypatch.setattr(composition, kind.__name__, recording(kind))
+    monkeypatch.setattr(composition, "judge_of", lambda *arguments: made.setdefault("judge_of", arguments))
+    modelled = settings(
+        tmp_path, models={"default": "m", "base_url": "http://127.0.0.1:9"}, anthropic_api_key="sk-not-used"
+    )
+    async with compose(modelled, NO_CLIENT):
+        pass
+    engines = made["RoleActivities"][0]
+    assert set(engines) == {EngineKind.MODEL, EngineKind.EXTRACTIVE}
+    for isolated in (
+        *(engine._isolated for engine in engines.values()),
+        made["RoleActivities"][3],
+        made["ReportingActivities"][3],
+        made["judge_of"][0],
+    ):
+        assert isinstance(isolated, KillableCalls)
