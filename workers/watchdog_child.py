@@ -130,7 +130,7 @@ def main() -> None:
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, SIGNAL):
         signal.signal(name, signal.SIG_IGN)  # it ends with the process that it watches, and not before
     silent = watch(options)
-    if not silent:
+    if not silent or os.getppid() != options.pid:
         return
     stacks = stacks_of(options)
     try:
