@@ -11,15 +11,13 @@ from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transf
 from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam, ToolChoiceParam, ToolParam
 
 from providers.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
-from providers.credentials import ensure_key
+from providers.credentials import NO_KEY, ensure_confidential, ensure_key
 from providers.errors import NotConfigured, Unavailable
 from providers.last_moment import begin_request
 from providers.message_envelope import read_count, read_reply
 from providers.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
-NO_KEY: Final = "no-key-needed"
-"""Sent to endpoints of one's own, which ask for a credential's presence at most."""
 
 CONNECT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 8_000_000
@@ -66,6 +64,7 @@ class AnthropicChat:
             raise NotConfigured(f"{places.address} must begin with https:// or http://")
         if api_key:
             ensure_key(api_key, places.credential)
+            ensure_confidential(api_key, base_url, places.address, places.credential)
         # At its debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
         self._places = places
