@@ -56,7 +56,8 @@ class AnthropicChat:
     ) -> None:
         """`places` name what an operator sets, for the messages.
 
-        Raises `NotConfigured` when the public API is meant and no key is there, or key or address cannot be one.
+        Raises `NotConfigured` when the public API is meant and no key is there, key or address cannot be one, or the
+        key would be sent in clear.
         """
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
             raise NotConfigured(f"the model endpoint needs a key: set {places.credential}")
@@ -64,7 +65,6 @@ class AnthropicChat:
             raise NotConfigured(f"{places.address} must begin with https:// or http://")
         if api_key:
             ensure_key(api_key, places.credential)
-            ensure_confidential(api_key, base_url, places.address, places.credential)
         # At its debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
         self._places = places
@@ -77,6 +77,8 @@ class AnthropicChat:
             self._client = ExplicitClient(api_key=api_key or NO_KEY, base_url=base_url, http_client=connections)
         except httpx2.InvalidURL:
             raise self._no_address() from None
+        if api_key:
+            ensure_confidential(api_key, base_url, places.address, places.credential)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one request, once.

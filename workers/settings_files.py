@@ -1,7 +1,7 @@
 """The files of the configuration: which are read, and what the one of the working directory may say.
 
 Anybody can put a `research.toml` into a folder that others clone or unpack. Of such a file only what harms nobody
-counts: see `HARMLESS`. Everything else counts in a file that the user named, trusts, or keeps in the configuration folder.
+counts: see `HARMLESS`. All of it counts in a file that the user named, trusts, or keeps in the configuration folder.
 """
 
 import hashlib

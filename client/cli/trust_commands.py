@@ -35,4 +35,4 @@ def trust(
     """Trust a file."""
     from client.cli.trusting import trust as work
 
-    finish(work(file, yes=yes, forget=forget))
+    finish(work(file.absolute(), yes=yes, forget=forget))

@@ -16,10 +16,9 @@ from workers.settings_files import FILE_NAME, TrustedFiles, parsed, read_file, r
 
 
 async def trust(file: Path, *, yes: bool, forget: bool) -> int:
-    """Remember a file as it is now, or forget it. Raises `CommandError`, `SettingsError`."""
+    """Remember a file, named by its whole path, as it is now, or forget it. Raises `CommandError`, `SettingsError`."""
     if file.name != FILE_NAME:
         raise CommandError(f"a folder is searched for {FILE_NAME} alone; for {quoted(str(file))} use --config")
-    file = file.absolute()
     trusted = TrustedFiles(user_config_folder())
     if forget:
         was = trusted.forget(file)
