@@ -257,11 +257,10 @@ def load_settings(
     """Read the configuration from all its places. Raises `SettingsError` with one line per problem."""
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
     asked = flags or Flags()
-    variable = given.get(CONFIG_VARIABLE, "").strip()
     files = values_of_files(
         user_folder or user_config_folder(),
         working_directory or Path.cwd(),
-        asked.config or (Path(variable).expanduser() if variable else None),
+        asked.config or _named_by_variable(given),
     )
     values = merged(files.values, environment_values(given))
     values = merged(values, asked.values())
@@ -302,6 +301,15 @@ def without_user(url: str) -> str:
     """A URL without user, password, query and fragment."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _named_by_variable(environment: Mapping[str, str]) -> Path | None:
+    """The file that the variable names. Raises `SettingsError` for a path that means another file in every folder."""
+    text = environment.get(CONFIG_VARIABLE, "").strip()
+    path = Path(text).expanduser()
+    if text and not path.is_absolute():
+        raise SettingsError(f"{CONFIG_VARIABLE}: must be a whole path: in a stranger's folder a relative one is theirs")
+    return path if text else None
 
 
 def _problem(item: Mapping[str, Any], environment: Mapping[str, str], flags: Flags) -> str:

@@ -3,14 +3,17 @@
 import pytest
 
 from providers.anthropic_chat import AnthropicChat
+from providers.chat import ChatMode, ChatRequest
 from providers.credentials import is_confidential
-from providers.errors import NotConfigured
+from providers.errors import NotConfigured, ProviderError
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.brave import BraveSearch
 from providers.search.google import GoogleSearch
 from providers.search.semantic_scholar import SemanticScholarSearch
 from providers.search.tavily import TavilySearch
 from providers.search.web_api import web_client
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.web import WebServer, redirect
 
 KEY = "planted-key"
 CLEAR = "http://192.0.2.1:8080"
@@ -76,3 +79,18 @@ def test_no_chat_is_made_that_would_send_a_key_in_clear() -> None:
     with pytest.raises(NotConfigured, match=r"ANTHROPIC_API_KEY would be sent in clear") as raised:
         AnthropicChat(api_key=KEY, base_url=CLEAR)
     assert KEY not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_key_follows_no_redirect(status: int) -> None:
+    """An endpoint that sends elsewhere gets no second request: neither it nor the other one."""
+    async with MessagesApi() as elsewhere:
+        moved = redirect(f"{elsewhere.base_url}/v1/messages", status)
+        async with WebServer({"/v1/messages": moved}) as endpoint:
+            chat = AnthropicChat(api_key=KEY, base_url=f"http://{endpoint.host}")
+            request = ChatRequest("m", "role: supervisor", "words", 500, 20.0, None, ChatMode.TEXT)
+            with pytest.raises(ProviderError):
+                await chat.complete(request)
+            await chat.close()
+        assert [{name.lower(): value for name, value in head.items()}["x-api-key"] for head in endpoint.heads] == [KEY]
+    assert elsewhere.calls == []

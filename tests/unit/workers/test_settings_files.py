@@ -97,6 +97,11 @@ def test_every_key_counts_in_a_file_that_the_user_names(places: Places, tmp_path
     assert "there is no such file" in places.problems(Flags(config=tmp_path / "nothing.toml"))
 
 
+def test_a_variable_names_the_same_file_everywhere(places: Places) -> None:
+    """It outlives the folder it was set in: a relative path would let the next folder's file in."""
+    assert "RESEARCH_CONFIG: must be a whole path" in places.problems(RESEARCH_CONFIG=FILE_NAME)
+
+
 def test_every_key_counts_where_the_working_directory_is_the_users_own(places: Places) -> None:
     """Also by a link to the folder."""
     places.write(places.user, "retention_days = 7\n")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from client.cli.app import app
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web import WebServer, page
+from workers.settings import child_environment
 
 KEY = "planted-key"
 
@@ -102,7 +104,7 @@ async def test_who_vouches_for_the_file_gets_all_of_it(place: Place, monkeypatch
     if way == "option":
         options = ["--config", "research.toml"]
     elif way == "variable":
-        monkeypatch.setenv("RESEARCH_CONFIG", "research.toml")
+        monkeypatch.setenv("RESEARCH_CONFIG", str(place.file))
     elif way == "user":
         place.user_file.parent.mkdir(parents=True)
         place.file.replace(place.user_file)
@@ -161,3 +163,22 @@ async def test_a_request_cannot_name_an_address(place: Place) -> None:
     assert refused.exit_code == 2
     assert "models.base_url" in refused.stderr
     assert place.api.headers == []
+
+
+async def test_processes_of_containers_look_as_closely(place: Place) -> None:
+    """`python -m workers` and its set-up take `--config`, too; in a stranger's folder they say what they did not use."""
+    root = str(Path(__file__).parents[4])
+    environment = child_environment() | {"PYTHONPATH": root, "XDG_CONFIG_HOME": str(place.user_file.parents[1])}
+    for module, options, told in (
+        ("workers.setup", [], "web.allow_hosts"),
+        ("workers.setup", ["--config", "research.toml"], "TEMPORAL_ADDRESS is not set"),
+        ("workers", ["--config", "nothing.toml"], "nothing.toml: there is no such file"),
+    ):
+        command = [sys.executable, "-m", module, *options]
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=place.file.parent, env=environment, stderr=asyncio.subprocess.PIPE
+        )
+        said = (await process.communicate())[1].decode()
+        assert process.returncode == 2
+        assert told in said
+        assert ("not used" in said) is (not options)
