@@ -92,5 +92,5 @@ async def test_a_key_follows_no_redirect(status: int) -> None:
             with pytest.raises(ProviderError):
                 await chat.complete(request)
             await chat.close()
-        assert [{name.lower(): value for name, value in head.items()}["x-api-key"] for head in endpoint.heads] == [KEY]
+        assert [head["authorization"] for head in endpoint.heads] == [f"Bearer {KEY}"]
     assert elsewhere.calls == []
