@@ -5,6 +5,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TOOLS := .tools
+TOOLS_READY := $(TOOLS)/.ready
 .DEFAULT_GOAL := help
 
 # Read by the recipes as shell variables and expanded by nobody, so that a question may hold any character.
@@ -12,7 +14,7 @@ override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS
 
-.PHONY: help setup demo run test lint format lock histories configuration bench bench-web storm soak cluster clean
+.PHONY: help setup demo run test lint format lock histories configuration bench bench-web storm soak cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -25,6 +27,9 @@ help:
 	@echo '  make cluster                   everything in containers: docker compose up, with passwords made in .env'
 	@echo '  make lint · make format        the static checks alone · let the tools rewrite what they can'
 	@echo '  make lock                      resolve pyproject.toml anew into the lock files'
+	@echo '  make audit-dependencies        look the lock files up in an advisory database'
+	@echo '  make sbom                      sbom.cdx.json: every package of the image, its licence and version'
+	@echo '  make base-image [TAG=…]        pin the base image of deploy/Dockerfile by its digest; needs Docker'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
 	@echo '  make configuration             generate docs/configuration.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
@@ -89,15 +94,49 @@ test: lint
 	else echo 'Not good: at least one test failed; see above.'; exit 1; fi
 
 # requirements.lock is what developers install; the other two are parts of it at the same versions, for the image.
-COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11
+# requirements-tools.lock pins what makes them, looks them up and lists them, in an environment of its own.
+COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11
 
-lock: setup
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet uv
+$(TOOLS_READY): requirements-tools.lock | setup
+	@echo 'Installing the pinned tools into $(TOOLS)'
+	@$(BIN)/python -m venv --clear $(TOOLS)
+	@$(TOOLS)/bin/python -m pip install --disable-pip-version-check --quiet --no-input --only-binary :all: \
+	  --require-hashes -r requirements-tools.lock
+	@touch $@
+
+lock: $(TOOLS_READY)
 	@$(COMPILE) --extra dev pyproject.toml -o requirements.lock
 	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements-runtime.lock
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
 	  | $(COMPILE) -c requirements.lock - -o requirements-build.lock
+	@$(COMPILE) --group tools -o requirements-tools.lock
 	@echo 'The lock files are up to date: read their diff before you commit it'
+
+# Exit codes: 0 looked up and clean, 1 a vulnerability is known, 3 not everything could be looked up. AUDIT='-s osv'
+# asks another database.
+audit-dependencies: $(TOOLS_READY)
+	@code=0; for file in requirements.lock requirements-tools.lock; do \
+	  $(TOOLS)/bin/python deploy/audit_dependencies.py $$file $(AUDIT) || { last=$$?; \
+	    if [ $$code -ne 1 ]; then code=$$last; fi; }; \
+	done; exit $$code
+
+# As the image makes it: an environment of the pinned packages, listed.
+sbom: $(TOOLS_READY)
+	@$(BIN)/python -m venv --clear --without-pip build/runtime
+	@$(BIN)/python -m pip --python build/runtime/bin/python install --disable-pip-version-check --quiet --no-input \
+	  --only-binary :all: --require-hashes -r requirements-runtime.lock
+	@$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-file sbom.cdx.json build/runtime
+	@echo 'Written: sbom.cdx.json'
+
+# A tag may be moved, a digest not. The digest is that of the image for all platforms.
+base-image:
+	@command -v docker >/dev/null || { echo 'Docker is needed to ask for the digest.'; exit 1; }
+	@image='$(TAG)'; image=$${image:-$$(sed -n 's/^ARG PYTHON_IMAGE=\([^@]*\).*/\1/p' deploy/Dockerfile)}; \
+	digest=$$(docker buildx imagetools inspect "$$image" --format '{{.Manifest.Digest}}') || exit 1; \
+	case "$$digest" in sha256:*) ;; *) echo "no digest: $$digest"; exit 1;; esac; \
+	sed "s|^ARG PYTHON_IMAGE=.*|ARG PYTHON_IMAGE=$$image@$$digest|" deploy/Dockerfile > deploy/Dockerfile.part \
+	  && mv deploy/Dockerfile.part deploy/Dockerfile && echo "deploy/Dockerfile: $$image@$$digest"
 
 histories: setup
 	@$(BIN)/python -m tests.replay.record
@@ -137,5 +176,5 @@ cluster: .env
 	@echo 'Next: docker compose run --rm research start "…" --web      web UI: http://127.0.0.1:8233'
 
 clean:
-	@rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@rm -rf $(VENV) $(TOOLS) sbom.cdx.json .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

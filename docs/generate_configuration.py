@@ -26,12 +26,14 @@ from contracts.request import (
     Strategy,
     Verify,
 )
-from workers.settings import CLUSTER_VARIABLES, VARIABLES
+from workers.settings import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
+from workers.settings_files import is_harmless
 from workers.settings_sections import FileSettings
 
 PAGE = Path(__file__).with_name("configuration.md")
 
 MEANINGS = {
+    "RESEARCH_CONFIG": "a `research.toml` of which every key counts, as with `--config`",
     "RESEARCH_HOME": "folder of everything that is kept on this machine; default: the platform's user data folder",
     "RESEARCH_CONTENT_URL": "where documents and reports are stored, as a URL; default: a folder in `RESEARCH_HOME`",
     "RESEARCH_RETENTION_DAYS": "how long a run is kept, in days; default 90",
@@ -117,15 +119,18 @@ def presets() -> str:
 
 def variables() -> str:
     """One row per environment variable."""
-    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in (*VARIABLES, *CLUSTER_VARIABLES)]
+    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in (CONFIG_VARIABLE, *VARIABLES, *CLUSTER_VARIABLES)]
     return "\n".join(["| variable | meaning |", "|---|---|", *rows])
 
 
 def file_keys() -> str:
     """One row per key of `research.toml`."""
     schema = FileSettings.model_json_schema()
-    rows = [f"| `{path}` | {values} | {default} |" for path, values, default in fields(schema, schema["$defs"])]
-    return "\n".join(["| key | values | default |", "|---|---|---|", *rows])
+    rows = [
+        f"| `{path}` | {values} | {default} | {'yes' if is_harmless(tuple(path.split('.'))) else ''} |"
+        for path, values, default in fields(schema, schema["$defs"])
+    ]
+    return "\n".join(["| key | values | default | in anybody's file |", "|---|---|---|---|", *rows])
 
 
 def fields(schema: dict[str, Any], definitions: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:

@@ -11,15 +11,13 @@ from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transf
 from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam, ToolChoiceParam, ToolParam
 
 from providers.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
-from providers.credentials import ensure_key
+from providers.credentials import NO_KEY, ensure_confidential, ensure_key
 from providers.errors import NotConfigured, Unavailable
 from providers.last_moment import begin_request
 from providers.message_envelope import read_count, read_reply
 from providers.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
-NO_KEY: Final = "no-key-needed"
-"""Sent to endpoints of one's own, which ask for a credential's presence at most."""
 
 CONNECT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 8_000_000
@@ -58,7 +56,8 @@ class AnthropicChat:
     ) -> None:
         """`places` name what an operator sets, for the messages.
 
-        Raises `NotConfigured` when the public API is meant and no key is there, or key or address cannot be one.
+        Raises `NotConfigured` when the public API is meant and no key is there, key or address cannot be one, or the
+        key would be sent in clear.
         """
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
             raise NotConfigured(f"the model endpoint needs a key: set {places.credential}")
@@ -78,6 +77,8 @@ class AnthropicChat:
             self._client = ExplicitClient(api_key=api_key or NO_KEY, base_url=base_url, http_client=connections)
         except httpx2.InvalidURL:
             raise self._no_address() from None
+        if api_key:
+            ensure_confidential(api_key, base_url, places.address, places.credential)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one request, once.

@@ -4,6 +4,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import structlog
 
@@ -12,7 +13,7 @@ from workers.engine_files import EngineError
 from workers.leaving import leave, run_to_end
 from workers.pools import UnknownPoolError, chosen_pools
 from workers.process import PortUnusableError, ProcessOptions, run
-from workers.settings import SettingsError, load_settings
+from workers.settings import Flags, SettingsError, load_settings
 from workers.telemetry import LogFormat, configure_logging
 
 USAGE = 2
@@ -25,6 +26,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m workers", description="Run worker pools until SIGTERM.")
     parser.add_argument("--pool", help="workflows,models,search,reading,records; all without it")
+    parser.add_argument("--config", type=Path, help="a research.toml, in place of the working directory's")
     parser.add_argument("--log-format", choices=("json", "console"), default="json")
     parser.add_argument("--host", default="127.0.0.1", help="where health and metrics listen")
     parser.add_argument("--health-port", type=int, help="serve /healthz and /livez; 0 takes a free port")
@@ -37,7 +39,7 @@ def main(given: Sequence[str] | None = None) -> int:
     options = arguments(given)
     form: LogFormat = options.log_format
     try:
-        settings, pools = load_settings(), chosen_pools(options.pool)
+        settings, pools = load_settings(Flags(config=options.config)), chosen_pools(options.pool)
     except (SettingsError, UnknownPoolError) as error:
         sys.stderr.write(f"{error}\n")
         return USAGE

@@ -1,6 +1,7 @@
 """The configuration of a process, and the only place that reads the environment.
 
-Flags > environment > `research.toml` of the working directory > the one of the user's configuration folder > defaults.
+Flags > environment > `--config FILE`, else `research.toml` of the working directory as far as `settings_files` lets it
+> the one of the user's configuration folder > defaults.
 A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may lie there for
 another program, and sending text away or paying for it has to be somebody's decision. `RESEARCH_MODEL` (or the file,
 or a flag) is that decision.
@@ -10,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,21 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from contracts.presets import depth_of, effective_limits, preset
 from contracts.request import Depth, Limits, Name, Strategy
 from contracts.resolved import EffectiveLimits
-from contracts.shapes import expectation
+from providers.credentials import in_clear
 from providers.engines.directory import DEFAULT_ENDPOINT
+from workers.settings_files import (
+    FILE_NAME,
+    SettingsError,
+    details,
+    line_of,
+    merged,
+    message_of,
+    nested,
+    values_of_files,
+)
 from workers.settings_models import ModelsSettings, key_variable
 from workers.settings_sections import (
     CorpusSettings,
-    FileSettings,
     HookSettings,
     PresetSettings,
     SearchSettings,
@@ -38,8 +47,9 @@ from workers.settings_sections import (
 )
 from workers.settings_web import WEB_VARIABLES, WebSearchSettings, password_in
 
+__all__ = ["FILE_NAME", "Flags", "Settings", "SettingsError", "load_settings"]
+
 APPLICATION = "durable-research"
-FILE_NAME = "research.toml"
 DEFAULT_MODEL_HOST = "api.anthropic.com"
 
 VARIABLES: dict[str, tuple[str, ...]] = {
@@ -62,15 +72,14 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables that hold the keys of `[models.endpoints.NAME]`."""
 
+CONFIG_VARIABLE = "RESEARCH_CONFIG"
+"""Names a file as `--config` does, which wins over it."""
+
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Any of these means: a cluster. Without them the embedded engine is used."""
 
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """What a child process may see of the environment: nothing that could be a secret."""
-
-
-class SettingsError(Exception):
-    """The configuration cannot be used; one line per problem, each with its place."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,8 @@ class Flags:
     model: str | None = None
     """Replaces the model of every tier."""
     model_url: str | None = None
+    config: Path | None = None
+    """Read in place of the working directory's file, and every key of it counts."""
 
     def values(self) -> dict[str, Any]:
         """As nested settings."""
@@ -113,6 +124,8 @@ class Settings(BaseSettings):
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[Strategy, dict[Depth, PresetSettings]] = {}
+    left_out: str | None = None
+    """Which keys of the working directory's file were not used, and how to use them."""
 
     @classmethod
     def settings_customise_sources(
@@ -187,7 +200,7 @@ class Settings(BaseSettings):
 
     def describe(self) -> dict[str, Any]:
         """The effective configuration as JSON values, for logs and `doctor`: no secrets, only whether they are set."""
-        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search"}
+        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search", "left_out"}
         shown = self.model_dump(mode="json", exclude=hidden)
         shown["content_url"] = None if self.content_url is None else without_user(self.content_url)
         _hide_users(shown)
@@ -207,7 +220,7 @@ class Settings(BaseSettings):
             mode="json",
             exclude={
                 *("home", "workers", "temporal_variables", "redis_url"),
-                *("anthropic_api_key", "endpoint_keys", "web_search"),
+                *("anthropic_api_key", "endpoint_keys", "web_search", "left_out"),
             },
         )
         values["content_url"] = None if self.content_url is None else without_user(self.content_url)
@@ -217,14 +230,15 @@ class Settings(BaseSettings):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def notices(self) -> list[str]:
-        """What an operator should know of the configuration: accepted, but without effect."""
+        """What an operator should know of the configuration: said, but without effect."""
         told = {
             "retention_days is set, but nothing is deleted by itself yet: see `research delete`": self._differs(
                 "retention_days"
             ),
             self.model_reason: not self.model_configured and self._model_half_set(),
         }
-        return [text for text, holds in told.items() if holds]
+        left_out = [] if self.left_out is None else [self.left_out]
+        return [*left_out, *(text for text, holds in told.items() if holds)]
 
     def _differs(self, name: str) -> bool:
         return bool(getattr(self, name) != type(self).model_fields[name].default)
@@ -242,21 +256,25 @@ def load_settings(
 ) -> Settings:
     """Read the configuration from all its places. Raises `SettingsError` with one line per problem."""
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
-    folders = [
-        user_folder or platformdirs.user_config_path(APPLICATION),
+    asked = flags or Flags()
+    files = values_of_files(
+        user_folder or user_config_folder(),
         working_directory or Path.cwd(),
-    ]
-    values: dict[str, Any] = {}
-    for folder in folders:
-        values = _merged(values, _file_values(folder / FILE_NAME))
-    values = _merged(values, environment_values(given))
-    values = _merged(values, (flags or Flags()).values())
+        asked.config or _named_by_variable(given),
+    )
+    values = merged(files.values, environment_values(given))
+    values = merged(values, asked.values())
     try:
-        settings = Settings(**values)
+        settings = Settings(**values, left_out=files.left_out)
     except ValidationError as error:
-        lines = [_problem(item, given, flags or Flags()) for item in _details(error)]
-        raise SettingsError("\n".join(lines)) from None
+        raise SettingsError("\n".join(_problem(item, given, asked) for item in details(error))) from None
+    _check_ways_of_keys(settings, given, asked)
     return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
+
+
+def user_config_folder() -> Path:
+    """Where the user's own file lies, and the record of the files that the user trusts."""
+    return platformdirs.user_config_path(APPLICATION)
 
 
 def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -265,7 +283,7 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
     for variable, path in VARIABLES.items():
         text = environment.get(variable, "").strip()
         if text:
-            values = _merged(values, _nested(path, text))
+            values = merged(values, nested(path, text))
     temporal = {name: value for name, value in environment.items() if name.startswith("TEMPORAL_") and value}
     keys = {
         name: value.strip() for name, value in environment.items() if ENDPOINT_KEYS.fullmatch(name) and value.strip()
@@ -285,66 +303,39 @@ def without_user(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _file_values(path: Path) -> dict[str, Any]:
-    """One file, checked by itself so that a message can name it; relative folders are relative to it."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: cannot be read: {type(error).__name__}") from None
-    try:
-        checked = FileSettings.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: {error}") from None
-    except ValidationError as error:
-        raise SettingsError("\n".join(f"{path}: {_line(item)}" for item in _details(error))) from None
-    values = checked.model_dump(exclude_unset=True)
-    if checked.home is not None:
-        values["home"] = path.parent / checked.home.expanduser()
-    for name, corpus in checked.corpus.items():
-        values["corpus"][name]["path"] = path.parent / corpus.path.expanduser()
-    return values
-
-
-def _details(error: ValidationError) -> list[Any]:
-    return error.errors(include_input=False, include_url=False)
-
-
-def _line(item: Mapping[str, Any]) -> str:
-    """`path: message`, without the value."""
-    where = ".".join(str(part) for part in item["loc"] if part != "[key]")
-    return f"{where}: {_message(item)}" if where else _message(item)
-
-
-def _message(item: Mapping[str, Any]) -> str:
-    if item["type"] == "extra_forbidden":
-        return "unknown key"
-    return expectation(item) or str(item["msg"]).removeprefix("Value error, ")
+def _named_by_variable(environment: Mapping[str, str]) -> Path | None:
+    """The file that the variable names. Raises `SettingsError` for a path that means another file in every folder."""
+    text = environment.get(CONFIG_VARIABLE, "").strip()
+    path = Path(text).expanduser()
+    if text and not path.is_absolute():
+        raise SettingsError(f"{CONFIG_VARIABLE}: must be a whole path: in a stranger's folder a relative one is theirs")
+    return path if text else None
 
 
 def _problem(item: Mapping[str, Any], environment: Mapping[str, str], flags: Flags) -> str:
-    """Like `_line`, but named by the flag or the variable that holds the value if one does."""
-    place = tuple(item["loc"])
+    """Like `line_of`, but named by the flag or the variable that holds the value if one does."""
+    name = _holder(tuple(item["loc"]), environment, flags)
+    return f"{name}: {message_of(item)}" if name else line_of(item)
+
+
+def _holder(place: tuple[Any, ...], environment: Mapping[str, str], flags: Flags) -> str | None:
+    """The flag or the variable that holds a value; null where a file does."""
     names = ["--model-url"] if flags.model_url and place == ("models", "base_url") else []
     names += [name for name, path in VARIABLES.items() if path == place and environment.get(name)]
-    return f"{names[0]}: {_message(item)}" if names else _line(item)
+    return next(iter(names), None)
 
 
-def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    for part in reversed(path):
-        value = {part: value}
-    return dict(value)
-
-
-def _merged(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
-    """Both, the upper one winning key by key."""
-    both = {
-        key: _merged(lower[key], upper[key])
-        for key in lower.keys() & upper.keys()
-        if isinstance(lower[key], dict) and isinstance(upper[key], dict)
-    }
-    return lower | upper | both
+def _check_ways_of_keys(settings: Settings, environment: Mapping[str, str], flags: Flags) -> None:
+    """Raises `SettingsError` for a model that would get its key in clear: nothing is asked before that is mended."""
+    models = settings.models
+    lines = []
+    for endpoint in models.sent_in_clear(settings.model_keys()):
+        default = endpoint == DEFAULT_ENDPOINT
+        place = ("models", "base_url") if default else ("models", "endpoints", endpoint, "base_url")
+        holder = _holder(place, environment, flags) or ".".join(place)
+        lines.append(f"{holder}: {in_clear(key_variable(endpoint))}")
+    if lines:
+        raise SettingsError("\n".join(lines))
 
 
 def _hide_users(values: dict[str, Any]) -> None:

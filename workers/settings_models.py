@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from contracts.shapes import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
+from providers.credentials import is_confidential
 from providers.engines.capabilities import CapabilityOverrides
 from providers.engines.directory import DEFAULT_ENDPOINT, split_name
 from providers.prices import ModelPrice
@@ -128,8 +129,18 @@ class ModelsSettings(BaseModel):
         endpoint = split_name(written, self.endpoints)[0]
         return self.hosts([endpoint])[0] if self._usable(endpoint, keys) else None
 
+    def sent_in_clear(self, keys: Mapping[str, Any]) -> list[str]:
+        """Those of them whose key would cross a network in clear."""
+        return [name for name in self.used_endpoints() if self._in_clear(name, keys)]
+
     def _usable(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
+        if self._in_clear(endpoint, keys):
+            return False
         return self.address_of(endpoint) is not None or bool(keys.get(endpoint))
+
+    def _in_clear(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
+        address = self.address_of(endpoint)
+        return bool(keys.get(endpoint)) and address is not None and not is_confidential(address)
 
     def hosts(self, endpoints: list[str]) -> list[str]:
         """`host` or `host:port` of endpoints, each once."""

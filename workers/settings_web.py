@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from contracts.resolved import ProviderChoice
-from providers.credentials import ensure_key
+from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import NotConfigured
 from providers.search.addresses import ensure_address
 from providers.search.availability import NEEDS, ORDER, provider_choices
@@ -64,11 +64,15 @@ class WebSearchSettings(Section):
 
     def _why_broken(self, name: str) -> str | None:
         key, address = getattr(self, f"{name}_api_key", None), self.addresses().get(name)
+        key_variable = f"{name.upper()}_API_KEY"
+        variable = "SEARXNG_URL" if name == "searxng" else f"{name.upper()}_BASE_URL"
         try:
             if key is not None:
-                ensure_key(key.get_secret_value(), f"{name.upper()}_API_KEY")
+                ensure_key(key.get_secret_value(), key_variable)
             if address is not None:
-                ensure_address(address, "SEARXNG_URL" if name == "searxng" else f"{name.upper()}_BASE_URL")
+                ensure_address(address, variable)
+            if key is not None and address is not None:
+                ensure_confidential(key.get_secret_value(), address, variable, key_variable)
         except NotConfigured as error:
             return str(error)
         return None

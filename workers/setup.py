@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from google.protobuf.duration_pb2 import Duration
@@ -23,7 +24,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from workers.engine_files import EngineError
 from workers.leaving import leave
-from workers.settings import Settings, SettingsError, load_settings
+from workers.settings import Flags, Settings, SettingsError, load_settings
 from workers.temporal import (
     CALL_TIMEOUT,
     SEARCH_ATTRIBUTES,
@@ -168,6 +169,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         prog="python -m workers.setup", description="Prepare the cluster that TEMPORAL_ADDRESS names; safe to repeat."
     )
     parser.add_argument("--retention-days", type=int, default=RETENTION_DAYS, help="least time closed runs are kept")
+    parser.add_argument("--config", type=Path, help="a research.toml, in place of the working directory's")
     parser.add_argument("--wait-seconds", type=float, default=WAIT_SECONDS, help="for a server that is just starting")
     return parser.parse_args(given)
 
@@ -176,10 +178,12 @@ def main(given: Sequence[str] | None = None) -> int:
     """Set up and say what was done; the exit code."""
     options = arguments(given)
     try:
-        settings = load_settings()
+        settings = load_settings(Flags(config=options.config))
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return USAGE
+    if settings.left_out:
+        sys.stderr.write(f"{settings.left_out}\n")
     if not settings.uses_cluster:
         sys.stderr.write("TEMPORAL_ADDRESS is not set: the embedded engine sets itself up\n")
         return USAGE

@@ -1,8 +1,14 @@
 """The command line itself: names, options and help. What a command does is loaded only when it is called."""
 
-import typer
-
-from client.cli import corpus_commands, parts_commands, reading_commands, run_commands, talking_commands
+from client.cli import (
+    corpus_commands,
+    parts_commands,
+    reading_commands,
+    run_commands,
+    talking_commands,
+    trust_commands,
+)
+from client.cli.configured import CommandLine
 
 HELP = """Deep research on your own machine: a question goes in, a report comes out whose every citation
 resolves to an exact passage of an archived source.
@@ -22,7 +28,7 @@ Exit codes: 0 completed, 1 internal error or a difference found by audit, 2 wron
 12 stood still and was ended: the message says how to go on.
 """
 
-app = typer.Typer(
+app = CommandLine(
     name="research",
     help=HELP,
     no_args_is_help=True,
@@ -36,3 +42,4 @@ talking_commands.register(app)
 reading_commands.register(app)
 corpus_commands.register(app)
 parts_commands.register(app)
+trust_commands.register(app)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from client.cli.configured import CommandLine
 from client.cli.options import AsJson, Quiet, finish
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="the name of the corpus")]
@@ -13,7 +14,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="the name of the corpu
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=CORPUS_HELP)
+    group = CommandLine(no_args_is_help=True, rich_markup_mode=None, help=CORPUS_HELP)
     group.command("add", help="Register a folder under a name and index it.")(add)
     group.command("list", help="The corpora known here.")(list_corpora)
     group.command("status", help="What the index holds, and which files were left out and why.")(status)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from client.cli import output, stored
+from client.cli.configured import command_settings
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.research_ids import resolve
@@ -19,7 +20,7 @@ from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from workers.embedded import describe_engine, detach_engine, ensure_engine
 from workers.engine_files import EngineMovedError
-from workers.settings import Flags, Settings, load_settings
+from workers.settings import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
 
@@ -157,7 +158,7 @@ class Desk:
 @asynccontextmanager
 async def open_desk(flags: Flags | None = None) -> AsyncIterator[Desk]:
     """The desk of one command; closes what it opened."""
-    settings = load_settings(flags)
+    settings = command_settings(flags)
     async with open_stores(settings) as stores:
         try:
             yield Desk(settings, stores)

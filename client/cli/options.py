@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from client.cli.configured import NAMED
 from client.cli.failures import guarded
 
 RunId = Annotated[str, typer.Argument(metavar="ID", help="the run: its id, a unique part of it, or `last`")]
@@ -24,9 +25,9 @@ def finish(work: Coroutine[Any, Any, int]) -> NoReturn:
 
 
 def _home() -> Path:
-    from workers.settings import SettingsError, load_settings  # noqa: PLC0415  only after a crash
+    from workers.settings import Flags, SettingsError, load_settings  # noqa: PLC0415  only after a crash
 
     try:
-        return load_settings().home
+        return load_settings(Flags(config=NAMED.get())).home
     except SettingsError:
         return Path(tempfile.gettempdir())

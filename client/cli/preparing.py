@@ -61,7 +61,8 @@ async def announce(
     for advice in resolved.advice:
         output.tell(advice)
     for notice in desk.settings.notices():
-        output.tell(notice)
+        if notice != desk.settings.left_out:  # told before anything else
+            output.tell(notice)
 
 
 async def dry_run(desk: Desk, asked: Asked, options: RunOptions) -> int:

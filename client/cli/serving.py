@@ -4,6 +4,7 @@ import logging
 from dataclasses import replace
 
 from client.cli import output
+from client.cli.configured import command_settings
 from client.cli.desk import NO_ENGINE
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
@@ -11,7 +12,6 @@ from client.cli.folders import SET_HOME, ensure_folder
 from workers.embedded import describe_engine
 from workers.pools import chosen_pools
 from workers.process import ProcessOptions, WorkerProcess, run
-from workers.settings import load_settings
 from workers.telemetry import configure_logging
 from workers.watchdog import SILENCE_SECONDS
 
@@ -24,7 +24,7 @@ STARTED_AGAIN = (
 async def worker(pools: str, options: ProcessOptions) -> int:
     """Run pools against the engine that is there, until stopped."""
     chosen = chosen_pools(pools)
-    settings = load_settings()
+    settings = command_settings()
     if not settings.uses_cluster and describe_engine(settings.home) is None:
         raise CommandError(NO_ENGINE, ExitCode.FAILED)
     configure_logging("console", logging.INFO, secrets=settings.secrets())
@@ -34,7 +34,7 @@ async def worker(pools: str, options: ProcessOptions) -> int:
 
 async def serve(options: ProcessOptions) -> int:
     """Run the engine and all pools on this machine, until stopped."""
-    settings = load_settings()
+    settings = command_settings()
     ensure_folder(settings.home, SET_HOME)
     output.tell(f"starting engine and workers on {settings.home}; {settings.model_reason}")
     configure_logging("console", logging.INFO, secrets=settings.secrets())

@@ -1,17 +1,17 @@
 """`search --provider NAME` for the services of the web."""
 
+from client.cli.configured import command_settings
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
 from client.cli.search_options import SearchOptions
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from workers.search_providers import open_search_providers, search_model
-from workers.settings import load_settings
 
 
 async def search_web(query: str, options: SearchOptions) -> SearchResponse:
     """Ask one service one query. Raises `CommandError` for one that is unknown or lacks something (exit code 7)."""
-    settings, provider = load_settings(), options.provider
+    settings, provider = command_settings(), options.provider
     model = search_model(settings)
     choices = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=model is not None)}
     chosen = choices.get(provider)

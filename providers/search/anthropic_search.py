@@ -12,8 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.usage import Usage
-from providers.anthropic_chat import DEFAULT_BASE_URL, NO_KEY, ExplicitClient
+from providers.anthropic_chat import DEFAULT_BASE_URL, ExplicitClient
 from providers.chat import TokenCounts
+from providers.credentials import NO_KEY
 from providers.domains import Domains
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.message_envelope import TOKEN_FIELDS

@@ -20,7 +20,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from providers.credentials import ensure_key
+from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import NotConfigured, ProviderError, Unavailable
 from providers.search.addresses import ensure_address
 from providers.search.web_errors import Service, error_for_status
@@ -117,11 +117,15 @@ class WebApi:
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        """`headers` are credentials. Raises `NotConfigured` for an address or a key that cannot be one."""
+        """`headers` are credentials. Raises `NotConfigured` for an address or a key that cannot be one, and for a key
+        that would be sent in clear.
+        """
         ensure_address(base_url, service.address_variable)
         self._headers = dict(headers or {})
         for value in self._headers.values():
-            ensure_key(value.removeprefix("Bearer "), service.key_variable or service.label)
+            key, variable = value.removeprefix("Bearer "), service.key_variable or service.label
+            ensure_key(key, variable)
+            ensure_confidential(key, base_url, service.address_variable, variable)
         self._client = client
         self._timeout_seconds = timeout_seconds
         self.service = service

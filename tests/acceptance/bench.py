@@ -117,10 +117,15 @@ def benched(root: Path) -> Iterator[Bench]:
     corpus.mkdir(parents=True)
     for number, topic in enumerate(TOPICS):
         (corpus / f"{topic}.md").write_text(page(number, topic), encoding="utf-8")
-    (made.work / "research.toml").write_text(CONFIGURATION, encoding="utf-8")
+    configuration = root / "hooks.toml"
+    configuration.write_text(CONFIGURATION, encoding="utf-8")
     (corpus / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing that could be read")
     root_folder = Path(__file__).parents[2]
-    made.environment = child_environment() | {"RESEARCH_HOME": str(made.home), "PYTHONPATH": str(root_folder)}
+    made.environment = child_environment() | {
+        "RESEARCH_HOME": str(made.home),
+        "RESEARCH_CONFIG": str(configuration),
+        "PYTHONPATH": str(root_folder),
+    }
     yield made
     made.stop_engine()
 

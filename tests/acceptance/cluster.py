@@ -27,6 +27,7 @@ from tests.fakes.search_apis import SearchApis
 from tests.fakes.valkey import free_port
 from tests.fakes.web import Reply, WebServer, page
 from workers.engine_server import find_binary
+from workers.shared_state import SHARED_FILE
 
 RESEARCH = str(Path(PYTHON).with_name("research"))
 NAMED = re.compile(r"\$\{([A-Z_]+)(?::[-?][^}]*)?\}")
@@ -90,7 +91,7 @@ class Cluster:
             "temporal:7233": self.temporal,
             "valkey:6379": f"127.0.0.1:{self.valkey_port}",
             "http://searxng:8080": self.search.url("searxng"),
-            "/data": str(self.folder / "data"),
+            "/data": str(self._home(service)),
         }
         composed = {
             name: self._filled_in(str(value)) for name, value in files.services()[service]["environment"].items()
@@ -105,6 +106,21 @@ class Cluster:
                 value = value.replace(there, here)  # noqa: PLW2901
             composed[name] = value
         return kept | image | composed | {"NO_COLOR": "1"}
+
+    def _home(self, service: str) -> Path:
+        """What a container of the service would see as /data: its volumes, and otherwise a folder of its own."""
+        volumes = [volume.split(":") for volume in files.services()[service].get("volumes", [])]
+        mounts = {place: self.folder / "volumes" / name for name, place, *_ in volumes if place.startswith("/data")}
+        home = mounts.pop("/data", self.folder / "own" / service)
+        for folder in (home, *mounts.values()):
+            folder.mkdir(parents=True, exist_ok=True)
+        seen = self.folder / "seen" / service
+        if not seen.exists():
+            seen.mkdir(parents=True)
+            (seen / SHARED_FILE).symlink_to(home / SHARED_FILE)
+            for place, folder in mounts.items():
+                (seen / Path(place).name).symlink_to(folder)
+        return seen
 
     def _filled_in(self, text: str) -> str:
         """As compose does it: from .env, else the default."""
@@ -216,7 +232,7 @@ async def cluster(
     if not slow_pages:
         gate.set()
     documents, configuration = folder / "documents", folder / "etc" / "durable-research"
-    for place in (documents, configuration, folder / "data", folder / "empty"):
+    for place in (documents, configuration, folder / "empty"):
         place.mkdir(parents=True)
     (documents / "locks.md").write_text(MANUAL["locks.md"], encoding="utf-8")
     text = (files.ROOT / "deploy" / "compose" / "research.toml").read_text(encoding="utf-8")

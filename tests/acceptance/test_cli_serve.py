@@ -35,6 +35,7 @@ def environment(place: Path) -> dict[str, str]:
     """What the processes see."""
     return child_environment() | {
         "RESEARCH_HOME": str(place / "home"),
+        "RESEARCH_CONFIG": str(place / "research.toml"),
         "RESEARCH_MODEL": "m",
         "ANTHROPIC_API_KEY": "planted-secret-key",
         "PYTHONPATH": str(ROOT),

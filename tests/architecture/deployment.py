@@ -26,6 +26,15 @@ KEY_HOLDERS = {
     SEARCH_KEYS | SEARCH_ADDRESSES: ("search", "records"),
 }
 """Variables with keys → the pools that need them: those that use them, and `records` tells a run what there is."""
+FOLDERS = {
+    "workflows": frozenset[str](),
+    "models": frozenset({"/data", "/data/content"}),
+    "search": frozenset({"/data", "/data/corpora"}),
+    "reading": frozenset({"/data", "/data/content", "/data/corpora"}),
+    "records": frozenset({"/data/content", "/data/corpora", "/data/sessions"}),
+}
+"""Pool → what is kept that it sees. `/data` itself holds what is shared while Redis is away, and nothing else."""
+READ_DOCUMENTS = frozenset({"search", "reading", "records"})
 ENDPOINT_KEYS_FILE = ".env.models"
 """Keys of further model endpoints, whose variables are named by the operator: compose hands the whole file on."""
 
@@ -166,6 +175,17 @@ def deployment(pool: str) -> dict[str, Any]:
         made["spec"]["template"]["metadata"]["labels"].update(label["pairs"])
         made["spec"]["selector"]["matchLabels"].update(label["pairs"])
     return made
+
+
+def mounted(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Place → mount of the only container."""
+    return {mount["mountPath"]: mount for mount in container_of(manifest)["volumeMounts"]}
+
+
+@cache
+def makefile() -> str:
+    """The Makefile."""
+    return (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def container_of(manifest: dict[str, Any]) -> dict[str, Any]:

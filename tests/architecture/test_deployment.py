@@ -73,7 +73,7 @@ def test_the_image_installs_by_hash_and_compiles_nothing() -> None:
     """Packages are wheels with known hashes, in a stage of their own; the final one installs nothing."""
     build, final = files.stages()
     installs = [part for name, text in build if name == "RUN" for part in text.split("&&") if " install" in part]
-    assert len(installs) == 3
+    assert len(installs) == 4
     assert all("--require-hashes" in part or "--no-index" in part for part in installs)
     assert "PIP_ONLY_BINARY=:all:" in dict(build)["ENV"]
     assert not [text for name, text in final if name == "RUN" and re.search(r"\bpip\b|apt|gcc|curl", text)]
@@ -91,9 +91,9 @@ def test_the_image_runs_as_nobody_special() -> None:
 
 
 def test_the_base_image_is_pinned_to_a_python_that_is_supported() -> None:
-    """One exact version for both stages, new enough for the product."""
+    """One exact version for both stages, by a digest that nobody can move, and new enough for the product."""
     (base,) = [text.partition("=")[2] for name, text in files.dockerfile() if name == "ARG"]
-    version = re.fullmatch(r"python:(\d+)\.(\d+)\.(\d+)-slim-\w+", base)
+    version = re.fullmatch(r"python:(\d+)\.(\d+)\.(\d+)-slim-\w+@sha256:[0-9a-f]{64}", base)
     assert version is not None
     least = re.findall(r"\d+", PROJECT["project"]["requires-python"])
     assert (int(version[1]), int(version[2])) >= (int(least[0]), int(least[1]))
@@ -106,8 +106,8 @@ def test_the_image_reads_its_configuration_where_it_is_mounted(monkeypatch: pyte
     folder = platformdirs.unix.Unix(APPLICATION).user_config_path
     mounts = [volume.split(":")[1] for service in files.workers().values() for volume in service["volumes"]]
     assert str(folder / "research.toml") in mounts
-    mounted = {mount["mountPath"] for mount in files.container_of(files.worker_template())["volumeMounts"]}
-    assert {str(folder), "/data", "/tmp"} <= mounted
+    for pool in POOLS:
+        assert {str(folder), "/data", "/tmp"} <= files.mounted(files.deployment(pool)).keys()
     assert f"{folder} " in dict(files.stages()[-1])["RUN"]
 
 
@@ -186,14 +186,36 @@ def test_every_image_is_pinned() -> None:
 
 
 def test_our_containers_write_where_they_should() -> None:
-    """Root is read-only, no capability is kept, and of the volumes only /data can be written."""
+    """Root is read-only, no capability is kept, and only /data and /tmp can be written."""
     for name, service in files.ours().items():
         assert service["read_only"] is True, name
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
-        assert service["tmpfs"] == ["/tmp:mode=1777"]
-        writable = [volume for volume in service.get("volumes", []) if not volume.endswith(":ro")]
-        assert writable == ([] if name == "setup" else ["data:/data"])
+        temporary = {place.split(":")[0] for place in service["tmpfs"]}
+        kept = {volume.split(":")[1] for volume in service.get("volumes", []) if not volume.endswith(":ro")}
+        assert all(place == "/data" or place.startswith("/data/") for place in kept)
+        assert temporary == {"/tmp", *({"/data"} if name != "setup" and "/data" not in kept else ())}
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_pool_sees_what_it_works_with(pool: str) -> None:
+    """Of the record of all runs each pool has its part, in compose and in Kubernetes: `reading` has no sessions."""
+    composed = [volume.split(":") for volume in files.services()[pool]["volumes"]]
+    assert {volume[1] for volume in composed if volume[0] in files.compose()["volumes"]} == files.FOLDERS[pool]
+    assert ("/documents" in {volume[-2] for volume in composed}) is (pool in files.READ_DOCUMENTS)
+    mounts = files.mounted(files.deployment(pool))
+    assert {place for place, mount in mounts.items() if mount["name"] == "data"} == files.FOLDERS[pool]
+    for place in files.FOLDERS[pool]:
+        assert mounts[place]["subPath"] == (place.removeprefix("/data/") if place != "/data" else "local")
+    assert ("/documents" in mounts) is (pool in files.READ_DOCUMENTS)
+    assert mounts.get("/documents", {"readOnly": True})["readOnly"] is True
+
+
+def test_the_image_has_the_folders_that_volumes_are_mounted_at() -> None:
+    """A new volume takes its owner from the image: without the folder nobody could write there."""
+    (made,) = [text for name, text in files.stages()[-1] if name == "RUN"]
+    owned = made.partition("--owner")[2].partition("&&")[0].split()
+    assert {place for places in files.FOLDERS.values() for place in places} <= set(owned)
 
 
 def test_a_container_has_time_to_drain() -> None:
@@ -236,7 +258,7 @@ def test_the_configuration_that_is_mounted_is_accepted(path: str) -> None:
     settings = FileSettings.model_validate(tomllib.loads((ROOT / path).read_text(encoding="utf-8")))
     (corpus,) = settings.corpus.values()
     targets = {volume.split(":")[-2] for volume in files.services()["reading"]["volumes"] if volume.endswith(":ro")}
-    targets &= {mount["mountPath"] for mount in files.container_of(files.worker_template())["volumeMounts"]}
+    targets &= files.mounted(files.deployment("reading")).keys()
     assert str(corpus.path) in targets
 
 

@@ -107,7 +107,7 @@ def test_documented_make_targets_exist(path: Path) -> None:
     """Each `make …` that a page shows is a target of the Makefile."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for code in code_of(path):
-        for target in re.findall(r"^(?:\$ )?make ([a-z]+)", code.strip()):
+        for target in re.findall(r"^(?:\$ )?make ([a-z][a-z-]*)", code.strip()):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{relative(path)} names `make {target}`"
 
 

@@ -13,8 +13,8 @@ from providers.interfaces import SkippedFile
 from providers.search.corpus.indexing_task import IndexedFile
 from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "2"
-"""Changes with the schema, the extraction or the stems: an index of another format is built anew."""
+FORMAT: Final = "3"
+"""Changes with the schema, the extraction, the stems or what is left out: an index of another format is built anew."""
 BUSY_SECONDS: Final = 30.0
 LEAST_FREE_BYTES: Final = 1_000_000
 DAMAGED: Final = {"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_CORRUPT_VTAB", "SQLITE_CORRUPT_INDEX"}

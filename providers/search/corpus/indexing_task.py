@@ -8,6 +8,7 @@ from typing import Final
 
 from providers.reading.extraction import extract
 from providers.reading.files import read_regular_file
+from providers.search.corpus.key_files import refuse_key
 from providers.search.corpus.passages import index_text, passages_of, sections_of, snippet_of, word_keys
 from providers.text import words
 
@@ -55,7 +56,9 @@ def sha256(data: bytes) -> str:
 def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFile:
     """Read, extract and cut a file below a root. Raises `SourceUnreadable`."""
     raw = read_regular_file(Path(root) / path, Path(root))
+    refuse_key(raw)
     document = extract(raw, name)
+    refuse_key(document.text)  # packed, or in another encoding
     text = document.text.encode("utf-8")
     sections = sections_of(document)
     heading_stems: dict[str, str] = {}

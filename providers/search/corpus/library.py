@@ -16,6 +16,7 @@ from providers.search.corpus.addresses import address_path, document_url, file_n
 from providers.search.corpus.definitions import CorpusDefinition, CorpusRegistry, corpus_name
 from providers.search.corpus.index_reader import IndexStatus, open_index
 from providers.search.corpus.indexing_task import sha256
+from providers.search.corpus.key_files import refuse_key, refuse_key_name
 from providers.search.corpus.refreshing import refresh_index
 from providers.search.corpus.searching import PROVIDER, search_index
 from providers.subprocess_pool import SubprocessPool
@@ -129,9 +130,15 @@ class CorpusLibrary:
             raise SourceUnreadable("not_found", "the corpus has no such document")
         root = definition.path.resolve()
         raw = await asyncio.to_thread(read_regular_file, root / path, root)
+        refuse_key_name((root / path).resolve().relative_to(root).as_posix())
+        refuse_key(raw)
         place = document_url(name, path_address(path))
         indexed = await asyncio.to_thread(self._indexed, name, path_address(path), place, raw)
-        return indexed or _document(place, raw, await extract_document(self._pool, raw, file_name(path)))
+        if indexed is not None:
+            return indexed
+        found = await extract_document(self._pool, raw, file_name(path))
+        refuse_key(found.text)
+        return _document(place, raw, found)
 
     def _index(self, name: str) -> Path:
         return self._home / "indexes" / f"{name}.sqlite3"

@@ -12,6 +12,7 @@ from providers.interfaces import SkippedFile
 from providers.reading.extraction import LARGEST_FILE
 from providers.reading.files import unreadable
 from providers.search.corpus.addresses import path_address
+from providers.search.corpus.key_files import WHY, is_key_name, refuse_key_name
 
 DEEPEST: Final = 64
 
@@ -64,12 +65,15 @@ class _Walk:
             path = f"{relative}/{entry.name}" if relative else entry.name
             if not entry.name.startswith("."):
                 self._entry(entry, path, depth)
+            elif is_key_name(entry.name):  # what else is hidden need not be told
+                self._skip(path, SourceUnreadable("secret", WHY))
 
     def _entry(self, entry: "os.DirEntry[str]", path: str, depth: int) -> None:
         try:
             if entry.is_dir(follow_symlinks=False):
                 self.folder(path, depth + 1)
             elif self.selects(path):
+                refuse_key_name(path)
                 self._file(entry, path)
         except OSError as error:
             self._skip(path, unreadable(error))
@@ -95,6 +99,7 @@ class _Walk:
             raise SourceUnreadable("symlink_loop", "a link that leads to itself") from error
         if not target.is_relative_to(self.root):
             raise SourceUnreadable("outside", "a link that leads out of the folder")
+        refuse_key_name(target.relative_to(self.root).as_posix())
         if target.is_dir():
             loop = link.is_relative_to(target)
             kind = "symlink_loop" if loop else "not_a_file"

@@ -59,8 +59,8 @@ def test_nothing_set_means_no_model_and_the_embedded_engine(places: Places) -> N
 def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> None:
     """Each value comes from the nearest place that sets it, key by key."""
     places.write(places.user, 'retention_days = 1\n[models]\nsimple = "u"\nanalytical = "u"\ncomplex = "u"\n')
-    places.write(places.here, '[models]\nsimple = "h"\nanalytical = "h"\n')
-    settings = places.load(RESEARCH_MODEL_SIMPLE="e", ANTHROPIC_BASE_URL="http://localhost:1/")
+    named = places.write(places.here, '[models]\nsimple = "h"\nanalytical = "h"\n')
+    settings = places.load(Flags(config=named), RESEARCH_MODEL_SIMPLE="e", ANTHROPIC_BASE_URL="http://localhost:1/")
     assert settings.models.by_tier() == {"simple": "e", "analytical": "h", "complex": "u"}
     assert settings.retention_days == 1
     flagged = places.load(Flags(model="f", model_url="https://m.example"), RESEARCH_MODEL_SIMPLE="e")
@@ -204,15 +204,14 @@ def test_the_digest_names_what_shapes_a_run(places: Places) -> None:
     digest = places.load(RESEARCH_MODEL="m").digest()
     assert places.load(RESEARCH_MODEL="m", ANTHROPIC_API_KEY=KEY, RESEARCH_HOME="/elsewhere").digest() == digest
     assert places.load(RESEARCH_MODEL="other").digest() != digest
-    places.write(places.here, '[corpus.a]\npath = "a"\n')
+    places.write(places.user, '[corpus.a]\npath = "a"\n')
     assert places.load(RESEARCH_MODEL="m").digest() != digest
 
 
 def test_folders_of_a_file_are_relative_to_it(places: Places) -> None:
     """A corpus path means the same folder from wherever a command is run."""
     places.write(places.user, 'home = "data"\n[corpus.a]\npath = "docs"\nlanguage = "de"\n')
-    places.write(places.here, '[corpus.b]\npath = "docs"\n')
-    settings = places.load()
+    settings = places.load(Flags(config=places.write(places.here, '[corpus.b]\npath = "docs"\n')))
     assert settings.home == places.user / "data"
     assert settings.corpus["a"].path == places.user / "docs"
     assert settings.corpus["b"].path == places.here / "docs"
@@ -239,7 +238,7 @@ def test_operators_presets_replace_single_values(places: Places) -> None:
 
 def test_prices_come_from_the_file(places: Places) -> None:
     """An operator states the price of a model of theirs."""
-    places.write(places.here, '[models.prices."local-model"]\ninput = 0.5\noutput = 1\n')
+    places.write(places.user, '[models.prices."local-model"]\ninput = 0.5\noutput = 1\n')
     assert places.load().models.prices["local-model"].output == 1
 
 

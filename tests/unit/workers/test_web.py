@@ -16,7 +16,7 @@ from workers.web import user_agent, web_reader
 
 def load(folder: Path, **environment: str) -> Settings:
     """The settings from these variables and a file, if the folder holds one."""
-    return load_settings(environment=environment, working_directory=folder, user_folder=folder / "none")
+    return load_settings(environment=environment, working_directory=folder / "none", user_folder=folder)
 
 
 def test_exceptions_come_from_the_environment_or_the_file(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from contracts.request import Depth, EngineChoice, Strategy
 
 COMMANDS = {
     "run", "start", "watch", "resume", "steer", "stop", "cancel", "delete", "status", "list", "report", "open",
-    "sources", "source", "decisions", "audit", "corpus", "read", "search", "worker", "serve", "doctor",
+    "sources", "source", "decisions", "audit", "corpus", "read", "search", "worker", "serve", "doctor", "trust",
 }  # fmt: skip
-WITH_EXAMPLES = ["run", "start", "watch", "resume", "steer", "report", "source", "audit", "corpus", "read", "search"]
+WITH_EXAMPLES = ["run", "start", "watch", "resume", "steer", "report", "source", "audit", "corpus", "read", "search",
+                 "trust"]  # fmt: skip
 
 
 def output_of(*arguments: str) -> str:

@@ -1,0 +1,65 @@
+"""`trust`: what a file would set is shown before it is trusted."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from client.cli import output
+from client.cli.exit_codes import ExitCode
+from client.cli.failures import CommandError, quoted
+from client.rendering import printable
+from workers.settings import user_config_folder, without_user
+from workers.settings_files import FILE_NAME, TrustedFiles, parsed, read_file, refused_keys
+
+
+async def trust(file: Path, *, yes: bool, forget: bool) -> int:
+    """Remember a file, named by its whole path, as it is now, or forget it. Raises `CommandError`, `SettingsError`."""
+    if file.name != FILE_NAME:
+        raise CommandError(f"a folder is searched for {FILE_NAME} alone; for {quoted(str(file))} use --config")
+    trusted = TrustedFiles(user_config_folder())
+    if forget:
+        was = trusted.forget(file)
+        output.say(f"{_shown(file)} is {'no longer' if was else 'not'} trusted")
+        return ExitCode.COMPLETED
+    data = read_file(file)
+    if data is None:
+        raise CommandError(f"there is no file {quoted(str(file))}")
+    granted = refused_keys(parsed(file, data))
+    if not granted:
+        output.say(f"{_shown(file)} sets only what counts without trust")
+        return ExitCode.COMPLETED
+    output.say(f"{_shown(file)} would set:")
+    for path, value in granted:
+        output.say(f"  {printable('.'.join(path))} = {_as_text(value)}")
+    if not yes:
+        _confirm()
+    trusted.record(file, data)
+    output.say("trusted as it is now; after a change it has to be trusted again")
+    return ExitCode.COMPLETED
+
+
+def _confirm() -> None:
+    if not sys.stdin.isatty():
+        raise CommandError("nobody can be asked here: read what it would set, and add --yes")
+    if not typer.confirm("Trust it?"):
+        raise CommandError("it is not trusted")
+
+
+def _shown(file: Path) -> str:
+    return printable(str(file))
+
+
+def _as_text(value: Any) -> str:
+    """As JSON on one line; of addresses without a user's name and password."""
+    return printable(json.dumps(_without_users(value), ensure_ascii=False, default=str))
+
+
+def _without_users(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_users(inner) for name, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_users(inner) for inner in value]
+    return without_user(value) if isinstance(value, str) and "://" in value else value

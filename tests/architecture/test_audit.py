@@ -1,0 +1,75 @@
+"""`make audit-dependencies`: only what was looked up and is clean counts as clean."""
+
+import importlib.util
+import json
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.architecture.repository import ROOT
+
+FLAW = {"id": "ADVISORY-1", "fix_versions": ["2.0"]}
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script, with a program of the test's in the place of pip-audit."""
+    spec = importlib.util.spec_from_file_location("audit_dependencies", ROOT / "deploy" / "audit_dependencies.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "PROGRAM", tmp_path / "pip-audit")
+    return module
+
+
+def answering(script: ModuleType, output: str, *, error: str = "", code: int = 0) -> None:
+    """Let the program say this."""
+    (script.PROGRAM.with_name("output")).write_text(output)
+    (script.PROGRAM.with_name("error")).write_text(error)
+    script.PROGRAM.write_text(f'#!/bin/sh\ncd "$(dirname "$0")" && cat output && cat error >&2\nexit {code}\n')
+    script.PROGRAM.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("packages", "code", "words"),
+    [
+        ([{"name": "a", "version": "1", "vulns": []}], 0, "nothing is known against its 1 packages"),
+        ([{"name": "a", "version": "1", "vulns": [FLAW]}], 1, "a 1: ADVISORY-1, mended in 2.0"),
+        ([{"name": "a", "version": "1", "vulns": [FLAW]}, {"name": "b", "skip_reason": "x"}], 1, "ADVISORY-1"),
+        ([{"name": "a", "version": "1", "vulns": []}, {"name": "b", "skip_reason": "x"}], 3, "1 of 2 packages"),
+        ([{"name": name, "skip_reason": "x"} for name in "abcdefgh"], 3, "(a, b, c, d, e …)"),
+        ([], 3, "0 of 0 packages"),
+    ],
+    ids=["clean", "flaw", "flaw-and-unknown", "partly-unknown", "unknown", "nothing"],
+)
+def test_what_an_answer_means(
+    script: ModuleType, capsys: pytest.CaptureFixture[str], packages: list[dict], code: int, words: str
+) -> None:
+    """pip-audit calls packages clean that it could not look up; here they are unknown, with an exit code of their own."""
+    answering(script, json.dumps({"dependencies": packages, "fixes": []}), code=1 if code == 1 else 0)
+    assert script.audit("some.lock", []) == code
+    said = capsys.readouterr()
+    assert words in (said.err if code else said.out)
+
+
+@pytest.mark.parametrize("output", ["", "no json", "[]", "{}"])
+def test_a_database_that_is_not_reachable_is_told(
+    script: ModuleType, capsys: pytest.CaptureFixture[str], output: str
+) -> None:
+    """By the last line of what went wrong; nothing is called clean."""
+    answering(script, output, error="Traceback\nName or service not known", code=1)
+    assert script.audit("some.lock", []) == 3
+    assert "not reachable: Name or service not known" in capsys.readouterr().err
+
+
+def test_the_worse_answer_is_the_exit_code(tmp_path: Path) -> None:
+    """Of two lock files a vulnerability in the one is not hidden by the other, which could not be looked up."""
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\naudit-dependencies:")[2].split("\n\n")[0]
+    body = recipe.split("\n", 1)[1].strip().removeprefix("@").replace("\\\n", " ").replace("$$", "$")
+    body = body.replace("$(TOOLS)/bin/python deploy/audit_dependencies.py", "look_up").replace("$(AUDIT)", "")
+    for codes, expected in {(1, 3): 1, (3, 1): 1, (0, 3): 3, (3, 0): 3, (0, 0): 0}.items():
+        look_up = f'look_up() {{ case "$1" in requirements.lock) return {codes[0]};; *) return {codes[1]};; esac; }}; '
+        assert subprocess.run(["bash", "-c", look_up + body], cwd=tmp_path, check=False).returncode == expected

@@ -1,0 +1,90 @@
+"""Keys that lie in a folder of documents: left out with a reason, whatever they are called, and never read."""
+
+import gzip
+import os
+
+import pytest
+
+from providers.errors import SourceUnreadable
+from providers.search.corpus import CorpusLibrary
+from providers.search.corpus.key_files import is_key_name
+from providers.subprocess_pool import SubprocessPool
+
+PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nYSBwbGFudGVkIHNlY3JldA==\n-----END OPENSSH PRIVATE KEY-----\n"
+ACCOUNT = '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\\nYSBwbGFudGVk"}'
+CERTIFICATES = "# Certificates\n\nA key file begins with `-----BEGIN PRIVATE KEY-----`; keep it for yourself.\n"
+
+
+@pytest.fixture
+async def pool():
+    """One child."""
+    async with SubprocessPool(1) as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Documents, and between them what nobody meant."""
+    made = tmp_path / "project"
+    for place in ("keys", ".ssh", "notes"):
+        (made / place).mkdir(parents=True)
+    (made / "certificates.md").write_text(CERTIFICATES)
+    (made / "id_ed25519").write_text("planted without its first line")
+    (made / "keys" / "Server.PEM").write_text("planted")
+    (made / ".env").write_text("TOKEN=planted")
+    (made / ".env.local").write_text("TOKEN=planted")
+    (made / ".ssh" / "config").write_text("planted")
+    (made / ".hidden.md").write_text("hidden, and no key")
+    (made / "credentials").write_text("planted")
+    (made / "notes" / "backup.txt").write_text("\n" + PEM)
+    (made / "notes" / "wide.txt").write_text(PEM, encoding="utf-16")
+    (made / "notes" / "packed.txt.gz").write_bytes(gzip.compress(PEM.encode()))
+    (made / "notes" / "packed.pem.gz").write_bytes(gzip.compress(b"planted"))
+    (made / "notes" / "account.json").write_text(ACCOUNT)
+    (made / "notes" / "linked.md").symlink_to("../credentials")
+    (made / "notes" / "out").symlink_to("/etc")
+    return made
+
+
+SECRET = {
+    *("id_ed25519", "keys/Server.PEM", ".env", ".env.local", ".ssh", "credentials", "notes/backup.txt"),
+    *("notes/wide.txt", "notes/packed.txt.gz", "notes/packed.pem.gz", "notes/account.json", "notes/linked.md"),
+}
+
+
+async def test_keys_are_left_out_and_named(tmp_path, folder, pool):
+    """By name or by content, hidden or not, packed or linked; a page about keys is a document, and links lead nowhere."""
+    library = CorpusLibrary(tmp_path / "home", pool)
+    library.add("project", folder)
+    snapshot = await library.refresh("project")
+    skipped = {one.path: one.kind for one in await library.skipped("project")}
+    assert {path for path, kind in skipped.items() if kind == "secret"} == SECRET
+    assert skipped["notes/out"] == "outside"
+    assert snapshot.files == 1
+    assert "keep it for yourself" in (await library.read("corpus:project/certificates.md")).text
+
+
+async def test_a_key_cannot_be_read_by_its_address(tmp_path, folder, pool):
+    """What the index leaves out is read by no run, indexed or not."""
+    library = CorpusLibrary(tmp_path / "home", pool)
+    library.add("project", folder)
+    for path in sorted(SECRET):
+        with pytest.raises(SourceUnreadable) as caught:
+            await library.read(f"corpus:project/{path}")
+        assert caught.value.kind in {"secret", "not_found"}, path
+
+
+async def test_a_document_that_becomes_a_key_is_forgotten(tmp_path, folder, pool):
+    """Its text leaves the index at the next look."""
+    library = CorpusLibrary(tmp_path / "home", pool)
+    library.add("project", folder)
+    await library.refresh("project")
+    (folder / "certificates.md").write_text(PEM)
+    os.utime(folder / "certificates.md", (1, 1))
+    assert (await library.refresh("project")).files == 0
+
+
+@pytest.mark.parametrize("name", ["keys.md", "environment.md", "credentials.md", "pem.html", "id_rsa.md", "monkey.txt"])
+def test_documents_about_keys_are_no_keys(name):
+    """A name is looked at as a whole."""
+    assert not is_key_name(name)

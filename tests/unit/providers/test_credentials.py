@@ -1,0 +1,96 @@
+"""Ways that a key may be sent: over TLS, or within this machine."""
+
+import pytest
+
+from providers.anthropic_chat import AnthropicChat
+from providers.chat import ChatMode, ChatRequest
+from providers.credentials import is_confidential
+from providers.errors import NotConfigured, ProviderError
+from providers.search.anthropic_search import AnthropicSearch
+from providers.search.brave import BraveSearch
+from providers.search.google import GoogleSearch
+from providers.search.semantic_scholar import SemanticScholarSearch
+from providers.search.tavily import TavilySearch
+from providers.search.web_api import web_client
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.web import WebServer, redirect
+
+KEY = "planted-key"
+CLEAR = "http://192.0.2.1:8080"
+SERVICES = {
+    "TAVILY": lambda client, url: TavilySearch(client, api_key=KEY, base_url=url),
+    "GOOGLE": lambda client, url: GoogleSearch(client, api_key=KEY, cse_id="x", base_url=url),
+    "BRAVE": lambda client, url: BraveSearch(client, api_key=KEY, base_url=url),
+    "SEMANTIC_SCHOLAR": lambda client, url: SemanticScholarSearch(client, api_key=KEY, base_url=url),
+    "ANTHROPIC": lambda client, url: AnthropicSearch(client, model="m", api_key=KEY, base_url=url),
+}
+
+
+@pytest.mark.parametrize(
+    ("address", "confidential"),
+    [
+        ("https://models.example/v1", True),
+        ("HTTPS://models.example", True),
+        ("http://127.0.0.1:8080", True),
+        ("http://127.9.9.9", True),
+        ("http://[::1]:8080", True),
+        ("http://localhost:8080", True),
+        ("http://LOCALHOST.", True),
+        ("http://models.localhost", True),
+        ("http://models.example", False),
+        ("http://192.168.1.2:8080", False),
+        ("http://host.docker.internal:8080", False),
+        ("http://127.0.0.1@models.example", False),
+        ("http://127.0.0.1.models.example", False),
+        ("http://localhost.models.example", False),
+        ("http://0.0.0.0:8080", False),
+        ("http://[::1", False),
+        ("//models.example", False),
+    ],
+)
+def test_only_tls_and_this_machine_are_confidential(address: str, confidential: bool) -> None:
+    """By the host itself, whatever else stands in the address."""
+    assert is_confidential(address) is confidential
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_no_service_is_made_that_would_send_a_key_in_clear(service: str) -> None:
+    """Address and key are named, the key's value is not; over TLS and on this machine it may be sent."""
+    async with web_client("test") as client:
+        with pytest.raises(NotConfigured) as raised:
+            SERVICES[service](client, CLEAR)
+        for address in ("https://elsewhere.example", "http://127.0.0.1:9"):
+            SERVICES[service](client, address)
+    assert f"{service}_BASE_URL: begins with http:// and leads to another machine" in str(raised.value)
+    assert f"unset {service}_API_KEY" in str(raised.value)
+    assert KEY not in str(raised.value)
+
+
+async def test_services_without_a_key_may_be_asked_in_clear() -> None:
+    """There is nothing to protect; an endpoint of one's own gets no more than a placeholder."""
+    async with web_client("test") as client:
+        SemanticScholarSearch(client, base_url=CLEAR)
+        AnthropicSearch(client, model="m", api_key=None, base_url=CLEAR)
+    await AnthropicChat(api_key=None, base_url=CLEAR).close()
+
+
+def test_no_chat_is_made_that_would_send_a_key_in_clear() -> None:
+    """The last place that could stop it does."""
+    with pytest.raises(NotConfigured, match=r"ANTHROPIC_API_KEY would be sent in clear") as raised:
+        AnthropicChat(api_key=KEY, base_url=CLEAR)
+    assert KEY not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_key_follows_no_redirect(status: int) -> None:
+    """An endpoint that sends elsewhere gets no second request: neither it nor the other one."""
+    async with MessagesApi() as elsewhere:
+        moved = redirect(f"{elsewhere.base_url}/v1/messages", status)
+        async with WebServer({"/v1/messages": moved}) as endpoint:
+            chat = AnthropicChat(api_key=KEY, base_url=f"http://{endpoint.host}")
+            request = ChatRequest("m", "role: supervisor", "words", 500, 20.0, None, ChatMode.TEXT)
+            with pytest.raises(ProviderError):
+                await chat.complete(request)
+            await chat.close()
+        assert [head["authorization"] for head in endpoint.heads] == [f"Bearer {KEY}"]
+    assert elsewhere.calls == []
