@@ -111,7 +111,8 @@ class SeenRuns:
         if any(next(style.iter(qn("w:shd")), None) is not None for table in tables for style in self._styles_of(table)):
             return None
         background = self._document.element.find(qn("w:background"))
-        value = background.get(qn("w:color")) if background is not None else None
+        shown = _is_on([self._document.settings.element], "w:displayBackgroundShape")
+        value = background.get(qn("w:color")) if background is not None and shown else None
         return WHITE if not value or value == "auto" else color_of(f"#{value.lower()}")
 
     def _shade(self, shade: Any) -> Color | None | str:
