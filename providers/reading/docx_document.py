@@ -16,7 +16,7 @@ from lxml.etree import LxmlError  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import BlockKind, Extraction, TextBuilder
-from providers.reading.cleaning import clean, escape_markup, one_line
+from providers.reading.cleaning import clean, escape_markup, is_name, one_line
 from providers.reading.docx_unseen import SeenRuns
 from providers.reading.html_rules import script_mark
 from providers.reading.html_tables import Cell, Row, write_rows
@@ -51,7 +51,7 @@ def extract_docx(raw: bytes) -> Extraction:
         text=text,
         media_type="application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         blocks=builder.blocks,
-        authors=[one_line(clean(author))] if author else [],
+        authors=[name] if is_name(name := one_line(clean(author or ""))) else [],
         published_at=created.date().isoformat() if created else None,
         cut=builder.cut,
     )

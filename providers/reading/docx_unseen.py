@@ -35,7 +35,8 @@ HIGHLIGHTS: Final = {
     "darkYellow": "olive", "darkBlue": "navy", "darkCyan": "teal", "darkGreen": "green", "darkMagenta": "purple",
     "darkRed": "maroon", "darkGray": "gray", "lightGray": "silver",
 }  # fmt: skip
-UNKNOWN: Final = "unknown"
+CLEAR: Final = Color(0, 0, 0, 0)
+"""The shading of what has none."""
 
 
 class SeenRuns:
@@ -69,7 +70,7 @@ class SeenRuns:
         name = highlight.get(qn("w:val")) if highlight is not None else None
         if name and name != "none":
             ground = color_of(HIGHLIGHTS.get(name, name.lower()))
-        elif shade is not UNKNOWN:
+        elif shade != CLEAR:
             ground = shade
         color = self._letters(places)
         return color is not None and (
@@ -105,7 +106,7 @@ class SeenRuns:
         cells = [outer.find(qn("w:tcPr")) for outer in inside if outer.tag == qn("w:tc")]
         for place in (*properties, *cells):
             shade = self._shade(place.find(qn("w:shd")) if place is not None else None)
-            if shade is not UNKNOWN:
+            if shade != CLEAR:
                 return shade
         tables = [outer for outer in inside if outer.tag == qn("w:tbl")]
         if any(next(style.iter(qn("w:shd")), None) is not None for table in tables for style in self._styles_of(table)):
@@ -115,10 +116,10 @@ class SeenRuns:
         value = background.get(qn("w:color")) if background is not None and shown else None
         return WHITE if not value or value == "auto" else color_of(f"#{value.lower()}")
 
-    def _shade(self, shade: Any) -> Color | None | str:
-        """The colour of a shading; null for one that is not known, or the word for that where there is none."""
+    def _shade(self, shade: Any) -> Color | None:
+        """The colour of a shading; null for one that is not known; clear where there is none."""
         if shade is None:
-            return UNKNOWN
+            return CLEAR
         kind = shade.get(qn("w:val")) or "clear"
         if kind not in {"clear", "nil", "solid"}:
             return None
@@ -126,7 +127,7 @@ class SeenRuns:
         theme = ("w:themeColor", "w:themeTint", "w:themeShade") if kind == "solid" else (
             "w:themeFill", "w:themeFillTint", "w:themeFillShade")  # fmt: skip
         color = self._color(fill, shade, *theme)
-        return UNKNOWN if color is None and fill == "auto" else color
+        return CLEAR if color is None and fill == "auto" else color
 
     def _color(self, value: str, element: Any, theme: str, tint: str, shade: str) -> Color | None:
         named = element.get(qn(theme))

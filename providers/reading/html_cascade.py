@@ -7,7 +7,7 @@ where a page refers to some, elements with names may stand on any ground.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -37,21 +37,18 @@ ELSEWHERE: Final = etree.XPath("boolean(//link[contains(@rel, 'stylesheet') or c
 SCRIPTS: Final = etree.XPath("boolean(//script)")
 NAMES: Final = etree.XPath("//@class | //@id", smart_strings=False)
 STYLES: Final = etree.XPath("//@style", smart_strings=False)
-COLORED: Final = etree.XPath("boolean(//@bgcolor | //@color | //@text)")
+LETTERS: Final = etree.XPath("//@color | //@text", smart_strings=False)
+GROUNDS: Final = etree.XPath("//@bgcolor", smart_strings=False)
 PICTURES: Final = etree.XPath(
     "boolean(.//img | .//svg | .//video | .//canvas | .//picture | .//object | .//*[contains(@style, 'background')])"
 )
-MAY_HIDE: Final = re.compile(
-    r"none|hidden|collapse|opacity|color|background|font|zoom|clip|mask|transform|scale|filter|overflow|-\d|\d{4}|\d%"
-    r"|[a-z]\(|--|[\\/]",
-    re.IGNORECASE,
-)
-"""A style in which nothing of this is found hides nothing."""
 PASSED_OVER: Final = frozenset("script style noscript template head svg".split())
 WHOLE_PAGE: Final = frozenset(("html", "body"))
 SMALLEST: Final = 2.7
 """Pixels, two points: the size of letters up to which nobody reads them."""
 RELATIVE_SIZES: Final = {"smaller": 1 / 1.2, "larger": 1.2}
+LITTLE_LESS: Final = 0.9
+MOST_PAIRS: Final = 10_000
 LEAST_SEEN: Final = 1_000
 """Characters: a page that shows less without a rule, and has scripts, may wait for them to take the rule back."""
 NAMED_SIZES: Final = {
@@ -105,8 +102,28 @@ def mark_hidden(root: Element) -> None:
     texts = [sheet.text or "" for sheet in OF_SHEETS(root) if applies(sheet.get("media") or "all")]
     known = {name for names in NAMES(root) for name in names.split()} if texts else set()
     sheets = Sheets(texts, known)
-    if sheets.selectors or COLORED(root) or any(map(MAY_HIDE.search, set(STYLES(root)))):
+    styles = [*sheets.stated, *map(_own, set(STYLES(root)))]
+    styles += [_hints(color, "", "") for color in set(LETTERS(root))]
+    styles += [_hints("", ground, "") for ground in set(GROUNDS(root))]
+    if _may_hide(_values([(stated, OWN, (0, 0, 0), 0) for stated in style]) for style in styles if style):
         _Page(root, sheets).mark()
+
+
+def _may_hide(styles: Iterable[Mapping[str, str]]) -> bool:
+    """Whether any of these styles hides something, perhaps together with others; most pages have none that does."""
+    colors, grounds = {START.color, color_of(LINK)}, {WHITE}
+    for values in styles:
+        if any(name.startswith("--") or "var(" in value for name, value in values.items()):
+            return True
+        state, larger = (_computed(values, START._replace(size=size), {}) for size in (START.size, 10 * START.size))
+        shrinks = state.size < LITTLE_LESS * START.size and state.size != larger.size
+        if not state.seen or shrinks or state.opacity < LITTLE_LESS or puts_away({**values, "overflow": "hidden"}):
+            return True
+        colors.add(state.color)
+        grounds.add(state.ground or WHITE)
+    if len(colors) * len(grounds) > MOST_PAIRS:
+        return True
+    return any(color and alike(color.over(ground), ground) for color in colors for ground in grounds)
 
 
 class _Wrapped(ElementWrapper):  # type: ignore[misc]
@@ -172,7 +189,9 @@ class _Page:
                 state = state._replace(ground=None)
             if gone:
                 self._gone.append(element)
-                hidden[rules if element.tag in WHOLE_PAGE or not puts_away(_stated_by_attributes(element)) else None] += sum(map(len, element.itertext()))
+                hidden[
+                    rules if element.tag in WHOLE_PAGE or not puts_away(_stated_by_attributes(element)) else None
+                ] += sum(map(len, element.itertext()))
                 continue
             letters = _letters(element)
             if letters and not state.seen:
@@ -197,8 +216,7 @@ class _Page:
                 for stated in rule.stated
             ]
             entries += [(stated, OWN, (0, 0, 0), 0) for stated in _own(attributes[0])]
-            values = {stated.name: stated.value for stated in _winners(entries)}
-            self._values[key] = values, frozenset(rule.number for _, _, _, rule in matched)
+            self._values[key] = _values(entries), frozenset(rule.number for _, _, _, rule in matched)
         return self._values[key]
 
     def _state_of(
@@ -269,11 +287,12 @@ _kept: Final = lru_cache(maxsize=4_096)(_read)
 
 def _stated_by_attributes(element: Element) -> dict[str, str]:
     style, *others = _attributes(element)
-    return {stated.name: stated.value for stated in (*_hints(*others), *_own(style))}
+    hints = [(stated, UNLAYERED, (-1, 0, 0), 0) for stated in _hints(*others)]
+    return _values(hints + [(stated, OWN, (0, 0, 0), 0) for stated in _own(style)])
 
 
-def _winners(entries: list[tuple[Stated, int, Any, int]]) -> list[Stated]:
-    """The declarations that count, one for each property, from the weakest to the strongest."""
+def _values(entries: list[tuple[Stated, int, Any, int]]) -> dict[str, str]:
+    """The values that count, one for each property, from the weakest to the strongest."""
 
     def strength(entry: tuple[Stated, int, Any, int]) -> Any:
         stated, layer, specificity, order = entry
@@ -282,11 +301,11 @@ def _winners(entries: list[tuple[Stated, int, Any, int]]) -> list[Stated]:
         rank = layer if not stated.important else (UNLAYERED - layer if turned else 0 if layer == UNLAYERED else OWN)
         return stated.important, rank, specificity, order
 
-    found: dict[str, Stated] = {}
+    found: dict[str, str] = {}
     for stated, *_ in sorted(entries, key=strength):
         found.pop(stated.name, None)
-        found[stated.name] = stated
-    return list(found.values())
+        found[stated.name] = stated.value
+    return found
 
 
 def _variables(values: Mapping[str, str], outer: Mapping[str, str]) -> Mapping[str, str]:

@@ -12,7 +12,8 @@ SIZES: Final = {"width": 1_280.0, "height": 720.0, "inline-size": 1_280.0, "bloc
 FEATURES: Final = {
     "orientation": "landscape", "hover": "hover", "any-hover": "hover", "pointer": "fine", "any-pointer": "fine",
     "prefers-color-scheme": "light", "prefers-reduced-motion": "no-preference", "prefers-contrast": "no-preference",
-    "update": "fast", "scripting": "enabled", "forced-colors": "none", "display-mode": "browser", "overflow-block": "scroll",
+    "update": "fast", "scripting": "enabled", "forced-colors": "none", "display-mode": "browser",
+    "overflow-block": "scroll",
 }  # fmt: skip
 PRESENT: Final = frozenset((*SIZES, "color", "color-gamut", *FEATURES)) - {"prefers-reduced-motion", "forced-colors"}
 LONGEST_QUERY: Final = 500

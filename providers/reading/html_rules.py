@@ -17,7 +17,9 @@ BLOCKS: Final = frozenset(
     frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol p pre section summary table tbody td tfoot
     th thead tr ul caption search xmp listing plaintext""".split()
 )
-PROSE: Final = frozenset("article blockquote dd dt figcaption h1 h2 h3 h4 h5 h6 li main p pre section table td th".split())
+PROSE: Final = frozenset(
+    "article blockquote dd dt figcaption h1 h2 h3 h4 h5 h6 li main p pre section table td th".split()
+)
 """What is seen though `aria-hidden`; other such parts are icons, second writings of formulas, or dialogs not yet open."""
 HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 DROPPED_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())

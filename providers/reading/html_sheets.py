@@ -30,7 +30,9 @@ MARKUP: Final = re.compile(r"<!--|-->")
 """What hid style sheets from the first browsers."""
 PLAIN_RULE: Final = re.compile(r"(?:\A|(?<=[{};]))([\w\s.#,>+~*:-]++)\{([^{}\"'\\@]*+)\}")
 """Without strings, comments, brackets or blocks: wherever it stands, what is around it stays whole without it."""
-PROPERTY: Final = re.compile(r"(?:\A|[;\s])(?:--|(?:" + "|".join(sorted(JUDGED, key=len, reverse=True)) + r")\s*+:)", re.IGNORECASE)
+PROPERTY: Final = re.compile(
+    r"(?:\A|[;\s])(?:--|(?:" + "|".join(sorted(JUDGED, key=len, reverse=True)) + r")\s*+:)", re.IGNORECASE
+)
 NAME: Final = re.compile(r"[.#]([\w-]++)")
 UNLAYERED: Final = 1_000_000
 
@@ -53,8 +55,9 @@ class Sheets:
         """Whether they refer to sheets elsewhere."""
         self.paints = False
         """Whether they give something a ground."""
+        self.stated: list[tuple[Stated, ...]] = []
+        """What each rule states."""
         self._known = known
-        self._rules = 0
         self._layers: dict[str, int] = {}
         left = MOST_CHARACTERS
         for text in texts:
@@ -74,7 +77,7 @@ class Sheets:
             return rule[0]
         if PROPERTY.search(body) is None:
             return ""
-        return rule[0] if any(self._known.issuperset(NAME.findall(part)) for part in selector.split(",")) else ""
+        return rule[0] if any(self._known >= set(NAME.findall(part)) for part in selector.split(",")) else ""
 
     def _collect(self, nodes: list[Any], outer: str | None, layer: str, depth: int) -> None:
         if depth > MOST_OPEN:
@@ -92,9 +95,9 @@ class Sheets:
 
     def _add(self, selectors: list[str], stated: list[Stated], inside: list[Any], layer: str, depth: int) -> None:
         if stated:
-            self._rules += 1
+            self.stated.append(tuple(stated))
             self.paints |= any(one.name.startswith("background") for one in stated)
-            rule = Rule(self._rules, self._layer(layer), tuple(stated))
+            rule = Rule(len(self.stated), self._layer(layer), self.stated[-1])
             for selector in (one for text in selectors for one in compiled(text)):
                 if selector.pseudo_element is None and self.selectors < MOST_SELECTORS:
                     self.selectors += 1

@@ -36,8 +36,8 @@ KEYWORDS: Final = {
 """Words that are values; another one is passed over, and what was stated before stays."""
 COLORS: Final = frozenset(("color", "background-color", "-webkit-text-fill-color"))
 OF_THE_SYSTEM: Final = {
-    "canvas": "#fff", "field": "#fff", "window": "#fff", "buttonface": "#eee", "canvastext": "#000", "fieldtext": "#000",
-    "windowtext": "#000", "buttontext": "#000", "linktext": "#00e", "graytext": "#808080", "initial": "#000",
+    "canvas": "#fff", "field": "#fff", "window": "#fff", "buttonface": "#eee", "canvastext": "#000",
+    "fieldtext": "#000", "windowtext": "#000", "buttontext": "#000", "linktext": "#00e", "graytext": "#808080", "initial": "#000",
 }  # fmt: skip
 ALIKE: Final = 24
 """Of 255: letters that differ from their ground by no more, in each of red, green and blue, are not seen."""
@@ -62,8 +62,11 @@ class Color(NamedTuple):
 
     def over(self, ground: "Color") -> "Color":
         """What is seen of a colour on a ground."""
-        mixed = (mine * self.opacity + other * (1 - self.opacity) for mine, other in zip(self[:3], ground, strict=False))
-        return Color(*mixed, 1.0)
+        mixed = (
+            mine * self.opacity + other * (1 - self.opacity) for mine, other in zip(self[:3], ground, strict=False)
+        )
+        red, green, blue = mixed
+        return Color(red, green, blue)
 
 
 class Stated(NamedTuple):
@@ -225,7 +228,9 @@ def alike(one: Color, other: Color) -> bool:
 
 def _calculated(value: str) -> Length | None:
     function, _, arguments = value.removesuffix(")").partition("(")
-    lengths = [Length(float(found[1]), found[2]) for part in arguments.split(",") if (found := LENGTH.fullmatch(part.strip()))]
+    lengths = [
+        Length(float(found[1]), found[2]) for part in arguments.split(",") if (found := LENGTH.fullmatch(part.strip()))
+    ]
     if len(lengths) == arguments.count(",") + 1:
         ordered = sorted(lengths, key=lambda length: pixels_of(length, 16.0) or 0.0)
         return ordered[{"min": 0, "max": -1, "clamp": len(ordered) // 2}.get(function, 0)]

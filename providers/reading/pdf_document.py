@@ -9,7 +9,7 @@ import pypdfium2 as pdfium  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import BlockKind, Extraction, TextBuilder
-from providers.reading.cleaning import clean, escape_markup, one_line
+from providers.reading.cleaning import clean, escape_markup, is_name, one_line
 from providers.reading.pdf_unseen import UnseenWords
 
 PAGE_LIMIT: Final = 5_000
@@ -21,7 +21,9 @@ HYPHENATED: Final = re.compile(r"[a-zà-ÿ](?:-|\ufffe|\u0002|\u00ad)$")
 BROKEN_HYPHEN: Final = re.compile("[\ufffe\u0002\u00ad]\n?")
 SHORT_LINE_SHARE: Final = 0.75
 PDF_DATE: Final = re.compile(r"D:(\d{4})(\d{2})?(\d{2})?")
-NOT_LOOKED_AT: Final = "on {pages} pages words of unusual looks are left out: looking at all of them would take too long"
+NOT_LOOKED_AT: Final = (
+    "on {pages} pages words of unusual looks are left out: looking at all of them would take too long"
+)
 PASSWORD_ERROR: Final = 4
 """PDFium's code for a document that asks for a password."""
 
@@ -69,7 +71,7 @@ def _extraction(document: Any, builder: TextBuilder, pages: list[int]) -> Extrac
         text=text,
         media_type="application/pdf",
         blocks=builder.blocks,
-        authors=[author[:300]] if author else [],
+        authors=[author] if is_name(author) else [],
         published_at="-".join(part for part in date.groups() if part) if date else None,
         pages=pages,
         cut=builder.cut,

@@ -35,7 +35,9 @@ def table(runs: str, *, table: str = "", row: str = "", cell: str = "", inside: 
     first = f"<w:tc><w:tcPr/>{paragraph('<w:r><w:t>seen cell</w:t></w:r>')}</w:tc>"
     second = f"<w:tc><w:tcPr>{cell}</w:tcPr>{paragraph(runs, inside)}</w:tc>"
     head = f"<w:tr>{first}{first}</w:tr>"
-    return f"<w:tbl><w:tblPr>{table}</w:tblPr><w:tblGrid/>{head}<w:tr><w:trPr>{row}</w:trPr>{first}{second}</w:tr></w:tbl>"
+    return (
+        f"<w:tbl><w:tblPr>{table}</w:tblPr><w:tblGrid/>{head}<w:tr><w:trPr>{row}</w:trPr>{first}{second}</w:tr></w:tbl>"
+    )
 
 
 RUNS = [

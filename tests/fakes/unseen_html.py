@@ -115,7 +115,7 @@ INHERITED = [
     ("", "<img src=x alt='{}' title='{}'><p title='{}' aria-label='{}' data-x='{}'>seen</p>"),
     ("<meta name=description content='{}'><meta property='og:description' content='{}'>", ""),
     ("<meta name=keywords content='{}'>", ""),
-    ("<script type='application/ld+json'>{\"@type\":\"Article\",\"articleBody\":\"{}\",\"description\":\"{}\"}</script>", ""),
+    ('<script type=\'application/ld+json\'>{"@type":"Article","articleBody":"{}","description":"{}"}</script>', ""),
 ]
 
 TWINS = [
@@ -188,9 +188,14 @@ def page(head: str, body: str) -> str:
 
 def unseen_pages() -> dict[str, list[str]]:
     """Pages whose words nobody sees, by class."""
-    pages = {f"style attribute: {name}": [page("", f'<p style="{one}">{WORDS}</p>') for one in ways] for name, ways in STYLES.items()}
+    pages = {
+        f"style attribute: {name}": [page("", f'<p style="{one}">{WORDS}</p>') for one in ways]
+        for name, ways in STYLES.items()
+    }
     body = f"<div class=q><h2>seen</h2><p class='z y' id=i data-k=v>{WORDS}</p></div>"
-    pages["sheet: declarations"] = [page(f"<style>.z{{{one}}}</style>", body) for ways in STYLES.values() for one in ways]
+    pages["sheet: declarations"] = [
+        page(f"<style>.z{{{one}}}</style>", body) for ways in STYLES.values() for one in ways
+    ]
     pages["sheet: selectors"] = [page(f"<style>{one}{{{HIDING}}}</style>", body) for one in SELECTORS]
     pages["sheet: rules"] = [page(f"<style>{one.replace('$', HIDING)}</style>", body) for one in SHEETS]
     pages["inherited, and markup"] = [page(_filled(head), _filled(body)) for head, body in INHERITED]

@@ -85,15 +85,27 @@ def pdf(content: str, *, in_form: bool = False, seen: str = SEEN, turned: int = 
     base = f"BT /F1 11 Tf 40 700 Td ({seen}) Tj ET\n" if seen else ""
     form = {"Type": "/XObject", "Subtype": "/Form", "BBox": "[-9999 -9999 9999 9999]", "Matrix": "[1 0 0 1 0 0]"}
     page = base + ("/Outer Do" if in_form else content)
-    picture = {"Type": "/XObject", "Subtype": "/Image", "Width": "1", "Height": "1", "BitsPerComponent": "8", "ColorSpace": "/DeviceGray"}
-    mask = {"Type": "/XObject", "Subtype": "/Form", "BBox": "[0 0 1 1]", "Group": "<< /S /Transparency /CS /DeviceGray >>"}
+    picture = {
+        "Type": "/XObject",
+        "Subtype": "/Image",
+        "Width": "1",
+        "Height": "1",
+        "BitsPerComponent": "8",
+        "ColorSpace": "/DeviceGray",
+    }
+    mask = {
+        "Type": "/XObject",
+        "Subtype": "/Form",
+        "BBox": "[0 0 1 1]",
+        "Group": "<< /S /Transparency /CS /DeviceGray >>",
+    }
     bodies = [
         "<< /Type /Catalog /Pages 2 0 R /OCProperties << /OCGs [20 0 R 21 0 R] /D << /ON [20 0 R] /OFF [21 0 R] /Order [20 0 R 21 0 R] >> >> >>",
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
         f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /CropBox [0 50 612 792] /Rotate {turned} /Contents 4 0 R /Resources 5 0 R >>",
         _stream({}, page),
-        "<< /Font << /F1 6 0 R >> /XObject << /Outer 7 0 R /Im1 9 0 R /Im2 10 0 R /Cover 11 0 R /FmOff 12 0 R >> /ExtGState 13 0 R"
-        " /Properties << /On 20 0 R /Off 21 0 R /Member 22 0 R /AllOn 23 0 R /Expression 24 0 R /OneOn 25 0 R >> /Shading << /Sh1 15 0 R >> >>",
+        ("<< /Font << /F1 6 0 R >> /XObject << /Outer 7 0 R /Im1 9 0 R /Im2 10 0 R /Cover 11 0 R /FmOff 12 0 R >> /ExtGState 13 0 R"
+        " /Properties << /On 20 0 R /Off 21 0 R /Member 22 0 R /AllOn 23 0 R /Expression 24 0 R /OneOn 25 0 R >> /Shading << /Sh1 15 0 R >> >>"),
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
         _stream({**form, "Resources": "<< /XObject << /Inner 8 0 R >> >>"}, "/Inner Do"),
         _stream({**form, "Resources": "5 0 R"}, content if in_form else ""),
@@ -101,8 +113,8 @@ def pdf(content: str, *, in_form: bool = False, seen: str = SEEN, turned: int = 
         _stream(picture, "\xff"),
         _stream({**form, "Resources": "5 0 R"}, f"1 g {HERE} f"),
         _stream({**form, "Resources": "5 0 R", "OC": "21 0 R"}, "" if in_form else TEXT if "FmOff" in content else ""),
-        "<< /Clear << /ca 0 /CA 0 >> /Faint << /ca 0.03 /CA 0.03 >> /Half << /ca 0.5 >> /Multiply << /BM /Multiply >>"
-        " /Masked << /SMask << /S /Luminosity /G 14 0 R >> >> >>",
+        ("<< /Clear << /ca 0 /CA 0 >> /Faint << /ca 0.03 /CA 0.03 >> /Half << /ca 0.5 >> /Multiply << /BM /Multiply >>"
+        " /Masked << /SMask << /S /Luminosity /G 14 0 R >> >> >>"),
         _stream(mask, ""),
         "<< /ShadingType 2 /ColorSpace /DeviceGray /Coords [0 0 1 0] /Extend [true true] /Function << /FunctionType 2 /N 1 /Domain [0 1] /C0 [1] /C1 [1] >> >>",
         "null", "null", "null", "null",

@@ -168,7 +168,10 @@ def test_parts_of_sheets_that_hold_on_a_screen() -> None:
         map(applies, ("all", "Screen, print", "only screen and (min-width: 40em)", "@layer a", "@media(width>1px)"))
     )
     assert not any(
-        map(applies, ("print", "@container (style:x)", "@media not screen", "(max-width:1000px)", "@page", "(nonsense:1px)"))
+        map(
+            applies,
+            ("print", "@container (style:x)", "@media not screen", "(max-width:1000px)", "@page", "(nonsense:1px)"),
+        )
     )
 
 

@@ -7,7 +7,11 @@ from providers.reading.web_types import HTML
 from tests.fakes.unseen_html import SEEN, WORDS, seen_pages, unseen_pages
 
 WORD = WORDS.split()[0]
-CASES = [pytest.param(page, id=f"{name} {number}") for name, all_of_it in unseen_pages().items() for number, page in enumerate(all_of_it)]
+CASES = [
+    pytest.param(page, id=f"{name} {number}")
+    for name, all_of_it in unseen_pages().items()
+    for number, page in enumerate(all_of_it)
+]
 
 
 @pytest.mark.parametrize("page", CASES)

@@ -64,7 +64,9 @@ def test_words_under_many_others_are_not_read() -> None:
 def test_beyond_the_time_for_drawing_odd_words_are_left_out_and_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words that look ordinary stay, also where something lies under them."""
     monkeypatch.setattr(pdf_unseen, "SECONDS", 0.0)
-    found = read(pdf(styled("0.7 g") + f" {styled('0 g', '0.8 g 30 590 400 30 re f 1 0 0 1 0 300 cm').replace('order', 'eat')}"))
+    found = read(
+        pdf(styled("0.7 g") + f" {styled('0 g', '0.8 g 30 590 400 30 re f 1 0 0 1 0 300 cm').replace('order', 'eat')}")
+    )
     assert WORDS not in found.text
     assert WORDS.replace("order", "eat") in found.text
     assert found.warnings == [
