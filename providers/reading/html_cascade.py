@@ -22,6 +22,7 @@ from providers.reading.html_styles import (
     WHITE,
     Color,
     Stated,
+    TooDeepError,
     alike,
     color_of,
     colors_in,
@@ -223,8 +224,11 @@ class _Page:
         self, element: Element, values: dict[str, str], rules: frozenset[int], outer: _State
     ) -> tuple[_State, bool]:
         """What the letters of an element look like, and whether it is gone with all that is inside."""
-        variables = _variables(values, outer.variables)
-        values = _resolved(values, variables)
+        try:
+            variables = _variables(values, outer.variables)
+            values = _resolved(values, variables)
+        except TooDeepError:
+            return outer, True
         if rules in self._given_up:
             return outer._replace(variables=variables), False
         state = _computed(values, outer, variables)
@@ -317,7 +321,9 @@ def _variables(values: Mapping[str, str], outer: Mapping[str, str]) -> Mapping[s
     open_ones: list[str] = []
 
     def variable(name: str) -> str | None:
-        if name in found or name not in own or name in open_ones or len(open_ones) > DEEPEST:
+        if len(open_ones) > DEEPEST:
+            raise TooDeepError
+        if name in found or name not in own or name in open_ones:
             return found.get(name)
         if own[name] in KEPT:
             return outer.get(name)

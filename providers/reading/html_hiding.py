@@ -31,9 +31,10 @@ MASKS: Final = ("mask", "mask-image", "-webkit-mask", "-webkit-mask-image")
 HEIGHTS: Final = ("height", "max-height", "block-size", "max-block-size")
 WIDTHS: Final = ("width", "max-width", "inline-size", "max-inline-size")
 AWAY: Final = frozenset(
-    (*OFFSETS, *MARGINS, *HEIGHTS, *WIDTHS, *MASKS, "display", "content-visibility", "filter", "zoom", "margin", "clip",
-     "clip-path", "-webkit-clip-path", "transform", "scale", "overflow", "overflow-x", "overflow-y", "flex", "flex-grow",
-     "min-height", "min-width", "padding", "padding-left", "padding-top", "padding-right", "padding-bottom")
+    (*OFFSETS, *MARGINS, *HEIGHTS, *WIDTHS, *MASKS, "display", "content-visibility", "filter", "zoom", "margin",
+     "clip", "clip-path", "-webkit-clip-path", "transform", "scale", "overflow", "overflow-x", "overflow-y", "flex",
+     "flex-grow", "min-height", "min-width", "padding", "padding-left", "padding-top", "padding-right",
+     "padding-bottom")
 )  # fmt: skip
 """The properties that decide."""
 MOST_PARTS: Final = 4

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import tinycss2  # type: ignore[import-untyped]
 
-from providers.reading.html_styles import UNREADABLE, length_of, pixels_of
+from providers.reading.html_styles import length_of, pixels_of
 
 SIZES: Final = {"width": 1_280.0, "height": 720.0, "inline-size": 1_280.0, "block-size": 720.0, "resolution": 1.0}
 """Pixels; dots for each."""
@@ -16,7 +16,7 @@ FEATURES: Final = {
     "overflow-block": "scroll",
 }  # fmt: skip
 PRESENT: Final = frozenset((*SIZES, "color", "color-gamut", *FEATURES)) - {"prefers-reduced-motion", "forced-colors"}
-LONGEST_QUERY: Final = 500
+LONGEST_QUERY: Final = 5_000
 COMPARED: Final = re.compile(r"(?:([^<>=]++)(<=?|>=?|=))?+([^<>=]++)(?:(<=?|>=?|=)([^<>=]++))?+")
 TYPES: Final = {"all": True, "screen": True, "print": False, "speech": False}
 
@@ -36,10 +36,7 @@ def applies(condition: str) -> bool:
     if rule not in {"media", "supports", "container"}:
         return False
     nodes = tinycss2.parse_component_value_list(rest, skip_comments=True)
-    try:
-        return bool(_any_of(_parts(nodes, ","), rule))
-    except UNREADABLE:
-        return False
+    return bool(_any_of(_parts(nodes, ","), rule))
 
 
 def _parts(nodes: list[Any], sign: str) -> list[list[Any]]:

@@ -20,7 +20,7 @@ BLOCKS: Final = frozenset(
 PROSE: Final = frozenset(
     "article blockquote dd dt figcaption h1 h2 h3 h4 h5 h6 li main p pre section table td th".split()
 )
-"""What is seen though `aria-hidden`; other such parts are icons, second writings of formulas, or dialogs not yet open."""
+"""What is seen though `aria-hidden`; other such parts are icons, formulas written twice, or dialogs not yet open."""
 HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 DROPPED_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())
 NAVIGATION: Final = re.compile(

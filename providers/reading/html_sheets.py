@@ -9,13 +9,15 @@ from typing import Any, Final, NamedTuple
 import tinycss2  # type: ignore[import-untyped]
 from cssselect2 import Matcher, SelectorError, compile_selector_list  # type: ignore[import-untyped]
 
+from providers.errors import SourceUnreadable
 from providers.reading.html_hiding import AWAY
 from providers.reading.html_media import applies
-from providers.reading.html_styles import UNREADABLE, Stated, stated_by
+from providers.reading.html_styles import Stated, stated_by
 
 MOST_CHARACTERS: Final = 1_000_000
-"""Of all sheets of a page; what stands behind them is not read."""
+"""Of all rules that may concern a page."""
 MOST_SELECTORS: Final = 10_000
+TOO_LARGE: Final = "its style sheets are too large, or nested too deep, to tell what readers see"
 MOST_OPEN: Final = 64
 """Blocks inside one another."""
 LONGEST_SELECTOR: Final = 5_000
@@ -46,7 +48,7 @@ class Rule(NamedTuple):
 
 
 class Sheets:
-    """All rules of a page's own sheets that concern it."""
+    """All rules of a page's own sheets that concern it. Raises `SourceUnreadable` too_large."""
 
     def __init__(self, texts: Iterable[str], known: AbstractSet[str]) -> None:
         self.matcher = Matcher()
@@ -59,16 +61,15 @@ class Sheets:
         """What each rule states."""
         self._known = known
         self._layers: dict[str, int] = {}
-        left = MOST_CHARACTERS
-        for text in texts:
-            self._read(MARKUP.sub(" ", text[:left]))
-            left -= len(text[:left])
-
-    def _read(self, text: str) -> None:
-        text = PLAIN_RULE.sub(self._needed, text)
-        if not text.isspace():
-            nodes = tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True)
-            self._collect(nodes, None, "", 0)
+        needed = [PLAIN_RULE.sub(self._needed, MARKUP.sub(" ", text)) for text in texts]
+        if sum(map(len, needed)) > MOST_CHARACTERS:
+            raise SourceUnreadable("too_large", TOO_LARGE)
+        try:
+            for text in needed:
+                nodes = tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True)
+                self._collect(nodes, None, "", 0)
+        except RecursionError as error:
+            raise SourceUnreadable("too_large", TOO_LARGE) from error
 
     def _needed(self, rule: re.Match[str]) -> str:
         """The text of a rule, if the page may have use for it: parsing and compiling cost a thousand times more."""
@@ -81,7 +82,7 @@ class Sheets:
 
     def _collect(self, nodes: list[Any], outer: str | None, layer: str, depth: int) -> None:
         if depth > MOST_OPEN:
-            return
+            raise SourceUnreadable("too_large", TOO_LARGE)
         for node in nodes:
             if node.type == "qualified-rule":
                 self._rule(node, outer, layer, depth)
@@ -99,20 +100,24 @@ class Sheets:
             self.paints |= any(one.name.startswith("background") for one in stated)
             rule = Rule(len(self.stated), self._layer(layer), self.stated[-1])
             for selector in (one for text in selectors for one in compiled(text)):
-                if selector.pseudo_element is None and self.selectors < MOST_SELECTORS:
+                if selector.pseudo_element is None:
                     self.selectors += 1
+                    if self.selectors > MOST_SELECTORS:
+                        raise SourceUnreadable("too_large", TOO_LARGE)
                     self.matcher.add_selector(selector, rule)
         if inside:
             self._collect(inside, ",".join(selectors), layer, depth + 1)
 
     def _at_rule(self, node: Any, outer: str | None, layer: str, depth: int) -> None:
-        name, prelude = node.lower_at_keyword, tinycss2.serialize(node.prelude[:100]).strip()
+        name, prelude = node.lower_at_keyword, tinycss2.serialize(node.prelude).strip()
         self.imports |= name == "import"
         if name == "layer":
             for one in (prelude or f"({len(self._layers)})").split(","):
                 inner = f"{layer}.{one.strip()}"
                 self._layer(inner)
             layer = inner if node.content is not None else layer
+        if len(prelude) > LONGEST_SELECTOR:
+            raise SourceUnreadable("too_large", TOO_LARGE)
         if node.content is None or not applies(f"@{name} {prelude}"):
             return
         if name == "scope" and prelude:
@@ -135,23 +140,22 @@ def _selectors(prelude: list[Any], outer: str | None) -> list[str]:
             parts.append([])
         else:
             parts[-1].append(node)
-    try:
-        written = [tinycss2.serialize(part).strip() for part in parts]
-    except UNREADABLE:
-        return []
+    written = [tinycss2.serialize(part).strip() for part in parts]
     if outer is None:
         return [text for text in written if text]
     around = f":is({outer})" if "," in outer else outer
     found = [text.replace("&", around) if "&" in text else f"{around} {text}" for text in written if text]
-    return found if sum(map(len, found)) <= LONGEST_SELECTOR else []
+    if sum(map(len, found)) > LONGEST_SELECTOR:
+        raise SourceUnreadable("too_large", TOO_LARGE)
+    return found
 
 
 @lru_cache(maxsize=10_000)
 def compiled(text: str) -> tuple[Any, ...]:
-    """A selector ready to be tried; none for one that is wrong or that the library does not know."""
-    if len(text) > LONGEST_SELECTOR:
-        return ()
+    """A selector ready to be tried; none for one that is wrong or not known. Raises `SourceUnreadable` too_large."""
     try:
         return tuple(compile_selector_list(text))
-    except (SelectorError, SyntaxError, NotImplementedError, *UNREADABLE):
+    except SyntaxError as error:  # what Python says of too many brackets in one another
+        raise SourceUnreadable("too_large", TOO_LARGE) from error
+    except (SelectorError, NotImplementedError, ValueError):
         return ()

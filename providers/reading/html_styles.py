@@ -37,10 +37,15 @@ KEYWORDS: Final = {
 COLORS: Final = frozenset(("color", "background-color", "-webkit-text-fill-color"))
 OF_THE_SYSTEM: Final = {
     "canvas": "#fff", "field": "#fff", "window": "#fff", "buttonface": "#eee", "canvastext": "#000",
-    "fieldtext": "#000", "windowtext": "#000", "buttontext": "#000", "linktext": "#00e", "graytext": "#808080", "initial": "#000",
+    "fieldtext": "#000", "windowtext": "#000", "buttontext": "#000", "linktext": "#00e", "graytext": "#808080",
+    "initial": "#000",
 }  # fmt: skip
 ALIKE: Final = 24
 """Of 255: letters that differ from their ground by no more, in each of red, green and blue, are not seen."""
+SHORT: Final = frozenset(
+    ("display", "visibility", "content-visibility", "opacity", "color", "-webkit-text-fill-color", "font-size", "zoom")
+)
+"""Properties of which no honest value is longer than what is judged."""
 UNREADABLE: Final = (RecursionError, ValueError)
 """What is raised for values that are nested too deep, or that the library takes apart wrongly."""
 
@@ -96,8 +101,11 @@ def stated_by(content: str | list[Any], wanted: Callable[[str], bool]) -> tuple[
 def _stated(node: Any) -> Stated | None:
     try:
         value = " ".join(tinycss2.serialize(node.value).replace("/**/", "").split())
-    except UNREADABLE:
-        return None
+    except RecursionError:
+        value = "(" * (LONGEST_VALUE + 1)
+    if len(value) > LONGEST_VALUE and node.lower_name in SHORT:
+        # What cannot be judged is not shown.
+        return Stated("display", "none", important=True)
     if node.name.startswith("--"):
         return Stated(node.name, value[: LONGEST_VALUE + 1], node.important)
     if "var(" not in value.lower():
@@ -120,18 +128,24 @@ def is_valid(name: str, value: str) -> bool:
     return name in {"font-size", "opacity"} and length is not None and length.unit in {*UNITS, *OF_LETTERS}
 
 
-def with_variables(value: str, variable: Callable[[str], str | None], depth: int = 0) -> str | None:
-    """A value with its variables replaced; null where one is missing, or all of it grows too long."""
+class TooDeepError(Exception):
+    """Variables refer to one another, or stand in for one another, deeper than anybody means."""
+
+
+def with_variables(value: str, variable: Callable[[str], str | None]) -> str | None:
+    """A value with its variables replaced; null where one is missing, or all of it grows too long.
+
+    Raises `TooDeepError`.
+    """
     if "var(" not in value.lower():
         return value
-    try:
-        text = _replaced(tinycss2.parse_component_value_list(value, skip_comments=True), variable, depth)
-    except UNREADABLE:
-        return None
+    text = _replaced(tinycss2.parse_component_value_list(value, skip_comments=True), variable, 0)
     return text if text is not None and len(text) <= LONGEST_VALUE else None
 
 
 def _replaced(nodes: Iterable[Any], variable: Callable[[str], str | None], depth: int) -> str | None:
+    if depth > DEEPEST:
+        raise TooDeepError
     parts: list[str] = []
     size = 0
     for node in nodes:
@@ -144,7 +158,7 @@ def _replaced(nodes: Iterable[Any], variable: Callable[[str], str | None], depth
         else:
             part = _variable(node.arguments, variable, depth + 1)
         size += len(part or "")
-        if part is None or size > LONGEST_VALUE or depth > DEEPEST:
+        if part is None or size > LONGEST_VALUE:
             return None
         parts.append(part)
     return "".join(parts)

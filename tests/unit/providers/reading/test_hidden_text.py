@@ -4,6 +4,7 @@ import html
 
 import pytest
 
+from providers.errors import SourceUnreadable
 from providers.reading.cleaning import clean
 from providers.reading.html_document import extract_html
 from providers.reading.html_media import applies
@@ -127,8 +128,38 @@ def test_sheets_that_hide_other_things(sheet: str) -> None:
 
 @pytest.mark.parametrize("sheet", ["x" * 99_000, "/*" * 49_000, "{" * 99_000, "a{" * 49_000, ".z:" + "(" * 99_000])
 def test_sheets_without_end_cost_time_in_proportion(sheet: str) -> None:
-    """Twenty sheets made to be slow take no minutes: each character is looked at a few times."""
-    assert WORDS in read(f"<p class=z>{WORDS}</p>", f"<style>{sheet}</style>" * 20)
+    """Ten sheets made to be slow take no minutes: each character is looked at a few times."""
+    assert WORDS in read(f"<p class=z>{WORDS}</p>", f"<style>{sheet}</style>" * 10)
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        ":not(" * 900,
+        ":is(" * 300 + ".z" + ")" * 300 + "{display:none}",
+        ".q{" * 99,
+        "@media (" + "(" * 9_999 + "{.z{top:0}}",
+    ],
+)
+def test_sheets_that_nobody_can_follow_make_a_page_unreadable(sheet: str) -> None:
+    """Whoever nests deeper than is looked at must not get his words through by that."""
+    page = f"<style>{sheet}{'{display:none}' if sheet.endswith('(') else ''}</style><p class=z>{WORDS}</p>"
+    try:
+        assert WORDS in extract_html(f"<p>{BASE}</p>{page}").text
+    except SourceUnreadable as refused:
+        assert refused.kind == "too_large"
+    else:
+        assert sheet.startswith(":not(")  # never closed: it swallows all that follows
+
+
+@pytest.mark.parametrize(
+    "style",
+    ["font-size:" + "calc(" * 3_000 + "0px" + ")" * 3_000, "display:" + "var(--q," * 300 + "none" + ")" * 300,
+     "font-size:calc(0px" + " + 0px" * 400 + ")"],
+)  # fmt: skip
+def test_values_that_nobody_can_follow_are_taken_to_hide(style: str) -> None:
+    """What cannot be judged is not shown."""
+    assert hides(style)
 
 
 def test_rules_times_elements_are_bounded() -> None:

@@ -4,6 +4,7 @@ import html
 
 import pytest
 
+from providers.errors import SourceUnreadable
 from providers.reading.canonical import Extraction
 from providers.reading.html_sheets import MOST_SELECTORS, Sheets
 from providers.reading.web_page import extract_web_html, read_page
@@ -124,13 +125,21 @@ def test_sheets_for_print_hide_nothing() -> None:
 
 
 def test_rules_are_bounded() -> None:
-    """A sheet of any size costs a bounded number of rules."""
-    assert Sheets([".x{top:0}" * 20_000], {"x"}).selectors == MOST_SELECTORS
+    """A page whose sheets have more rules than can be followed is not read: nobody could tell what is seen."""
+    with pytest.raises(SourceUnreadable, match="style sheets"):
+        Sheets([".x{top:0}" * (MOST_SELECTORS + 2)], {"x"})
+    assert Sheets([".y{top:0}" * (MOST_SELECTORS + 2)], {"x"}).selectors == 0
 
 
 def test_recognized_words_of_a_scan_are_kept() -> None:
     """A PDF that has no other words keeps its invisible ones."""
-    assert WORDS in read_page(pdf([], unseen=WORDS, inside="3 Tr").encode(), PDF, None, "http://a.test/x.pdf").text
+    printed = " ".join(f"{40 + 6 * step} 60 3 8 re f" for step in range(40))
+    assert (
+        WORDS
+        in read_page(
+            pdf([], unseen=WORDS, before=printed, inside="3 Tr").encode(), PDF, None, "http://a.test/x.pdf"
+        ).text
+    )
 
 
 def test_white_words_on_a_painted_ground_are_kept() -> None:
