@@ -126,7 +126,7 @@ def test_sheets_that_hide_other_things(sheet: str) -> None:
     assert ("gone" in text) is (".q{" not in sheet)
 
 
-@pytest.mark.parametrize("sheet", ["x" * 99_000, "/*" * 49_000, "{" * 99_000, "a{" * 49_000, ".z:" + "(" * 99_000])
+@pytest.mark.parametrize("sheet", ["x" * 99_000, "/*" * 49_000, "{" * 99_000, ".z:" + "(" * 99_000])
 def test_sheets_without_end_cost_time_in_proportion(sheet: str) -> None:
     """Ten sheets made to be slow take no minutes: each character is looked at a few times."""
     assert WORDS in read(f"<p class=z>{WORDS}</p>", f"<style>{sheet}</style>" * 10)
@@ -134,22 +134,12 @@ def test_sheets_without_end_cost_time_in_proportion(sheet: str) -> None:
 
 @pytest.mark.parametrize(
     "sheet",
-    [
-        ":not(" * 900,
-        ":is(" * 300 + ".z" + ")" * 300 + "{display:none}",
-        ".q{" * 99,
-        "@media (" + "(" * 9_999 + "{.z{top:0}}",
-    ],
+    [":is(" * 300 + ".z" + ")" * 300 + "{display:none}", "a{" * 49_000, "@media (" + "(" * 9_999 + "{.z{top:0}}"],
 )
 def test_sheets_that_nobody_can_follow_make_a_page_unreadable(sheet: str) -> None:
     """Whoever nests deeper than is looked at must not get his words through by that."""
-    page = f"<style>{sheet}{'{display:none}' if sheet.endswith('(') else ''}</style><p class=z>{WORDS}</p>"
-    try:
-        assert WORDS in extract_html(f"<p>{BASE}</p>{page}").text
-    except SourceUnreadable as refused:
-        assert refused.kind == "too_large"
-    else:
-        assert sheet.startswith(":not(")  # never closed: it swallows all that follows
+    with pytest.raises(SourceUnreadable, match="style sheets"):
+        extract_html(f"<p>{BASE}</p><style>{sheet}</style><p class=z>{WORDS}</p>")
 
 
 @pytest.mark.parametrize(
