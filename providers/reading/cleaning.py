@@ -18,6 +18,9 @@ MOST_MARKS: Final = 30
 """On one letter (Unicode's stream-safe format); a longer run is put in order in time that grows with its square."""
 PERHAPS_MARKS: Final = re.compile(f"[^\x00-\u02ff]{{{MOST_MARKS + 1}}}")
 LONG_RUN: Final = re.compile(b"\x01{%d,}" % (MOST_MARKS + 1))
+LONGEST_NAME: Final = 70
+LONGEST_NAMES: Final = 300
+"""Characters of a name, and of all names that are stated at once."""
 LOOKS_LIKE_MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
 
 
@@ -55,3 +58,9 @@ def escape_markup(text: str) -> str:
     if "#" in text or "`" in text or "~" in text:
         return LOOKS_LIKE_MARKUP.sub(r"\\\1", text)
     return text
+
+
+def is_name(words: str) -> bool:
+    """Whether a statement about an author or a publisher, which no reader sees, can be a name rather than a message."""
+    parts = words.replace(";", ",").split(",")
+    return bool(words) and max(map(len, parts)) <= LONGEST_NAME and len(words) <= LONGEST_NAMES and "://" not in words

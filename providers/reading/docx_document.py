@@ -11,11 +11,13 @@ import docx
 from docx.opc.exceptions import PackageNotFoundError
 from docx.table import Table
 from docx.text.paragraph import Paragraph
+from docx.text.run import Run
 from lxml.etree import LxmlError  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import BlockKind, Extraction, TextBuilder
-from providers.reading.cleaning import clean, escape_markup, one_line
+from providers.reading.cleaning import clean, escape_markup, is_name, one_line
+from providers.reading.docx_unseen import SeenRuns
 from providers.reading.html_rules import script_mark
 from providers.reading.html_tables import Cell, Row, write_rows
 
@@ -30,12 +32,12 @@ def extract_docx(raw: bytes) -> Extraction:
     _check_size(raw)
     try:
         document = docx.Document(BytesIO(raw))
-        builder = TextBuilder()
+        builder, seen = TextBuilder(), SeenRuns(document)
         for part in _parts(document):
             if isinstance(part, Table):
-                write_rows(builder, _rows(part))
+                write_rows(builder, _rows(part, seen))
             else:
-                _write_paragraph(builder, part)
+                _write_paragraph(builder, part, seen)
         core = document.core_properties
         title, author, created = core.title, core.author, core.created
     except (PackageNotFoundError, zipfile.BadZipFile, KeyError, ValueError, LxmlError, ParseError) as error:
@@ -49,7 +51,7 @@ def extract_docx(raw: bytes) -> Extraction:
         text=text,
         media_type="application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         blocks=builder.blocks,
-        authors=[one_line(clean(author))] if author else [],
+        authors=[name] if is_name(name := one_line(clean(author or ""))) else [],
         published_at=created.date().isoformat() if created else None,
         cut=builder.cut,
     )
@@ -68,8 +70,8 @@ def _parts(document: Any) -> Iterator[Paragraph | Table]:
     yield from document.iter_inner_content()
 
 
-def _write_paragraph(builder: TextBuilder, paragraph: Paragraph) -> None:
-    words = one_line(clean("".join(_run_text(run) for run in _runs(paragraph))))
+def _write_paragraph(builder: TextBuilder, paragraph: Paragraph, seen: SeenRuns) -> None:
+    words = _words(paragraph, seen)
     if not words:
         return
     style = (paragraph.style.name or "") if paragraph.style is not None else ""
@@ -83,23 +85,24 @@ def _write_paragraph(builder: TextBuilder, paragraph: Paragraph) -> None:
         builder.add(BlockKind.PARAGRAPH, escape_markup(words))
 
 
-def _runs(paragraph: Paragraph) -> Iterator[Any]:
-    for part in paragraph.iter_inner_content():
-        yield from getattr(part, "runs", [part])
+def _words(paragraph: Paragraph, seen: SeenRuns) -> str:
+    return one_line(clean("".join(_run_text(Run(run, paragraph)) for run in seen.of(paragraph._p))))  # noqa: SLF001
 
 
-def _run_text(run: Any) -> str:
-    if run.font.hidden:
-        return ""
+def _run_text(run: Run) -> str:
     if run.font.superscript or run.font.subscript:
         return script_mark("sup" if run.font.superscript else "sub", run.text, linked=False)
-    return str(run.text)
+    return run.text
 
 
-def _rows(table: Table) -> list[Row]:
+def _rows(table: Table, seen: SeenRuns) -> list[Row]:
     rows = []
     for number, row in enumerate(table.rows):
-        cells = [Cell(one_line(clean(cell.text)), 0.0) for cell in row.cells]
+        cells = [Cell(_cell_words(cell, seen), 0.0) for cell in row.cells]
         if any(cell.words for cell in cells):
             rows.append(Row(cells, header=number == 0))
     return rows
+
+
+def _cell_words(cell: Any, seen: SeenRuns) -> str:
+    return " ".join(filter(None, (_words(paragraph, seen) for paragraph in cell.paragraphs)))

@@ -12,8 +12,8 @@ from lxml import etree  # type: ignore[import-untyped]
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import TEXT_LIMIT, BlockKind, Extraction, TextBuilder, add_code
 from providers.reading.cleaning import clean, escape_markup, one_line
+from providers.reading.html_cascade import mark_hidden
 from providers.reading.html_code import code_of
-from providers.reading.html_hiding import hides
 from providers.reading.html_math import formula_of
 from providers.reading.html_metadata import PageMetadata, metadata_of
 from providers.reading.html_rules import (
@@ -28,7 +28,6 @@ from providers.reading.html_rules import (
     meaning_of,
     script_mark,
 )
-from providers.reading.html_style_sheets import mark_hidden
 from providers.reading.html_tables import Cell, is_data_table, rows_of, write_rows
 from providers.reading.plain_text import write_plain_text
 from providers.reading.pregate import NESTING_LIMIT, check_html
@@ -110,8 +109,8 @@ def _up_to(body: Element, inner: Element) -> Iterator[Element]:
 
 
 def _is_put_away(element: Element) -> bool:
-    """Hidden by its own style or attribute; `aria-hidden` parts are read aloud by nobody, but seen."""
-    return element.get("hidden") is not None or hides(element.get("style") or "")
+    """Hidden by its style or attribute; `aria-hidden` parts are read aloud by nobody, but seen."""
+    return element.get("hidden") is not None
 
 
 def one_line_each(text: str) -> str:

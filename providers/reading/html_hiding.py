@@ -1,30 +1,22 @@
-"""What a style hides from readers: a place for words that only machines are meant to see."""
+"""What a style puts out of sight, with all that is inside: a place for words that only machines are meant to see."""
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
 
-from providers.reading.html_styles import Color, Length, color_of, declarations_of, length_of
+from providers.reading.html_styles import Length, color_of, length_of
 
-NUMBER: Final = r"(?:\d+\.?\d*|\.\d+)"
-SIZE: Final = re.compile(rf"(-?{NUMBER})([a-z%]*)")
-RECTANGLE: Final = re.compile(r"rect\(\s*(?:0|1px)[\s,p]")
-NO_SHAPE: Final = re.compile(r"circle\(\s*0(?![.\d])|polygon\(\s*0\S*\s+0[^1-9]*\)")
-INSET: Final = re.compile(r"inset\(([^)]*)\)")
+NUMBER: Final = r"(?:\d{1,9}+(?:\.\d{0,9}+)?+|\.\d{1,9}+)"
+SIZE: Final = re.compile(rf"(-?{NUMBER})([a-z]{{0,9}}+%?)")
+RECTANGLE: Final = re.compile(r"rect\(\s{0,9}+(?:0|1px)[\s,p]")
+NO_SHAPE: Final = re.compile(r"circle\(\s{0,9}+0(?![.\d])|polygon\(\s{0,9}+0\S{0,20}\s{1,9}+0[^1-9]{0,200}\)")
+INSET: Final = re.compile(r"inset\(([^)]{0,200}+)\)")
 SHRUNK: Final = re.compile(
-    r"scale[xy3d]*\(\s*0*(?:0|\.0\d*|0\.0\d*)\s*[,)]|perspective\(0|matrix\(\s*0\s*,\s*0\s*,\s*0\s*,\s*0\s*,"
-    r"|rotate[xy]\(\s*-?(?:90|270)deg|translate\w*\([^)]*-\d{4,}|translate(?:x|3d)?\(\s*(?:9\d{3}|\d{5,})"
+    r"scale[xy3d]{0,2}+\(\s{0,9}+(?:0{0,9}+(?:\.0\d{0,9}+)?+\s{0,9}+[,)]|[\d.]{1,9}+e-)|perspective\(0"
+    r"|matrix\((?:\s{0,9}+0\s{0,9}+,){4}|rotate[xy]\(\s{0,9}+-?(?:90|270)deg"
+    r"|translate\w{0,2}+\([^)]{0,99}?-\d{4}|translate(?:x|3d)?\(\s{0,9}+(?:9\d{3}|\d{5})"
 )
-TINY_FONT: Final = re.compile(r"(?:^|\s)0*(?:[01]|\.\d+|[01]\.\d+)(?:px|pt)?\s*(?:/|\s)|(?:^|\s)0+(?:\.0*)?[a-z]+[\s/]")
-SMALLEST: Final = {
-    "px": 2.0, "pt": 2.0, "em": 0.15, "rem": 0.15, "%": 15.0, "ex": 0.3, "ch": 0.3, "mm": 0.6, "q": 2.4, "cm": 0.06,
-    "in": 0.02, "pc": 0.15, "vw": 0.15, "vh": 0.2, "vmin": 0.2, "vmax": 0.15,
-}  # fmt: skip
-"""Sizes of letters up to which nobody reads them."""
 FAINTEST: Final = 0.05
-ALIKE: Final = 5
-"""Of 255: colours that differ by no more are one."""
 FAR: Final = {"px": 900.0, "pt": 700.0, "em": 90.0, "rem": 90.0, "vw": 100.0, "vh": 100.0, "%": 100.0}
 """How far something is moved to the left or up to be out of sight."""
 FAR_RIGHT: Final = 9_000.0
@@ -35,86 +27,39 @@ SIDEWAYS: Final = ("left", "right", "inset-inline-start", "inset-inline-end", "t
                    "margin-left", "margin-inline-start")  # fmt: skip
 MARGINS: Final = ("margin-left", "margin-top", "margin-right", "margin-inline-start", "margin-block-start",
                   "margin-inline-end", "margin-inline")  # fmt: skip
+MASKS: Final = ("mask", "mask-image", "-webkit-mask", "-webkit-mask-image")
 HEIGHTS: Final = ("height", "max-height", "block-size", "max-block-size")
 WIDTHS: Final = ("width", "max-width", "inline-size", "max-inline-size")
-JUDGED: Final = frozenset(
-    (*OFFSETS, *MARGINS, *HEIGHTS, *WIDTHS, "display", "visibility", "content-visibility", "opacity", "filter", "color",
-     "background", "background-color", "background-clip", "-webkit-background-clip", "-webkit-text-fill-color", "font",
-     "font-size", "zoom", "margin", "clip", "clip-path", "-webkit-clip-path", "transform", "scale", "overflow",
-     "overflow-x", "overflow-y", "flex", "flex-grow", "min-height", "min-width", "padding", "padding-left",
-     "padding-top", "padding-right", "padding-bottom")
+AWAY: Final = frozenset(
+    (*OFFSETS, *MARGINS, *HEIGHTS, *WIDTHS, *MASKS, "display", "content-visibility", "filter", "zoom", "margin",
+     "clip", "clip-path", "-webkit-clip-path", "transform", "scale", "overflow", "overflow-x", "overflow-y", "flex",
+     "flex-grow", "min-height", "min-width", "padding", "padding-left", "padding-top", "padding-right",
+     "padding-bottom")
 )  # fmt: skip
 """The properties that decide."""
-LONGEST_KEPT: Final = 500
-"""Characters of a style whose judgement is kept."""
 MOST_PARTS: Final = 4
 """Of an offset or a margin: one for each side."""
 
 
-def hides(style: str) -> bool:
-    """Whether a reader does not see what has this style: the value of an attribute, or the body of a rule."""
-    if ":" not in style:
-        return False
-    return _kept_judgement(style) if len(style) <= LONGEST_KEPT else hidden_by(declarations_of(style))
-
-
-@lru_cache(maxsize=4_096)
-def _kept_judgement(style: str) -> bool:
-    return hidden_by(declarations_of(style))
-
-
-def hidden_by(stated: Mapping[str, str]) -> bool:
-    """Whether a reader does not see what is given these values by property."""
+def puts_away(stated: Mapping[str, str]) -> bool:
+    """Whether a reader sees nothing of what is given these values by property, whatever the parts inside say."""
+    zoom = length_of(stated.get("zoom"))
+    filtered = stated.get("filter", "")
     return (
         stated.get("display") == "none"
-        or stated.get("visibility") in {"hidden", "collapse"}
         or stated.get("content-visibility") == "hidden"
-        or _is_faint(stated)
-        or _is_tiny(stated)
+        or ("opacity(0" in filtered and "opacity(0." not in filtered)
+        # Nothing at all counts as no zoom.
+        or (zoom is not None and 0 < zoom.number <= FAINTEST * (100 if zoom.unit == "%" else 1))
+        or any(_masks(stated.get(name)) for name in MASKS)
         or _is_away(stated)
         or _has_no_room(stated)
     )
 
 
-def alike(one: Color, other: Color) -> bool:
-    """Whether letters of one colour are not seen on the other."""
-    return all(abs(first - second) <= ALIKE for first, second in zip(one[:3], other[:3], strict=True))
-
-
-def ground_of(stated: Mapping[str, str]) -> Color | None:
-    """The plain colour of a background; null for a picture, and where there is none."""
-    value = stated.get("background-color") or stated.get("background", "")
-    return color_of(value if "(" in value else value.split(" ")[0])
-
-
-def _is_faint(stated: Mapping[str, str]) -> bool:
-    opacity = length_of(stated.get("opacity"))
-    if opacity and opacity.unit in {"", "%"} and opacity.number <= FAINTEST * (100 if opacity.unit else 1):
-        return True
-    if "opacity(0" in stated.get("filter", "") and "opacity(0." not in stated["filter"]:
-        return True
-    # Letters cut out of a background are seen.
-    if any(stated.get(name) == "text" for name in ("background-clip", "-webkit-background-clip")):
-        return False
-    color = color_of(stated.get("-webkit-text-fill-color") or stated.get("color", ""))
-    if color is None:
-        return stated.get("color", "-") == (stated.get("background-color") or stated.get("background", ""))
-    ground = ground_of(stated)
-    return color.opacity <= FAINTEST or (ground is not None and ground.opacity > FAINTEST and alike(color, ground))
-
-
-def _is_tiny(stated: Mapping[str, str]) -> bool:
-    for name in ("font-size", "zoom"):
-        size = length_of(stated.get(name))
-        if size is None:
-            continue
-        if name == "zoom":
-            # Nothing at all counts as no zoom.
-            if 0 < size.number <= FAINTEST * (100 if size.unit == "%" else 1):
-                return True
-        elif 0 <= size.number <= SMALLEST.get(size.unit, 0.0):
-            return True
-    return bool(TINY_FONT.search(stated.get("font", "")))
+def _masks(value: str | None) -> bool:
+    color = color_of(value) if value and "gradient(" in value and "url(" not in value else None
+    return color is not None and color.opacity <= FAINTEST
 
 
 def _is_away(stated: Mapping[str, str]) -> bool:

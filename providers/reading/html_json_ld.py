@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from providers.reading.cleaning import clean, one_line
+from providers.reading.cleaning import clean, is_name, one_line
 from providers.reading.html_rules import Element
 from providers.reading.page_dates import iso_date
 from providers.strict_json import JsonError, parse_json
@@ -99,7 +99,7 @@ def _names(value: Any) -> list[str]:
     for item in (value if isinstance(value, list) else [value])[:MOST_AUTHORS]:
         name = item.get("name") if isinstance(item, dict) else item
         names = name if isinstance(name, list) else [name]
-        found += [words for entry in names if (words := _string(entry)) and "://" not in words]
+        found += [words for entry in names if (words := _string(entry)) and is_name(words)]
     return list(dict.fromkeys(found))
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from providers.reading.cleaning import one_line
+from providers.reading.cleaning import is_name, one_line
 from providers.reading.html_json_ld import LinkedData, linked_data_of
 from providers.reading.html_rules import Element, beginning_of, names_of
 from providers.reading.page_dates import iso_date
@@ -56,7 +56,9 @@ def metadata_of(root: Element) -> PageMetadata:
         title=(words or named.get("og:title", [""])[0])[:LONGEST_VALUE],
         language=language_code(_root_language(root)) or language_code(linked.language),
         authors=_authors(named) or linked.authors or _byline(root),
-        publisher=next((named[key][0] for key in PUBLISHERS if key in named), linked.publisher),
+        publisher=next(
+            (named[key][0] for key in PUBLISHERS if key in named and is_name(named[key][0])), linked.publisher
+        ),
         published_at=_published(root, named, linked),
         free=_free(named, linked),
     )
@@ -80,7 +82,7 @@ def _named_values(root: Element) -> dict[str, list[str]]:
 
 def _authors(named: dict[str, list[str]]) -> list[str]:
     values = next((named[key] for key in AUTHORS if key in named), [])
-    return list(dict.fromkeys(value for value in values if "://" not in value))
+    return list(dict.fromkeys(value for value in values if is_name(value)))
 
 
 def _published(root: Element, named: dict[str, list[str]], linked: LinkedData) -> str | None:

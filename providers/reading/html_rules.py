@@ -5,8 +5,6 @@ from enum import IntFlag
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from providers.reading.html_hiding import hides
-
 Element: TypeAlias = Any
 """An element of lxml, which has no type stubs."""
 
@@ -19,6 +17,10 @@ BLOCKS: Final = frozenset(
     frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol p pre section summary table tbody td tfoot
     th thead tr ul caption search xmp listing plaintext""".split()
 )
+PROSE: Final = frozenset(
+    "article blockquote dd dt figcaption h1 h2 h3 h4 h5 h6 li main p pre section table td th".split()
+)
+"""What is seen though `aria-hidden`; other such parts are icons, formulas written twice, or dialogs not yet open."""
 HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 DROPPED_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())
 NAVIGATION: Final = re.compile(
@@ -133,9 +135,7 @@ def _looks_of(element: Element) -> _Looks:
             hidden, meaning = hidden or bool(of_class & HIDDEN), meaning | of_class
         elif name == "id":
             meaning |= meaning_of(value)
-        elif name == "style":
-            hidden = hidden or hides(value)
-        elif name == "hidden" or (name == "aria-hidden" and value == "true"):
+        elif name in {"hidden", "popover"} or (name == "aria-hidden" and value == "true" and element.tag not in PROSE):
             hidden = True
         elif name == "role":
             role = value

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical import BlockKind, Extraction, TextBuilder
-from providers.reading.cleaning import clean, escape_markup, one_line
-from providers.reading.pdf_unseen import drop_unseen_text
+from providers.reading.cleaning import clean, escape_markup, is_name, one_line
+from providers.reading.pdf_unseen import UnseenWords
 
 PAGE_LIMIT: Final = 5_000
 OUTLINE_LIMIT: Final = 2_000
@@ -20,6 +21,9 @@ HYPHENATED: Final = re.compile(r"[a-zà-ÿ](?:-|\ufffe|\u0002|\u00ad)$")
 BROKEN_HYPHEN: Final = re.compile("[\ufffe\u0002\u00ad]\n?")
 SHORT_LINE_SHARE: Final = 0.75
 PDF_DATE: Final = re.compile(r"D:(\d{4})(\d{2})?(\d{2})?")
+NOT_LOOKED_AT: Final = (
+    "on {pages} pages words of unusual looks are left out: looking at all of them would take too long"
+)
 PASSWORD_ERROR: Final = 4
 """PDFium's code for a document that asks for a password."""
 
@@ -31,15 +35,16 @@ def extract_pdf(raw: bytes) -> Extraction:
         if len(document) > PAGE_LIMIT:
             raise SourceUnreadable("too_large", f"the document has more than {PAGE_LIMIT} pages")
         outline = _outline(document)
-        builder, pages = TextBuilder(), []
+        builder, pages, unseen = TextBuilder(), [], UnseenWords()
         for number in range(len(document)):
             pages.append(builder.length + 2 if builder.blocks else 0)
-            _write_page(builder, _page_text(document, number), outline.get(number, {}))
+            _write_page(builder, _page_text(document, number, unseen), outline.get(number, {}))
             if builder.cut:
                 break
         if not builder.blocks:
             raise SourceUnreadable("no_text", "the document holds no text, perhaps only scanned pages")
-        return _extraction(document, builder, pages)
+        found = _extraction(document, builder, pages)
+        return replace(found, warnings=[NOT_LOOKED_AT.format(pages=unseen.unchecked)]) if unseen.unchecked else found
     except pdfium.PdfiumError as error:
         raise SourceUnreadable("malformed", "a damaged PDF") from error
     finally:
@@ -66,22 +71,17 @@ def _extraction(document: Any, builder: TextBuilder, pages: list[int]) -> Extrac
         text=text,
         media_type="application/pdf",
         blocks=builder.blocks,
-        authors=[author[:300]] if author else [],
+        authors=[author] if is_name(author) else [],
         published_at="-".join(part for part in date.groups() if part) if date else None,
         pages=pages,
         cut=builder.cut,
     )
 
 
-def _page_text(document: Any, number: int) -> str:
+def _page_text(document: Any, number: int, unseen: UnseenWords) -> str:
     page = document[number]
     try:
-        drop_unseen_text(page)
-        layer = page.get_textpage()
-        try:
-            return str(layer.get_text_range())
-        finally:
-            layer.close()
+        return unseen.seen_text(page)
     finally:
         page.close()
 

@@ -1,10 +1,12 @@
 """Hidden text in its rarer forms, and what looks like it but is seen."""
 
+import html
+
 import pytest
 
+from providers.errors import SourceUnreadable
 from providers.reading.cleaning import clean
 from providers.reading.html_document import extract_html
-from providers.reading.html_hiding import hides
 from providers.reading.html_media import applies
 from providers.reading.web_page import read_page
 from providers.reading.web_types import HTML, PDF
@@ -18,6 +20,11 @@ def read(body: str, head: str = "") -> str:
     """The text of a page with much that is seen, and something else."""
     page = f"<html><head><title>T</title>{head}</head><body><main><p>{BASE}</p>{body}</main></body></html>"
     return read_page(page.encode(), HTML, None, "http://a.test/").text
+
+
+def hides(style: str) -> bool:
+    """Whether words with a style are left out."""
+    return WORDS not in read(f'<p style="{html.escape(style)}">{WORDS}</p>')
 
 
 @pytest.mark.parametrize(
@@ -45,8 +52,9 @@ def test_styles_that_hide_in_rarer_ways(style: str) -> None:
         "content:';display:none'", "nonsense display:none", "left:50%;margin-left:-480px", "margin-top:-150px",
         "margin-left:-100%", "margin:0 0 -9999px", "margin:-9999px;padding:9999px", "top:12000px", "zoom:0", "zoom:1",
         "transform:translateY(12000px)", "height:0;flex:1;overflow:auto", "width:1px;min-width:100%;overflow:hidden",
-        "height:0;padding-bottom:56.25%;overflow:hidden", "color:transparent;-webkit-background-clip:text",
-        "width:calc(100% - 0px);overflow:hidden", "height:calc(50% + 0px);overflow:hidden", "height:0%;overflow:auto",
+        "height:0;padding-bottom:56.25%;overflow:hidden", "color:transparent;background:linear-gradient(red,blue);-webkit-background-clip:text",
+        "width:calc(100% - 0px);overflow:hidden",
+        "height:calc(50% + 0px);overflow:hidden", "height:0%;overflow:auto",
         "color:#fff;background:#fff url(x)", "clip-path:inset(10% 20%)", "opacity:calc(1 - 0)", "font-size:calc(1px + 1em)",
     ],
 )  # fmt: skip
@@ -76,7 +84,9 @@ def test_hidden_parts_of_tables_and_words_in_the_colour_of_their_ground(body: st
 
 def test_words_on_grounds_that_are_not_certain_are_read() -> None:
     """What has a name may have another ground by style sheets elsewhere; what holds other colours is seen in part."""
-    assert WORDS in read(f"<div style='background:#fff'><span class=badge style='color:#fff'>{WORDS}</span></div>")
+    badge = f"<div style='background:#fff'><span class=badge style='color:#fff'>{WORDS}</span></div>"
+    assert WORDS in read(badge, "<link rel=stylesheet href=badges.css>")
+    assert WORDS not in read(badge)
     inside = f"<i style='color:#000'>{WORDS}</i>"
     assert WORDS in read(f"<div style='background:#fff'><p style='color:#fff'>{inside}</p></div>")
 
@@ -116,10 +126,30 @@ def test_sheets_that_hide_other_things(sheet: str) -> None:
     assert ("gone" in text) is (".q{" not in sheet)
 
 
-@pytest.mark.parametrize("sheet", ["x" * 99_000, "/*" * 49_000, "{" * 99_000, "a{" * 49_000, ".z:" + "(" * 99_000])
+@pytest.mark.parametrize("sheet", ["x" * 99_000, "/*" * 49_000, "{" * 99_000, ".z:" + "(" * 99_000])
 def test_sheets_without_end_cost_time_in_proportion(sheet: str) -> None:
-    """Twenty sheets made to be slow take no minutes: each character is looked at a few times."""
-    assert WORDS in read(f"<p class=z>{WORDS}</p>", f"<style>{sheet}</style>" * 20)
+    """Ten sheets made to be slow take no minutes: each character is looked at a few times."""
+    assert WORDS in read(f"<p class=z>{WORDS}</p>", f"<style>{sheet}</style>" * 10)
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [":is(" * 300 + ".z" + ")" * 300 + "{display:none}", "a{" * 49_000, "@media (" + "(" * 9_999 + "{.z{top:0}}"],
+)
+def test_sheets_that_nobody_can_follow_make_a_page_unreadable(sheet: str) -> None:
+    """Whoever nests deeper than is looked at must not get his words through by that."""
+    with pytest.raises(SourceUnreadable, match="style sheets"):
+        extract_html(f"<p>{BASE}</p><style>{sheet}</style><p class=z>{WORDS}</p>")
+
+
+@pytest.mark.parametrize(
+    "style",
+    ["font-size:" + "calc(" * 3_000 + "0px" + ")" * 3_000, "display:" + "var(--q," * 300 + "none" + ")" * 300,
+     "font-size:calc(0px" + " + 0px" * 400 + ")"],
+)  # fmt: skip
+def test_values_that_nobody_can_follow_are_taken_to_hide(style: str) -> None:
+    """What cannot be judged is not shown."""
+    assert hides(style)
 
 
 def test_rules_times_elements_are_bounded() -> None:
@@ -159,7 +189,10 @@ def test_parts_of_sheets_that_hold_on_a_screen() -> None:
         map(applies, ("all", "Screen, print", "only screen and (min-width: 40em)", "@layer a", "@media(width>1px)"))
     )
     assert not any(
-        map(applies, ("print", "@container (width>1px)", "@media not screen", "(max-width:1000px)", "@page"))
+        map(
+            applies,
+            ("print", "@container (style:x)", "@media not screen", "(max-width:1000px)", "@page", "(nonsense:1px)"),
+        )
     )
 
 

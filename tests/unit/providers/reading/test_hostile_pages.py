@@ -1,10 +1,12 @@
 """Pages that try to steer a run, as they are read: what nobody sees is not read at all."""
 
+import html
+
 import pytest
 
+from providers.errors import SourceUnreadable
 from providers.reading.canonical import Extraction
-from providers.reading.html_hiding import hides
-from providers.reading.html_style_sheets import MOST_RULES, rules_of
+from providers.reading.html_sheets import MOST_SELECTORS, Sheets
 from providers.reading.web_page import extract_web_html, read_page
 from providers.reading.web_types import HTML, PDF
 from tests.fakes import hostile_pages as fakes
@@ -21,6 +23,12 @@ def read(site: Site) -> Extraction:
     """What is kept of a page."""
     kind = PDF if site.media_type == fakes.PDF else HTML
     return read_page(site.body.encode(), kind, "utf-8", f"http://127.0.0.2{site.path}")
+
+
+def hides(style: str) -> bool:
+    """Whether words with a style are left out."""
+    body = f'<p>{"Words that everybody sees. " * 50}</p><p style="{html.escape(style)}">{WORDS}</p>'
+    return WORDS not in extract_web_html(f"<html><body>{body}</body></html>", "http://a.test/").text
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.seen], ids=lambda case: case.name)
@@ -80,7 +88,8 @@ def test_styles_that_hide_nothing(style: str) -> None:
         ("@import 'a.css'; .x{display:none}", True),
         ("@media print { .x{display:none} }", False),
         ("@media (max-width: 600px) { .x { display: none } } .y{}", False),
-        (".x:not(.open){display:none}", False),
+        (".x:not(.open){display:none}", True),
+        (".x:not(.shown){display:none}", False),
         (".tabs .x{display:none}", False),
         (".x{display:none} .x{display:block}", False),
         (".x{display:none} .x.shown{display:block}", False),
@@ -101,8 +110,9 @@ def test_style_sheets_hide_by_class_and_id(sheet: str, hidden: bool) -> None:
 
 def test_a_style_sheet_cannot_hide_most_of_a_page() -> None:
     """Sites hide all of their content until their scripts run: such a rule is not followed."""
-    markup = f"<style>.all{{opacity:0}}</style><body><div class=all><p>{WORDS * 9}</p></div><p>short</p></body>"
+    markup = f"<script>show()</script><style>.all{{opacity:0}}</style><body><div class=all><p>{WORDS * 9}</p></div><p>short</p></body>"
     assert WORDS in extract_web_html(markup, "http://a.test/").text
+    assert WORDS not in extract_web_html(markup.replace("script", "i"), "http://a.test/").text
 
 
 def test_sheets_for_print_hide_nothing() -> None:
@@ -115,13 +125,21 @@ def test_sheets_for_print_hide_nothing() -> None:
 
 
 def test_rules_are_bounded() -> None:
-    """A sheet of any size costs a bounded number of rules."""
-    assert len(rules_of(".x{top:0}" * 20_000)) == MOST_RULES
+    """A page whose sheets have more rules than can be followed is not read: nobody could tell what is seen."""
+    with pytest.raises(SourceUnreadable, match="style sheets"):
+        Sheets([".x{top:0}" * (MOST_SELECTORS + 2)], {"x"})
+    assert Sheets([".y{top:0}" * (MOST_SELECTORS + 2)], {"x"}).selectors == 0
 
 
 def test_recognized_words_of_a_scan_are_kept() -> None:
     """A PDF that has no other words keeps its invisible ones."""
-    assert WORDS in read_page(pdf([], unseen=WORDS, inside="3 Tr").encode(), PDF, None, "http://a.test/x.pdf").text
+    printed = " ".join(f"{40 + 6 * step} 60 3 8 re f" for step in range(40))
+    assert (
+        WORDS
+        in read_page(
+            pdf([], unseen=WORDS, before=printed, inside="3 Tr").encode(), PDF, None, "http://a.test/x.pdf"
+        ).text
+    )
 
 
 def test_white_words_on_a_painted_ground_are_kept() -> None:
