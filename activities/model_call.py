@@ -18,6 +18,7 @@ from activities.prompting import RenderedPrompt, render_role, request_as_shown
 from activities.refining import finish_refinement
 from activities.reflecting import finish_reflection
 from activities.synthesising import finish_report
+from activities.untrusted import unsigned
 from contracts import roles
 from contracts.roles import ROLES, RoleInput, RoleOutput, RoleSpec
 from contracts.usage import CallAccount
@@ -90,7 +91,9 @@ class RoleActivities:
         )
         try:
             check_answer(request, answer.draft)
-            return await self._finished(role, Draft(shown, answer.draft, documents, account))
+            # A program quotes what is stored; a model copies from lines that begin with a sign.
+            draft = unsigned(answer.draft) if request.engine is EngineKind.MODEL else answer.draft
+            return await self._finished(role, Draft(shown, draft, documents, account))
         except AnswerUnusable as error:
             error.usage, error.model = answer.usage, answer.model
             raise
