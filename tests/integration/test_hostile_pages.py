@@ -193,13 +193,13 @@ def test_nobody_else_is_asked(runs: Runs, behaviour: str) -> None:
 
 @pytest.mark.parametrize("behaviour", ENGINES)
 def test_the_mark_stays_within_system_parts(runs: Runs, behaviour: str) -> None:
-    """The canary goes out in the system part of prompts that show words from outside, and nowhere else."""
+    """The canary goes out in the system part of prompts, and nowhere else."""
     ran = runs.by_name["hostile", behaviour]
     assert len(ran.canary) == 24
     outgoing = [*runs.asked["hostile"], *ran.reports, ran.result.model_dump_json(), runs.logged]
     assert not [text[:200] for text in outgoing if repeats(text, ran.canary)]
     for request in ran.requests:
-        assert repeats(request.system, ran.canary) == (request.role != "planner")
+        assert repeats(request.system, ran.canary)
         assert not repeats(request.prompt, ran.canary)
 
 
