@@ -36,7 +36,7 @@ MARK: Final = "\x01"
 SIGN: Final = "\x02"
 """Stands for what a line of data begins with, likewise."""
 MARK_CHARACTERS: Final = 10
-SIGN_CHARACTERS: Final = 4
+SIGN_CHARACTERS: Final = 2
 SIGN_END: Final = "¦"
 ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{{SIGN_CHARACTERS}}}{SIGN_END} ?")
 IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{{SIGN_CHARACTERS}}}){SIGN_END}", re.IGNORECASE)
@@ -60,9 +60,9 @@ def attribute(text: str, limit: int = 300) -> str:
 
 
 def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
-    """An element of data, with a sign before each line; the lines are guarded already. Empty without lines."""
-    signed = "\n".join(f"{SIGN}{line}" for line in lines)
-    return f"<{name}-{MARK}{attributes}>\n{signed}\n</{name}-{MARK}>\n" if signed else ""
+    """An element of data, with a sign before each line of words; the lines are guarded already. Empty without lines."""
+    signed = [f"{SIGN}{line}" if line.strip() else "" for line in lines]
+    return "\n".join([f"<{name}-{MARK}{attributes}>", *signed, f"</{name}-{MARK}>\n"]) if signed else ""
 
 
 def broken(text: str) -> Iterator[str]:

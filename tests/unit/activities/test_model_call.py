@@ -113,8 +113,8 @@ async def test_another_call_is_another_call(change: dict[str, Any]) -> None:
 
 async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
     """What a model copies from signed lines is grounded in the stored text, and no sign stays in what is kept."""
-    quote = roles.QuoteDraft(source_id="src-1", quote="3a7c¦Vacuum must visit\n3a7c¦every table.")
-    finding = roles.FindingDraft(content="3a7c¦Vacuum visits all.", confidence="medium", quotes=[quote])
+    quote = roles.QuoteDraft(source_id="src-1", quote="3a¦Vacuum must visit\n3a¦every table.")
+    finding = roles.FindingDraft(content="3a¦Vacuum visits all.", confidence="medium", quotes=[quote])
     bench = Bench(roles.AnalysisDraft(findings=[finding]))
     stored = await bench.content.put_text("First. Vacuum must visit every table. Last.")
     request = analyze_input([source(stored, id="src-1")])

@@ -148,7 +148,7 @@ def test_guidance_and_issues_have_their_own_blocks(role: RoleSpec[Any, Any], req
     prompt = rendered(role, advised).prompt
     mark, sign = told(prompt)
     assert "<wishes>\n- look at costs ‹issues>\n</wishes>" in prompt
-    assert re.search(r"<guidance-(\w+)>\n(.{5})- from model: search ‹/guidance> less\n</guidance-\1>", prompt)
+    assert re.search(r"<guidance-(\w+)>\n(.{3})- from model: search ‹/guidance> less\n</guidance-\1>", prompt)
     assert f"{sign}- only one sub-query\n</issues-{mark}>" in prompt
     bare = rendered(role, request_).prompt
     assert not re.search("<(wishes|guidance|issues)", bare)
@@ -181,7 +181,7 @@ def test_a_source_is_shown_in_the_agreed_form() -> None:
     )
     assert shown is not None
     assert shown.groups()[:4] == (SOURCE, "A &quot;quoted&quot; &lt;b&gt;", URL, "high")
-    assert shown[5] == "\n".join(f"{sign}{line}" for line in TEXT.splitlines())
+    assert shown[5] == "\n".join(f"{sign}{line}" if line else "" for line in TEXT.splitlines())
     assert 'snippet="a snippet"' in prompt
 
 
@@ -267,7 +267,7 @@ def test_lines_of_a_page_are_signed_however_they_are_broken() -> None:
     prompt = rendered(roles.ANALYZER, analyze_input([source(reference(text))]), text).prompt
     _, sign = told(prompt)
     body = prompt.partition('quality="high">\n')[2].partition("\n</source")[0]
-    assert all(line.startswith(sign) for line in body.splitlines())
+    assert all(line.startswith(sign) for line in body.splitlines() if line)
     assert [line.removeprefix(sign) for line in body.splitlines()[:4]] == ["one", "two", "three", "four abcd| five"]
     assert max(map(len, body.splitlines())) <= 160 + len(sign)
     assert body.split("\n", 4)[4].replace(f"\n{sign}", " ").count("word") == 100
@@ -442,8 +442,8 @@ def test_the_writer_is_told_the_shape_of_a_report() -> None:
 
 def test_signs_that_a_model_copies_are_taken_out() -> None:
     """In every field, at the beginning of a line or within one; words that only look alike, and answers without, stay."""
-    quote = roles.QuoteDraft(source_id=SOURCE, quote="0a1f¦Vacuum must\n0a1f¦visit every 0a1f¦ table ¦ here, 12345¦")
-    draft = roles.AnalysisDraft(findings=[roles.FindingDraft(content="0a1f¦ It visits.", quotes=[quote])])
+    quote = roles.QuoteDraft(source_id=SOURCE, quote="1f¦Vacuum must\n1f¦visit every 1f¦ table ¦ here, 12345¦")
+    draft = roles.AnalysisDraft(findings=[roles.FindingDraft(content="1f¦ It visits.", quotes=[quote])])
     cleaned = unsigned(draft).findings[0]
     assert cleaned.content == "It visits."
     assert cleaned.quotes[0].quote == "Vacuum must\nvisit every table ¦ here, 12345¦"
