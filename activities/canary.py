@@ -1,4 +1,4 @@
-"""Keeping the canary: made once for a run, told to every role that sees words from outside, looked for in answers."""
+"""Keeping the canary: made once for a run, told to every role, looked for in answers."""
 
 import secrets
 from collections.abc import Iterator

@@ -6,9 +6,8 @@ from typing import Final
 
 from activities.content_share import allotted, findings_shown, part_of
 from activities.excerpts import excerpt, shown_parts
-from activities.untrusted import attribute, guarded, guarded_line
+from activities.untrusted import attribute, broken, data, guarded, guarded_line
 from contracts.evidence import Evidence, Finding, Gap
-from contracts.identity import short_hash
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import AnalyzeInput, RefineInput, RoleInput, SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
@@ -24,6 +23,8 @@ CERTAINTY: Final = tuple(Confidence)
 """From the surest to guesses."""
 DRAFT_CHARACTERS: Final = 6_000
 LINE_CHARACTERS: Final = 600
+PERSON: Final = "person"
+"""The one origin of guidance that says what is wanted; all others may have been written under the eyes of a page."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,10 @@ class Rendering:
 
     documents: Mapping[str, str]
     content_characters: int
-    mark: str
-    """Tells our elements from imitations; the same for every attempt of a call."""
     share: float = 1.0
     """How much of the texts from outside is shown."""
     excerpts: dict[str, str] = field(default_factory=dict)
     """What is shown of each source at most, by its id: found once, shortened as often as needed."""
-
-
-def mark_of(request: RoleInput) -> str:
-    """The mark of a call: unknown to any page, yet the same when the call is made again."""
-    return short_hash("mark", request.tenant, request.research_id, request.operation)
 
 
 def shown_sources(request: AnalyzeInput, rendering: Rendering | None = None) -> list[SourceExtract]:
@@ -74,31 +68,38 @@ def left_out(request: RoleInput, rendering: Rendering) -> list[str]:
 
 def common_values(request: RoleInput) -> dict[str, str]:
     """What every prompt is filled with."""
-    advice = [f"- from {guarded_line(item.origin, 40)}: {guarded_line(item.text, 2_000)}" for item in request.guidance]
     issues = [f"- {guarded_line(issue.message, LINE_CHARACTERS)}" for issue in request.issues]
+    wishes = [guarded_line(item.text, 2_000) for item in request.guidance if item.origin == PERSON]
+    advice = [
+        f"- from {guarded_line(item.origin, 40)}: {guarded_line(item.text, 2_000)}"
+        for item in request.guidance
+        if item.origin != PERSON
+    ]
     return {
         "date": request.date,
         "language": request.language,
         "iteration": str(request.iteration),
         "max_iterations": str(request.max_iterations),
         "query": guarded(request.query),
-        "guidance": _element("guidance", advice),
-        "issues": _element("issues", ["The previous result fell short; do it differently this time:", *issues])
-        if issues
-        else "",
+        "wishes": "\n".join(["<wishes>", *(f"- {wish}" for wish in wishes), "</wishes>\n"]) if wishes else "",
+        "guidance": headed("Advice from earlier steps, to be weighed:", data("guidance", advice)),
+        "issues": headed("The previous result fell short; do it differently this time:", data("issues", issues)),
     }
 
 
-def listed(heading: str, items: list[str]) -> str:
-    """A heading with one line per item; nothing if there is no item."""
-    if not items:
-        return ""
-    return "\n".join([heading, *(f"- {guarded_line(item, LINE_CHARACTERS)}" for item in items)]) + "\n"
+def headed(heading: str, element: str) -> str:
+    """An element under what we say of it; nothing if there is no element."""
+    return f"{heading}\n{element}" if element else ""
+
+
+def listed(heading: str, name: str, items: list[str]) -> str:
+    """An element of data with one line per item; nothing if there is no item."""
+    return headed(heading, data(name, [f"- {guarded_line(item, LINE_CHARACTERS)}" for item in items]))
 
 
 def brief_block(brief: str) -> str:
     """The research brief."""
-    return f"Research brief: {guarded_line(brief, 2_000)}\n" if brief.strip() else ""
+    return data("brief", [guarded_line(brief, 2_000)]) if brief.strip() else ""
 
 
 def corpus_block(corpus: CorpusSnapshot | None) -> str:
@@ -106,14 +107,14 @@ def corpus_block(corpus: CorpusSnapshot | None) -> str:
     if corpus is None:
         return ""
     title = guarded_line(corpus.title or corpus.name, 200)
-    return f"Only these documents are searched: {title} ({corpus.files} files).\n"
+    return headed("Only these documents are searched:", data("corpus", [f"{title} ({corpus.files} files)"]))
 
 
 def sources_block(request: AnalyzeInput, rendering: Rendering) -> str:
     """The sources of a sub-query, each with the passages that speak of it."""
     first = shown_sources(request)
     shown = zip(first, _allotted(first, rendering), strict=False)  # the last ones may have no room
-    return "\n\n".join(_source(source, request, rendering, budget) for source, budget in shown) or "(none)"
+    return "\n".join(_source(source, request, rendering, budget) for source, budget in shown) or "(none)"
 
 
 def findings_block(request: WriteInput, rendering: Rendering) -> str:
@@ -121,9 +122,8 @@ def findings_block(request: WriteInput, rendering: Rendering) -> str:
     evidence = {item.id: item for item in request.evidence}
     texts = {source.id: _text(source, rendering) for source in request.sources}
     quote_characters = part_of(QUOTE_CHARACTERS, rendering.share)
-    return "\n\n".join(
-        _finding(finding, evidence, texts, quote_characters) for finding in shown_findings(request, rendering)
-    )
+    blocks = [_finding(finding, evidence, texts, quote_characters) for finding in shown_findings(request, rendering)]
+    return data("findings", [line for block in blocks for line in (*block, "")][:-1]) or "(none)"
 
 
 def source_lines(request: WriteInput, rendering: Rendering) -> str:
@@ -131,19 +131,14 @@ def source_lines(request: WriteInput, rendering: Rendering) -> str:
     used = {source_id for finding in shown_findings(request, rendering) for source_id in finding.source_ids}
     kept = [source for source in request.sources if source.id in used]
     width = part_of(200, rendering.share, SHORT_TITLE)
-    return "\n".join(
-        f"{source.id}: {guarded_line(source.title, width)} (quality {source.quality.value})" for source in kept
-    )
+    lines = [f"{source.id}: {guarded_line(source.title, width)} (quality {source.quality.value})" for source in kept]
+    return data("sources", lines) or "(none)"
 
 
-def gap_line(gap: Gap, *, suggestions: bool = False) -> str:
-    """A gap under its id (C0-9)."""
-    line = (
-        f"{gap.id}: {guarded_line(gap.description, 400)} "
-        f"({gap.severity.value}, priority {gap.priority}, {gap.status.value})"
-    )
-    queries = "; ".join(guarded_line(query, 300) for query in gap.suggested_queries) if suggestions else ""
-    return f"{line}\n  suggested: {queries}" if queries else line
+def gaps_block(gaps: list[Gap], *, suggestions: bool = False) -> str:
+    """All gaps under their ids (C0-9)."""
+    lines = [line for gap in gaps for line in _gap_lines(gap, suggestions=suggestions)]
+    return data("gaps", lines) or "(none)"
 
 
 def draft_block(request: RefineInput, rendering: Rendering) -> str:
@@ -152,11 +147,14 @@ def draft_block(request: RefineInput, rendering: Rendering) -> str:
     shown = text[: part_of(DRAFT_CHARACTERS, rendering.share)]
     if not shown:
         return ""
-    return f'<draft mark="{rendering.mark}">\n{guarded(shown)}\n</draft>\n'
+    return data("draft", broken(guarded(shown)))
 
 
-def _element(name: str, lines: list[str]) -> str:
-    return "\n".join([f"<{name}>", *lines, f"</{name}>"]) + "\n" if lines else ""
+def _gap_lines(gap: Gap, *, suggestions: bool) -> list[str]:
+    known = f"({gap.severity.value}, priority {gap.priority}, {gap.status.value})"
+    queries = "; ".join(guarded_line(query, 300) for query in gap.suggested_queries) if suggestions else ""
+    line = f"{gap.id}: {guarded_line(gap.description, 400)} {known}"
+    return [line, f"  suggested: {queries}"] if queries else [line]
 
 
 def _text(source: SourceExtract, rendering: Rendering) -> str:
@@ -183,15 +181,16 @@ def _source(source: SourceExtract, request: AnalyzeInput, rendering: Rendering, 
     snippet = attribute(source.snippet, snippet_characters) if snippet_characters else ""
     known = f' snippet="{snippet}"' if snippet else ""
     url = attribute(source.url, part_of(2_000, rendering.share, 2 * SHORT_TITLE))
-    return (
-        f'<source id="{attribute(source.id)}" title="{attribute(source.title, width)}" url="{url}" '
-        f'quality="{source.quality.value}"{known} mark="{rendering.mark}">\n{text}\n</source>'
+    known_by = (
+        f' id="{attribute(source.id)}" title="{attribute(source.title, width)}" url="{url}" '
+        f'quality="{source.quality.value}"{known}'
     )
+    return data("source", broken(text) if text else [""], known_by)
 
 
 def _finding(
     finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str], quote_characters: int
-) -> str:
+) -> list[str]:
     heading = f"Finding (confidence: {finding.confidence.value}; sources: {', '.join(finding.source_ids)})"
     lines = [heading]
     for item in (evidence[key] for key in finding.evidence_ids if key in evidence):
@@ -200,4 +199,4 @@ def _finding(
         quote = guarded_line(passage, quote_characters)
         if quote:
             lines.append(f"  {item.source_id} says: “{quote}”")
-    return "\n".join(lines)
+    return lines

@@ -14,16 +14,16 @@ from activities.prompt_blocks import (
     corpus_block,
     draft_block,
     findings_block,
-    gap_line,
+    gaps_block,
+    headed,
     left_out,
     listed,
-    mark_of,
     shown_sources,
     source_lines,
     sources_block,
 )
 from activities.prompt_files import load_prompt
-from activities.untrusted import guarded, guarded_line
+from activities.untrusted import data, guarded, guarded_line, sealed
 from contracts import roles
 from contracts.roles import RoleInput, RoleSpec
 from contracts.vocabulary import GapStatus
@@ -57,9 +57,9 @@ def render_role(
     what was found in the sources from one rendering of a request to the next.
     """
     file = load_prompt(role.prompt)
-    rendering = Rendering(documents, content_characters, mark_of(request), share, {} if excerpts is None else excerpts)
+    rendering = Rendering(documents, content_characters, share, {} if excerpts is None else excerpts)
     values = common_values(request) | VALUES[role.name](request, rendering)
-    common, own = file.parts(values)
+    common, own = (sealed(part, request.canary) for part in file.parts(values))
     system = with_canary(file.system, request.canary)
     return RenderedPrompt(system, common + own, file.version, len(common), left_out(request, rendering))
 
@@ -70,22 +70,27 @@ def request_as_shown(
     """The request without the sources that had no room in its prompt: nothing is known of them from this call."""
     if share >= 1 or not isinstance(request, roles.AnalyzeInput):
         return request
-    shown = shown_sources(request, Rendering(documents, content_characters, "", share))
+    shown = shown_sources(request, Rendering(documents, content_characters, share))
     return request.model_copy(update={"sources": shown})
 
 
 def _planner(request: roles.PlanInput, rendering: Rendering) -> dict[str, str]:
     asked, answered = part_of(2_000, rendering.share, 200), part_of(4_000, rendering.share, 200)
     turns = [
-        f"Question: {guarded_line(turn.question, asked)}\nAnswer: {guarded_line(turn.answer, answered)}"
+        line
         for turn in request.context
+        for line in (
+            f"Question: {guarded_line(turn.question, asked)}",
+            f"Answer: {guarded_line(turn.answer, answered)}",
+        )
     ]
+    told = guarded(request.system_prompt or "").strip()
     return {
         "wanted": _wanted(request.min_sub_queries, request.max_sub_queries),
         "corpus": corpus_block(request.corpus),
-        "context": "<earlier>\n" + "\n\n".join(turns) + "\n</earlier>\n" if turns else "",
-        "previous": listed("Sub-queries of the plan that is to be replaced:", request.previous),
-        "system_prompt": f"Additional context: {guarded(request.system_prompt)}" if request.system_prompt else "",
+        "context": headed("Asked and answered before:", data("earlier", turns)),
+        "previous": listed("Sub-queries of the plan that is to be replaced:", "previous", request.previous),
+        "system_prompt": f"<additional_context>\n{told}\n</additional_context>" if told else "",
     }
 
 
@@ -101,10 +106,8 @@ def _analyzer(request: roles.AnalyzeInput, rendering: Rendering) -> dict[str, st
         "source_count": str(request.source_count),
         "high_quality_sources": str(request.high_quality_sources),
         "brief": brief_block(request.brief),
-        "sub_query_id": request.sub_query.id,
-        "sub_query": guarded(request.sub_query.text),
-        "expected": f"It is asked because the answer should learn: {expected}\n" if expected else "",
-        "mark": rendering.mark,
+        "sub_query": data("sub_query", [guarded_line(request.sub_query.text, 1_000)], f' id="{request.sub_query.id}"'),
+        "expected": headed("What the answer should learn from it:", data("expected", [expected] if expected else [])),
         "sources": sources_block(request, rendering),
         "max_findings": str(request.max_findings),
     }
@@ -118,12 +121,13 @@ def _synthesizer(request: roles.WriteInput, rendering: Rendering) -> dict[str, s
         "finding_count": str(len(request.findings)),
         "gap_count": str(len(open_gaps)),
         "brief": brief_block(request.brief),
-        "sub_queries": listed("Sub-queries that were looked into:", [query.text for query in request.sub_queries]),
-        "mark": rendering.mark,
-        "findings": findings_block(request, rendering) or "(none)",
-        "sources": source_lines(request, rendering) or "(none)",
-        "gaps": "\n".join(gap_line(gap) for gap in request.gaps) or "(none)",
-        "improvements": listed("Improvements asked for after the previous draft:", request.improvements),
+        "sub_queries": listed(
+            "Sub-queries that were looked into:", "sub_queries", [query.text for query in request.sub_queries]
+        ),
+        "findings": findings_block(request, rendering),
+        "sources": source_lines(request, rendering),
+        "gaps": gaps_block(request.gaps),
+        "improvements": listed("Improvements proposed after the previous draft:", "improvements", request.improvements),
         "cut_short": f"The research was cut short ({request.cut_short}): say so in the limitations.\n"
         if request.cut_short
         else "",
@@ -137,10 +141,9 @@ def _refiner(request: roles.RefineInput, rendering: Rendering) -> dict[str, str]
         "source_count": str(request.source_count),
         "finding_count": str(request.finding_count),
         "high_confidence_count": str(request.high_confidence_count),
-        "mark": rendering.mark,
         "draft": draft_block(request, rendering),
-        "gaps": "\n".join(gap_line(gap, suggestions=True) for gap in request.gaps) or "(none)",
-        "asked": listed("Queries asked so far:", request.asked),
+        "gaps": gaps_block(request.gaps, suggestions=True),
+        "asked": listed("Queries asked so far:", "asked", request.asked),
     }
 
 
@@ -151,7 +154,7 @@ def _supervisor(request: roles.ReflectInput, _: Rendering) -> dict[str, str]:
         "reflection": guarded(request.prompt),
         "metrics": "\n".join(f"- {name}: {value:g}" for name, value in sorted(request.metrics.items())) or "- none",
         "gate": f"{verdict}, {request.gate_score:g} of 10",
-        "gaps": listed("Open gaps:", request.open_gaps),
+        "gaps": listed("Open gaps:", "gaps", request.open_gaps),
     }
 
 

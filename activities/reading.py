@@ -10,12 +10,20 @@ from temporalio import activity
 from activities.attempts import attempted
 from activities.failures import READING, RECORDS, translated
 from activities.judging import Judge
+from activities.untrusted import INVISIBLE
+from activities.wording import bounded, one_line
 from contracts.activities import ReadRecord, ReadRequest
 from providers.domains import domains_named
-from providers.errors import SourceUnreadable
+from providers.errors import Retryable, SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, TenantReader
 
 MOST_WARNINGS: Final = 5
+MOST_AUTHORS: Final = 50
+LONGEST_TITLE: Final = 500
+LONGEST_NAME: Final = 200
+LONGEST_LABEL: Final = 100
+MARGIN: Final = 8
+"""A text is looked at up to so many times its limit."""
 
 
 def now() -> datetime:
@@ -41,25 +49,40 @@ class ReadingActivities:
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
             domains = domains_named(request.domains_allow, request.domains_deny)
-            document = await self._reader.read(request.url, tenant=request.tenant, domains=domains)
+            try:
+                document = await self._reader.read(request.url, tenant=request.tenant, domains=domains)
+            except Retryable as error:
+                self._check_wait(error)
+                raise
             if not document.text.strip():
                 raise SourceUnreadable("no_text", "the document holds no text")
             with translated(RECORDS):
                 return await self._archive(request, document)
 
+    def _check_wait(self, error: Retryable) -> None:
+        """Give a page up at once where it wants to be waited for longer than there is time for its read."""
+        info = activity.info()
+        if error.retry_after is None or info.schedule_to_close_timeout is None:
+            return
+        left = (info.scheduled_time + info.schedule_to_close_timeout - self._clock()).total_seconds()
+        if error.retry_after >= left:
+            message = f"the site asks to wait {error.retry_after:.0f} s, longer than its pages are waited for"
+            raise SourceUnreadable("asked_to_wait", message) from error
+
     async def _archive(self, request: ReadRequest, document: ExtractedDocument) -> ReadRecord:
+        media_type = _line(document.media_type, LONGEST_LABEL)
         raw, text = await asyncio.gather(
-            self._content.put(document.raw, document.media_type), self._content.put_text(document.text)
+            self._content.put(document.raw, media_type), self._content.put_text(document.text)
         )
         judgement = await self._judge(request, document)
         return ReadRecord(
             url=document.url,
-            title=document.title or request.title,
-            authors=document.authors,
-            publisher=document.publisher,
-            published_at=document.published_at,
+            title=_line(document.title, LONGEST_TITLE) or _line(request.title, LONGEST_TITLE),
+            authors=[name for given in document.authors[:MOST_AUTHORS] if (name := _line(given, LONGEST_NAME))],
+            publisher=_line(document.publisher, LONGEST_NAME) or None,
+            published_at=_line(document.published_at, LONGEST_LABEL) or None,
             retrieved_at=self._clock().isoformat(timespec="seconds"),
-            media_type=document.media_type,
+            media_type=media_type,
             content_hash=raw.hash,
             raw=raw,
             text=text,
@@ -68,7 +91,12 @@ class ReadingActivities:
             quality_reason=judgement.reason,
             assessment=judgement.assessment,
             access=document.access,
-            language=document.language,
+            language=_line(document.language, LONGEST_LABEL) or None,
             cached=document.cached,
-            warnings=document.warnings[:MOST_WARNINGS],
+            warnings=[_line(warning, LONGEST_TITLE) for warning in document.warnings[:MOST_WARNINGS]],
         )
+
+
+def _line(text: str | None, limit: int) -> str:
+    """What a page says of itself, as it is kept: one short line without what nobody sees."""
+    return bounded(one_line(INVISIBLE.sub("", (text or "")[: limit * MARGIN])), limit)

@@ -1,5 +1,7 @@
 """Book-keeping: prepare a run, save its session, serve stored documents."""
 
+from typing import Final
+
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
@@ -18,6 +20,8 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
 from providers.errors import ContentMissing, CorpusUnknown, ProviderError
 from providers.interfaces import ContentStore, Corpora, SessionStore
+
+NO_SESSION: Final = "there is no such session"
 
 
 class RecordsActivities:
@@ -75,12 +79,20 @@ class RecordsActivities:
         return Prepared(resolved=await self._marked(resolved))
 
     async def _marked(self, resolved: ResolvedResearch) -> ResolvedResearch:
-        """With a canary; that of an earlier start of this run is kept, so that its paid answers are found again."""
+        """With a canary; that of an earlier start of this run is kept, so that its paid answers are found again.
+
+        Raises `Refusal` where the id is another tenant's: its session would be overwritten.
+        """
         try:
             stored = await self._sessions.load(resolved.research_id)
         except ProviderError:
             stored = None  # a damaged session stops no new run: with another mark some answers may be paid again
-        return resolved.model_copy(update={"canary": canary_of(stored) or new_canary()})
+        before = resolution_of(stored)
+        if before is not None and before.tenant != resolved.tenant:
+            message = f"the id {resolved.research_id} cannot be used: choose another one"
+            raise Refusal(StopReason.INVALID_INPUT, message)
+        known = before.canary if before is not None else ""
+        return resolved.model_copy(update={"canary": known or new_canary()})
 
     async def _go_on(self, request: PrepareRequest, asked: ResearchRequest, session: str) -> Prepared:
         if session != request.research_id:
@@ -119,20 +131,21 @@ class RecordsActivities:
     async def _document(self, request: DocumentPieceRequest) -> str:
         stored = await self._sessions.load(request.research_id)
         if stored is None:
-            raise ContentMissing("there is no such session")
+            raise ContentMissing(NO_SESSION)
+        state = ResearchState.model_validate_json(stored)
+        if state.resolved is not None and state.resolved.tenant != request.tenant:
+            raise ContentMissing(NO_SESSION)  # in the same words: whether there is one is nobody else's business
         if request.name == "session.json":
             return stored
-        state = ResearchState.model_validate_json(stored)
         return await self._content.get_text(_reference(state, request.name))
 
 
-def canary_of(stored: str | None) -> str:
-    """The canary in a stored session; empty if there is none that can be read, for another one will do."""
+def resolution_of(stored: str | None) -> ResolvedResearch | None:
+    """What a stored session was given; null if there is none that can be read."""
     try:
-        state = ResearchState.model_validate_json(stored or "{}")
+        return ResearchState.model_validate_json(stored or "{}").resolved
     except ValueError:
-        return ""
-    return state.resolved.canary if state.resolved else ""
+        return None
 
 
 def _reference(state: ResearchState, name: str) -> DocumentRef:

@@ -11,10 +11,12 @@ from activities.prompting import render_role, request_as_shown
 from activities.refining import finish_refinement
 from activities.reflecting import finish_reflection
 from activities.synthesising import finish_report
+from activities.untrusted import unsigned
 from contracts import roles
 from contracts.base import Contract
 from contracts.roles import ROLES, RoleInput, RoleOutput
 from contracts.usage import CallAccount
+from contracts.vocabulary import EngineKind
 
 FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
     roles.PLANNER.name: finish_plan,
@@ -52,6 +54,9 @@ def finished(
 ) -> Finished:
     """What the workflow gets of an engine's draft. Raises `InvalidOutput`."""
     check_answer(request, draft)
+    if request.engine is EngineKind.MODEL:
+        # A program quotes what is stored; a model copies from lines that begin with a sign.
+        draft = unsigned(draft)
     shown = request_as_shown(request, documents, content_characters, share)
     work: Draft[Any, Any] = Draft(shown, draft, documents, account)
     if role == roles.SYNTHESIZER.name:

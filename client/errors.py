@@ -7,6 +7,7 @@ ClientError
 ├── RunUnknown           the engine knows no run of this id
 ├── RunClosed            the run is over: messages come too late
 ├── RunFinished          a run of this id exists and is over: nothing was started
+├── IdInUse              a run of this id goes on that is not this tenant's
 └── MessageRefused       the run refused the message, with its reason
 """
 
@@ -37,6 +38,10 @@ class RunClosed(ClientError):
 
 class RunFinished(ClientError):
     """A run of this id exists and is over."""
+
+
+class IdInUse(ClientError):
+    """A run of this id goes on that is not the tenant's own."""
 
 
 class MessageRefused(ClientError):

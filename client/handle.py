@@ -31,6 +31,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from client.endings import result_of_failure, timed
 from client.errors import (
     EngineUnreachable,
+    IdInUse,
     MessageRefused,
     NoWorker,
     RunClosed,
@@ -47,6 +48,7 @@ from contracts.request import ResearchRequest
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
+from contracts.web_ui_text import as_markdown, from_markdown
 
 MESSAGE_PATIENCE_SECONDS: Final = 10.0
 POLLER_SECONDS: Final = 75.0
@@ -56,6 +58,7 @@ SAME_MESSAGE_SECONDS: Final = 600
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
 FAIRNESS_KEY_CHARACTERS: Final = 64
+DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
 
 MAY_STILL_BE_TAKEN: Final = (
     "\nit may still be taken when a worker is back; the same words said again in the next minutes count once"
@@ -102,8 +105,8 @@ class ResearchClient:
     ) -> "ResearchHandle":
         """Start a run; attaches (`handle.attached`) when a run of this id is going on.
 
-        Raises `RunFinished` when `reuse` forbids to use the id again, pydantic's ValidationError for a bad request,
-        `EngineUnreachable`.
+        Raises `RunFinished` when `reuse` forbids to use the id again, `IdInUse` when the run that goes on is not this
+        tenant's, pydantic's ValidationError for a bad request, `EngineUnreachable`.
         """
         valid = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
         handle = self.handle(research_id)
@@ -121,6 +124,8 @@ class ResearchClient:
         except WorkflowAlreadyStartedError as error:
             if not await handle.is_running():
                 raise RunFinished(f"a run {research_id} exists and is over") from error
+            if await handle.tenant() != valid.tenant:
+                raise IdInUse(f"the id {research_id} cannot be used: choose another one") from error
             handle.attached = True
         except RPCError as error:
             raise _rpc_failure(error, research_id) from error
@@ -237,7 +242,27 @@ class ResearchHandle:
             description = await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
-        return await description.static_summary()
+        shown = await description.static_summary()
+        return None if shown is None else from_markdown(shown)
+
+    async def tenant(self) -> str | None:
+        """Whom the newest run belongs to, without asking a worker; null where its request cannot be read.
+
+        Raises `RunUnknown`, `EngineUnreachable`.
+        """
+        try:
+            begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
+        except RPCError as error:
+            raise _rpc_failure(error, self.research_id) from error
+        if begun is None:
+            return None
+        payloads = begun.workflow_execution_started_event_attributes.input.payloads
+        try:
+            request = (await self._client.data_converter.decode(payloads, [dict]))[0] if payloads else None
+        except (ValueError, TypeError, RuntimeError):
+            return None
+        tenant = request.get("tenant", DEFAULT_TENANT) if isinstance(request, dict) else None
+        return tenant if isinstance(tenant, str) else None
 
     async def started_at(self) -> datetime:
         """When the engine began the newest run. Raises `RunUnknown`, `EngineUnreachable`."""
@@ -325,10 +350,13 @@ def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], 
 
 
 def static_summary(question: str) -> str:
-    """The question as one line of the engine's web UI: at most 180 characters and 200 bytes."""
-    line = " ".join(question.split())
-    short = line if len(line) <= SUMMARY_CHARACTERS else line[: SUMMARY_CHARACTERS - 1] + "…"
-    return short.encode()[: SUMMARY_BYTES - 2].decode(errors="ignore")
+    """The question as one line of the engine's web UI, in Markdown: at most 180 characters and 200 bytes."""
+    return as_markdown(question, SUMMARY_CHARACTERS, SUMMARY_BYTES)
+
+
+def shown_question(question: str) -> str:
+    """What is left of a question that only its line in the web UI tells."""
+    return from_markdown(static_summary(question))
 
 
 def _question_in(arguments: Payloads) -> str | None:

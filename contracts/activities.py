@@ -161,6 +161,8 @@ class DocumentPieceRequest(Contract):
     """A piece of a stored document, for clients that reach only the engine."""
 
     research_id: str
+    tenant: str = "default"
+    """Whose run it is: another tenant's has no document."""
     name: str
     """`report.md`, `report.html`, `report.json`, `session.json`, or a source id."""
     offset: int = 0

@@ -40,7 +40,7 @@ class RoleInput(Contract):
     issues: list[GateIssue] = []
     """Why the phase is done again; empty the first time."""
     canary: str = ""
-    """The run's canary, told to the roles that see words from outside; empty in old histories."""
+    """The run's canary, told to every role: even earlier turns hold words from outside. Empty in old histories."""
     repair: str | None = None
     """The validation error of the previous answer, when this call is its repair."""
     time_limit_seconds: float = 300.0

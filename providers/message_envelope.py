@@ -1,5 +1,6 @@
 """The body of a Messages API response, read without trust: endpoints differ, gateways answer in their own words."""
 
+import re
 from typing import Any, Final
 
 from providers.chat import ANSWER_TOOL, ChatReply, TokenCounts
@@ -10,6 +11,11 @@ ENVELOPE_DEPTH: Final = MAX_DEPTH + 8
 """A tool's input lies a few levels inside the envelope."""
 
 FOREIGN_TOOL: Final = "the answer called a tool that was not offered"
+
+LONGEST_NAME: Final = 100
+NAME_SHARE: Final = 4
+NO_NAME: Final = re.compile(r"[^\w.:/@+, -]+")
+"""What names of models and of reasons are not made of; they stand in reports, in lines and in logs."""
 
 TOKEN_FIELDS: Final = {
     "input": "input_tokens",
@@ -40,16 +46,14 @@ def read_reply(body: bytes, asked_model: str) -> ChatReply:
         warnings.append(FOREIGN_TOOL)
     if envelope.cleaned:
         warnings.append("lone surrogates were replaced in the answer")
-    stop_reason = message.get("stop_reason")
-    model = message.get("model")
     return ChatReply(
         text="\n".join(
             block["text"] for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str)
         ),
         tool_input=ours[0] if ours else None,
-        stop_reason=stop_reason if isinstance(stop_reason, str) else None,
+        stop_reason=_name(message.get("stop_reason")) or None,
         tokens=tokens,
-        model=model if isinstance(model, str) and model else asked_model,
+        model=_name(message.get("model")) or asked_model,
         flaws=envelope.flaws,
         warnings=warnings,
     )
@@ -74,6 +78,13 @@ def _envelope(body: bytes) -> ParsedJson:
         raise
     except JsonError:
         raise Unavailable("the model endpoint answered with status 200 but not with readable JSON") from None
+
+
+def _name(given: Any) -> str:
+    """A name that an endpoint gave: bounded, on one line, of letters and few other signs; empty for none."""
+    if not isinstance(given, str):
+        return ""
+    return " ".join(NO_NAME.sub("", given[: NAME_SHARE * LONGEST_NAME]).split())[:LONGEST_NAME].rstrip()
 
 
 def _tokens(usage: Any) -> tuple[TokenCounts, list[str]]:

@@ -7,6 +7,7 @@ from temporalio.common import RetryPolicy
 
 from contracts import names
 from contracts.vocabulary import EngineKind
+from contracts.web_ui_text import as_markdown
 
 HEARTBEAT = timedelta(seconds=10)
 """Activities beat every half second; a killed worker is noticed after this long."""
@@ -25,6 +26,8 @@ RECORD_SECONDS = 60.0
 CANCEL_SAVE_SECONDS = 5.0
 """A cancelled run saves its session within this time."""
 SUMMARY_CHARACTERS = 120
+SUMMARY_BYTES = 200
+"""What the engine takes at most, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def role_options(activity_id: str, summary: str, engine: EngineKind, remaining_s
         timedelta(seconds=min(longest, remaining)),
         timedelta(seconds=remaining),
         retry,
-        _cut(summary),
+        _shown(summary),
     )
 
 
@@ -85,7 +88,9 @@ def read_options(activity_id: str, summary: str, remaining_seconds: float) -> Ca
 def record_options(activity_id: str, summary: str) -> CallOptions:
     """Book-keeping: it must succeed, so it is tried for long, also through an outage of its pool."""
     retry = RetryPolicy(maximum_interval=timedelta(seconds=10), maximum_attempts=10)
-    return CallOptions(names.RECORDS_QUEUE, activity_id, timedelta(seconds=RECORD_SECONDS), None, retry, _cut(summary))
+    return CallOptions(
+        names.RECORDS_QUEUE, activity_id, timedelta(seconds=RECORD_SECONDS), None, retry, _shown(summary)
+    )
 
 
 def cancel_save_options(activity_id: str) -> CallOptions:
@@ -118,9 +123,9 @@ def _bounded(queue: str, activity_id: str, summary: str, longest: float, remaini
         timedelta(seconds=min(longest, remaining)),
         timedelta(seconds=remaining),
         retry,
-        _cut(summary),
+        _shown(summary),
     )
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= SUMMARY_CHARACTERS else text[: SUMMARY_CHARACTERS - 1] + "…"
+def _shown(text: str) -> str:
+    return as_markdown(text, SUMMARY_CHARACTERS, SUMMARY_BYTES)

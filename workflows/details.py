@@ -2,6 +2,7 @@
 
 from contracts.state import ResearchState
 from contracts.vocabulary import SubQueryStatus
+from contracts.web_ui_text import as_markdown
 
 MARKS = {
     SubQueryStatus.PENDING: "○",
@@ -27,10 +28,14 @@ def details_markdown(state: ResearchState, now: float) -> str:
         f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls"
     )
     lines = [head, "", figures, ""]
-    lines += [f"- {MARKS[query.status]} {query.text}" for query in state.plan.sub_queries[:10]]
+    lines += [f"- {MARKS[query.status]} {_shown(query.text, 150)}" for query in state.plan.sub_queries[:10]]
     if state.decisions:
         last = state.decisions[-1]
-        lines += ["", f"Last decision: {last.agent.value} – {last.action} {last.rationale[:200]}"]
+        lines += ["", f"Last decision: {last.agent.value} – {_shown(f'{last.action} {last.rationale}', 250)}"]
     if state.last_failure:
-        lines += ["", f"Last failure: {state.last_failure}"]
+        lines += ["", f"Last failure: {_shown(state.last_failure, 300)}"]
     return "\n".join(lines)
+
+
+def _shown(text: str, characters: int) -> str:
+    return as_markdown(text, characters, 4 * characters)

@@ -133,7 +133,7 @@ class RoleCaller:
             iteration=run.state.iteration,
             max_iterations=run.resolved.limits.max_iterations,
             guidance=newest(run.state.guidance, HEARD),
-            canary="" if role.name == PLANNER.name else run.resolved.canary,  # a planner sees nothing from outside
+            canary=run.resolved.canary,
             repair=repair,
             **fields,
         )

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from contracts.canary import holds_private
+from contracts.canary import holds_private, repeats
 from contracts.decisions import AgentDecision, GateIssue, Guidance
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft, RoleInput, RoleOutput, RoleSpec
@@ -166,6 +166,19 @@ class ResearchRun:
         private = [self.resolved.system_prompt or "", *told]
         public = [self.resolved.query, *(query.text for query in self.state.plan.sub_queries)]
         return holds_private(url, self.resolved.canary, private, public)
+
+    def gives_away(self, query: str) -> bool:
+        """Whether a query carries the canary, or the piece of it that the queries before left out."""
+        canary, told = self.resolved.canary, [one.text for one in self.state.plan.sub_queries]
+        if not repeats("\n".join([*told, query]), canary):
+            return False
+        said: list[str] = []
+        for text in [*told, query]:
+            if not repeats("\n".join([*said, text]), canary):
+                said.append(text)
+            elif text == query:
+                return True
+        return False
 
     def degrade(self, note: str) -> None:
         """Record that something is less good than asked for; the report says so."""

@@ -8,6 +8,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.activities import SearchRequest, SearchResponse
+from contracts.canary import STEERED_NOTE
 from contracts.plan import SubQuery
 from contracts.request import SearchPolicy, SourceType
 from contracts.resolved import ProviderChoice, ResolvedResearch
@@ -123,7 +124,10 @@ class Searching:
         self._answered: set[str] = set()
 
     async def search(self, query: SubQuery) -> Answers:
-        """Ask by the run's policy. Raises only what ends the whole gathering."""
+        """Ask by the run's policy; not at all what would give the canary away. Raises only what ends the gathering."""
+        if self._run.gives_away(query.text):
+            self._run.degrade(STEERED_NOTE)
+            return Answers(errors=dict.fromkeys((place.name for place in self._places), "refused_private"))
         asked = in_turn(self._usable(), self._resolved.search.policy)
         parts = [Answers() for _ in asked]
         await asyncio.gather(*(self._ask_in_turn(query, turn, part) for turn, part in zip(asked, parts, strict=True)))

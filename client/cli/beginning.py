@@ -8,7 +8,7 @@ from client.cli.desk import Desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.errors import NoWorker, RunUnknown, WorkerStuck
-from client.handle import ResearchClient, ResearchHandle, Reuse, static_summary
+from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
 from contracts.identity import normalized_text
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
@@ -57,10 +57,11 @@ async def standing(desk: Desk, research_id: str) -> Standing:
 
 
 async def finished(desk: Desk, request: ResearchRequest, research_id: str) -> ResearchResult | None:
-    """The stored result if the run of this id is complete. Raises `CommandError` for another question."""
+    """The stored result if the run of this id is complete. Raises `CommandError` for another question or tenant."""
     state = await desk.stored_state(research_id)
     if state is None or state.resolved is None or state.result is None:
         return None
+    check_tenant(request.tenant, state.resolved.tenant, research_id)
     check_question(request.query, state.resolved.query, research_id)
     return state.result if state.result.outcome is Outcome.COMPLETED else None
 
@@ -68,15 +69,17 @@ async def finished(desk: Desk, request: ResearchRequest, research_id: str) -> Re
 async def begin(desk: Desk, client: ResearchClient, request: ResearchRequest, research_id: str) -> Beginning:
     """Start, join or resume the run of this id.
 
-    Raises `CommandError` when the id belongs to another question.
+    Raises `CommandError` when the id belongs to another question or another tenant.
     """
     handle = client.handle(research_id)
     state = await desk.stored_state(research_id)
     if await _is_running(handle):
+        check_tenant(request.tenant, await handle.tenant(), research_id)
         check_question(request.query, await _running_question(handle, state), research_id)
         return Beginning(handle, JOINED)
     if state is None or state.resolved is None:
         return Beginning(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
+    check_tenant(request.tenant, state.resolved.tenant, research_id)
     check_question(request.query, state.resolved.query, research_id)
     resumed = await client.resume(request, research_id, after=stored.last_outcome(state))
     return Beginning(resumed, "resumed")
@@ -104,11 +107,17 @@ async def _running_question(handle: ResearchHandle, state: ResearchState | None)
         return None
 
 
+def check_tenant(asking: str, known: str | None, research_id: str) -> None:
+    """Raise `CommandError` where an id is known to be another tenant's."""
+    if known is not None and known != asking:
+        raise CommandError(f"the id {research_id} cannot be used; leave --id out for a new run", ExitCode.USAGE)
+
+
 def check_question(asked: str, known: str | None, research_id: str) -> None:
     """Raise `CommandError` where an id is known for another question."""
     if known is None:
         return
-    if normalized_text(asked) != normalized_text(known) and static_summary(asked) != known:
+    if normalized_text(asked) != normalized_text(known) and shown_question(asked) != known:
         raise CommandError(
             f"the id {research_id} belongs to another question; leave --id out for a new run", ExitCode.USAGE
         )

@@ -27,6 +27,8 @@ MARKUP_SHARE: Final = 8
 """A text is looked at up to so many times its limit, to leave room for the markup that is taken out."""
 
 TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>")
+LONG_REFERENCE: Final = re.compile(r"&#[0-9]{100,};?")
+"""Names no sign, and Python refuses to read numbers of thousands of digits."""
 DOI: Final = re.compile(r"(?<![0-9.])10\.[0-9]{4,9}/[^\s\"]{1,200}(?!\S)")
 """Whole or not at all: what is cut off at a sign or a length may be the beginning of many identifiers."""
 PARTIAL_DATE: Final = re.compile(r"(?!0000)[0-9]{4}(-(0[1-9]|1[0-2]))?")
@@ -143,7 +145,7 @@ def usable_doi(text: str | None) -> str | None:
 def plain(text: str | None, longest: int) -> str:
     """One line without markup, control, bidirectional or invisible characters, at most `longest` characters."""
     given = TAG.sub("", (text or "")[: longest * MARKUP_SHARE])
-    line = one_line(clean(html.unescape(given)))
+    line = one_line(clean(html.unescape(LONG_REFERENCE.sub("", given))))
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 

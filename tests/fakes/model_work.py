@@ -3,18 +3,42 @@
 import re
 from typing import Any
 
-STATED_MARK = re.compile(r'carry mark="([^"]+)"')
-SOURCE = re.compile(r"<source\b(?P<attributes>[^>]*)>\n?(?P<text>.*?)\n?</source\b[^>]*>", re.DOTALL)
+STATED_MARK = re.compile(
+    r'^Below, names of elements of data end in "-(\w+)", and their lines begin with "(.+)"\.$', re.MULTILINE
+)
 SENTENCE = re.compile(r"[A-Z][^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?](?=\s|$)")
 FINDING_LINE = re.compile(r"^\W*(?P<markers>(?:\[ev-[^\]]+\]\s*)+)(?P<statement>.+)$", re.MULTILINE)
 GAP_LINE = re.compile(r"^\W*(?P<id>gap-[\w-]+)[^:\n]*:\s*(?P<description>.+)$", re.MULTILINE)
 SHORT = 4
 
 
+def told(prompt: str) -> tuple[str, str]:
+    """The mark and the sign of the prompt's own part; its common part, which comes before, may have others."""
+    stated: list[tuple[str, str]] = STATED_MARK.findall(prompt)
+    return stated[-1] if stated else ("nothing", "nothing")
+
+
+def without_signs(prompt: str) -> str:
+    """The prompt with its lines of data as they were before signs were put before them."""
+    for _, sign in STATED_MARK.findall(prompt):
+        prompt = re.sub(rf"^{re.escape(sign)}", "", prompt, flags=re.MULTILINE)
+    return prompt
+
+
+def unmarked(prompt: str) -> str:
+    """The prompt without statements of marks, without signs, and with plain names of elements."""
+    plain = STATED_MARK.sub("", without_signs(prompt))
+    for mark, _ in STATED_MARK.findall(prompt):
+        plain = re.sub(rf"(</?\w+)-{mark}\b", r"\1", plain)
+    return plain
+
+
 def element(prompt: str, tag: str) -> str:
-    """The content of the first element of that name."""
-    found = re.search(rf"<{tag}\b[^>]*>\n?(.*?)\n?</{tag}>", prompt, re.DOTALL)
-    return found.group(1).strip() if found else ""
+    """The content of the first element of that name, genuine if it is one of data."""
+    found = re.search(
+        rf"<{tag}((?:-{told(prompt)[0]})?)\b[^>]*>\n?(.*?)\n?</{tag}\1>", without_signs(prompt), re.DOTALL
+    )
+    return found.group(2).strip() if found else ""
 
 
 def question_of(prompt: str) -> str:
@@ -30,12 +54,11 @@ def key_words(text: str) -> list[str]:
 
 def sources_of(prompt: str) -> list[tuple[str, str, str]]:
     """Id, quality and text of every genuine source element, in order."""
-    stated = STATED_MARK.search(prompt)
+    name = f"source-{told(prompt)[0]}"
     found = []
-    for match in SOURCE.finditer(prompt):
-        attributes = dict(re.findall(r'(\w+)="([^"]*)"', match["attributes"]))
-        if "id" in attributes and (stated is None or attributes.get("mark") in {None, stated.group(1)}):
-            found.append((attributes["id"], attributes.get("quality", "unknown"), match["text"]))
+    for match in re.finditer(rf"<{name}\b([^>]*)>\n?(.*?)\n?</{name}>", without_signs(prompt), re.DOTALL):
+        attributes = dict(re.findall(r'(\w+)="([^"]*)"', match[1]))
+        found.append((attributes["id"], attributes.get("quality", "unknown"), match[2]))
     return found
 
 
@@ -90,8 +113,11 @@ def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
 
 def report(prompt: str) -> str:
     """A report that states each finding once, behind it the marker it came with."""
-    found = [(match["markers"].replace(" ", ""), match["statement"].strip()) for match in FINDING_LINE.finditer(prompt)]
-    gaps = [match["description"].strip() for match in GAP_LINE.finditer(prompt)]
+    found = [
+        (match["markers"].replace(" ", ""), match["statement"].strip())
+        for match in FINDING_LINE.finditer(without_signs(prompt))
+    ]
+    gaps = [match["description"].strip() for match in GAP_LINE.finditer(without_signs(prompt))]
     stated = [f"{statement.rstrip('.')} {markers}." for markers, statement in found]
     nothing = "The sources that were read do not answer this question."
     open_ends = [f"- {gap}" for gap in gaps] or ["- None of the questions asked stayed open."]
@@ -120,7 +146,7 @@ def report(prompt: str) -> str:
 
 def refinement(prompt: str) -> dict[str, Any]:
     """Every gap can be closed; another iteration is wanted while one remains."""
-    gaps = [(match["id"], match["description"].strip()) for match in GAP_LINE.finditer(prompt)]
+    gaps = [(match["id"], match["description"].strip()) for match in GAP_LINE.finditer(without_signs(prompt))]
     remaining = re.search(r"remaining: (\d+)", prompt)
     return {
         "gap_analysis": [

@@ -1,12 +1,13 @@
 """What clients and hooks send that is not what was declared: refused or noted, and the run goes on."""
 
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError
 from temporalio.worker import Worker
 
 from activities.configuration import ResearchConfiguration
@@ -87,3 +88,31 @@ async def test_a_document_that_nobody_can_mean_is_refused(client: Client, tmp_pa
             )
     assert isinstance(failed.value.cause, ApplicationError)
     assert failed.value.cause.type == failures.INVALID_REQUEST
+
+
+async def test_a_document_of_another_tenant_is_not_served(client: Client, tmp_path: Path) -> None:
+    """Through the workflow for other clients: a tenant reads its own report, another one is told that there is none."""
+    async with running_workers(client, World(tmp_path)):
+        handle = await start(client, {**REQUEST, "tenant": "acme"})
+        result = await handle.result()
+
+        async def document(name: str, **fields: str) -> dict[str, Any]:
+            asked = {"research_id": handle.id, "name": name, **fields}
+            identity = f"document-{uuid.uuid4().hex}"
+            piece: dict[str, Any] = await client.execute_workflow(
+                names.RESEARCH_DOCUMENT, asked, id=identity, task_queue=names.WORKFLOWS_QUEUE
+            )
+            return piece
+
+        assert (await document("report.md", tenant="acme"))["text"] == result.report
+        for name in ("report.md", "session.json"):
+            with pytest.raises(WorkflowFailureError) as failed:
+                await document(name, tenant="other")
+            assert isinstance(failed.value.cause, ActivityError)
+            assert isinstance(failed.value.cause.cause, ApplicationError)
+            assert failed.value.cause.cause.message == "there is no such session"
+        refused = await start(client, {**REQUEST, "tenant": "other"}, id=handle.id)
+        with pytest.raises(WorkflowFailureError) as ended:
+            await refused.result()
+        assert f"the id {handle.id} cannot be used" in str(ended.value.cause)
+        assert (await document("report.md", tenant="acme"))["text"] == result.report

@@ -30,6 +30,7 @@ from tests.fakes.gullible_work import OBEYED
 from tests.fakes.hostile_pages import CODE_WORD, HostilePage, hostile_pages
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
+from tests.fakes.model_work import STATED_MARK
 from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
@@ -193,13 +194,13 @@ def test_nobody_else_is_asked(runs: Runs, behaviour: str) -> None:
 
 @pytest.mark.parametrize("behaviour", ENGINES)
 def test_the_mark_stays_within_system_parts(runs: Runs, behaviour: str) -> None:
-    """The canary goes out in the system part of prompts that show words from outside, and nowhere else."""
+    """The canary goes out in the system part of prompts, and nowhere else."""
     ran = runs.by_name["hostile", behaviour]
     assert len(ran.canary) == 24
     outgoing = [*runs.asked["hostile"], *ran.reports, ran.result.model_dump_json(), runs.logged]
     assert not [text[:200] for text in outgoing if repeats(text, ran.canary)]
     for request in ran.requests:
-        assert repeats(request.system, ran.canary) == (request.role != "planner")
+        assert repeats(request.system, ran.canary)
         assert not repeats(request.prompt, ran.canary)
 
 
@@ -247,6 +248,33 @@ def test_no_report_holds_a_foreign_address(runs: Runs, behaviour: str) -> None:
         assert "javascript:" not in text
         assert not re.search(r"(?<!\\)<(?:img|iframe|script)", text)
         assert "![" not in text
+
+
+@pytest.mark.parametrize("behaviour", ["good", "gullible", "betraying"])
+def test_what_pages_order_reaches_models_as_data_alone(runs: Runs, behaviour: str) -> None:
+    """At first hand and at second: through gaps, queries, findings, drafts and advice, as the endpoint receives them."""
+    ran = runs.by_name["hostile", behaviour]
+    seen: set[str] = set()
+    for request in ran.requests:
+        stated = STATED_MARK.findall(request.prompt)
+        begins = (*(sign for _, sign in stated), *(f"<source-{mark} " for mark, _ in stated))
+        for line in request.prompt.splitlines():
+            if CODE_WORD in line or OBEYED in line or "collector.test" in line:
+                assert begins, request.role
+                assert line.startswith(begins), line[:200]
+                seen.add(request.role)
+    assert seen >= ({"analyzer", "synthesizer", "refiner"} if behaviour == "gullible" else {"analyzer"})
+
+
+def test_marks_of_requests_are_not_repeated(runs: Runs) -> None:
+    """What differs has another mark, in another run too: no page can have learnt the next one."""
+    prompts: dict[str, str] = {}
+    for ran in runs.by_name.values():
+        for request in ran.requests:
+            for mark, _ in STATED_MARK.findall(request.prompt)[-1:]:
+                known = prompts.setdefault(mark, request.prompt)
+                assert request.prompt.startswith(known), "the same request, with what a repair is told at its end"
+    assert len(prompts) > 10
 
 
 def test_an_answer_with_the_mark_is_thrown_away_and_named(runs: Runs) -> None:

@@ -33,6 +33,7 @@ from providers.reading.web_types import HTML
 from tests.fakes.gullible_work import disguised
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.isolation import HereCalls
+from tests.fakes.model_work import unmarked
 from tests.fakes.world import World
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (
@@ -107,8 +108,9 @@ async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
     assert CANARY not in f"{caught.value} {caught.value.details}"
 
 
-def test_a_planner_is_told_of_no_canary_unless_asked() -> None:
-    """Its prompt shows nothing from outside; what its system part holds is the same for all runs."""
+def test_a_planner_is_told_the_canary_too() -> None:
+    """Its prompt shows earlier turns, which hold what pages said once; without a canary its system part is as it was."""
+    assert CANARY in render_role(roles.PLANNER, plan_input(canary=CANARY), {}).system
     assert render_role(roles.PLANNER, plan_input(), {}).system == load_prompt("planner").system
 
 
@@ -118,11 +120,12 @@ def test_visible_payloads_stay_inside_their_element(case: HostilePage) -> None:
     hostile, clean = (_rendered(case, page.body.encode(), page.title) for page in (case.hostile, case.clean))
     assert hostile.system == clean.system
     assert case.code_word in hostile.prompt
-    assert hostile.prompt.count("<source ") == hostile.prompt.count("</source>") == 1
-    before, _, rest = hostile.prompt.partition("<source ")
+    shown, expected = unmarked(hostile.prompt), unmarked(clean.prompt)
+    assert shown.count("<source ") == shown.count("</source>") == 1
+    before, _, rest = shown.partition("<source ")
     inside, _, behind = rest.partition("</source>")
     assert case.code_word in inside
-    assert (before, behind) == (clean.prompt.partition("<source ")[0], clean.prompt.partition("</source>")[2])
+    assert (before, behind) == (expected.partition("<source ")[0], expected.partition("</source>")[2])
 
 
 def _rendered(case: HostilePage, body: bytes, title: str) -> Any:

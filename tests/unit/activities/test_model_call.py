@@ -112,6 +112,18 @@ async def test_another_call_is_another_call(change: dict[str, Any]) -> None:
     assert len(bench.engine.tasks) == 2
 
 
+async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
+    """What a model copies from signed lines is grounded in the stored text, and no sign stays in what is kept."""
+    quote = roles.QuoteDraft(source_id="src-1", quote="3a¦Vacuum must visit\n3a¦every table.")
+    finding = roles.FindingDraft(content="3a¦Vacuum visits all.", confidence="medium", quotes=[quote])
+    bench = Bench(roles.AnalysisDraft(findings=[finding]))
+    stored = await bench.content.put_text("First. Vacuum must visit every table. Last.")
+    request = analyze_input([source(stored, id="src-1")])
+    output = await environment().run(bench.activities.run, roles.ANALYZER, request)
+    assert [(item.start, item.end) for item in output.evidence] == [(7, 37)]
+    assert output.findings[0].statement == "Vacuum visits all."
+
+
 async def test_a_live_lease_makes_the_attempt_wait() -> None:
     """While another attempt makes the call, this one fails retryably with the delay that the store names."""
     bench = Bench(PLAN)

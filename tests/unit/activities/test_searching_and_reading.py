@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
 from tests.fakes.isolation import HereCalls
 from tests.unit.activities.scripted import SOURCE, URL, MemoryContent, environment
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 class Shelf:
@@ -65,9 +68,7 @@ def document(**changes: Any) -> ExtractedDocument:
 def reading(given: Any, content: MemoryContent | None = None) -> ReadingActivities:
     """The activity over one document."""
     quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"})
-    return ReadingActivities(
-        Shelf(given), content or MemoryContent(), quality, lambda: datetime(2026, 11, 21, tzinfo=UTC)
-    )
+    return ReadingActivities(Shelf(given), content or MemoryContent(), quality, lambda: NOW)
 
 
 async def read(given: Any, content: MemoryContent | None = None) -> ReadRecord:
@@ -98,6 +99,42 @@ async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str
     with pytest.raises(ApplicationError) as caught:
         await environment().run(SearchingActivities({"shelf": Shelf(given)}).search, asked(provider))
     assert (caught.value.type, not caught.value.non_retryable) == (name, retried)
+
+
+@pytest.mark.parametrize(
+    ("wait", "passed", "kind"),
+    [(300.0, 0, "asked_to_wait"), (170.0, 0, None), (170.0, 20, "asked_to_wait"), (None, 170, None)],
+)
+async def test_a_page_is_waited_for_within_its_read(wait: float | None, passed: int, kind: str | None) -> None:
+    """What `Retry-After` asks for beyond the read's own time ends it at once with its reason; less is waited."""
+    env = environment()
+    env.info = replace(
+        env.info,
+        scheduled_time=NOW - timedelta(seconds=passed),
+        schedule_to_close_timeout=timedelta(seconds=180),
+    )
+    request = ReadRequest(research_id="r-1", operation="read/1", source_id=SOURCE, url=URL)
+    with pytest.raises(ApplicationError) as caught:
+        await env.run(reading(errors.RateLimited("the server asks to wait", retry_after=wait)).read_source, request)
+    assert caught.value.non_retryable is (kind is not None)
+    if kind is None:
+        assert caught.value.type == failures.RATE_LIMITED
+        assert caught.value.next_retry_delay == (None if wait is None else timedelta(seconds=wait))
+    else:
+        assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, kind)
+
+
+async def test_what_a_page_says_of_itself_is_bounded() -> None:
+    """Each text that is kept in the state is one short line without what nobody sees, whatever reads the page."""
+    flood = "word\u202e\x07\n " * 100_000
+    said = dict.fromkeys(("title", "publisher", "published_at", "media_type", "language"), flood)
+    record = await read(document(**said, authors=[flood] * 1_000, warnings=[flood] * 100))
+    assert len(record.model_dump_json()) < 25_000
+    texts = [record.title, record.publisher, record.published_at, record.media_type, record.language, *record.authors]
+    for text in [*texts, *record.warnings]:
+        assert text
+        assert text.rstrip("…").isprintable()
+        assert len(text) <= 500
 
 
 async def test_a_read_archives_raw_bytes_and_text() -> None:

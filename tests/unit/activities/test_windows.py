@@ -20,6 +20,7 @@ from tests.fakes.isolation import HereCalls
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
+from tests.fakes.model_work import unmarked
 from tests.unit.activities.scripted import (
     MemoryCalls,
     MemoryContent,
@@ -88,11 +89,13 @@ async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str
     """S0-099: whatever the sources are made of, the first request fits, and the content is cut no more than needed."""
     async with bench(window) as one:
         output = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS[text], count))
-        again = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS[text], count, operation="op/2"))
+        again = await one.run(
+            roles.ANALYZER, await one.analyze_input(TEXTS[text], count, query="And what does it cost?")
+        )
     assert [call.status for call in one.api.calls] == [200, 200]
     assert output.analyzed_source_ids
     assert again.analyzed_source_ids
-    shown = one.api.requests[0].prompt.count("<source id=")
+    shown = one.api.requests[0].prompt.count("<source-")
     assert len(output.analyzed_source_ids) == shown
     if shown < count:
         assert any(f"{count - shown} of {count} sources had no room" in line for line in output.account.warnings)
@@ -146,7 +149,7 @@ async def test_a_window_that_nobody_named_is_found_out() -> None:
         one = Bench(engine, api)
         await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20))
         refused = [call.status for call in api.calls].count(400)
-        await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, operation="op/2"))
+        await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, query="And what does it cost?"))
     assert 1 <= refused <= 4
     assert [call.status for call in api.calls] == [*[400] * refused, 200, 200]
     assert len(book.charges) == 2
@@ -157,7 +160,7 @@ async def test_a_cap_on_answers_that_nobody_named_is_found_out() -> None:
     async with MessagesApi("short_answers") as api, engine_for({"default": api}) as engine:
         one = Bench(engine, api)
         output = await one.run(roles.SYNTHESIZER, await one.write_input(3))
-        await one.run(roles.SYNTHESIZER, await one.write_input(3, operation="op/2"))
+        await one.run(roles.SYNTHESIZER, await one.write_input(3, query="And what does it cost?"))
     assert [call.status for call in api.calls][-2:] == [200, 200]
     assert [call.status for call in api.calls].count(400) <= 6
     assert api.requests[-1].body["max_tokens"] <= 4_096
@@ -173,7 +176,9 @@ async def test_sources_are_shortened_alike() -> None:
         request = request.model_copy(update={"sources": [*request.sources[:11], source(short, id="src-short00000")]})
         await one.run(roles.ANALYZER, request)
     prompt = one.api.requests[0].prompt
-    bodies = [part.partition(">\n")[2].partition("\n</source>")[0] for part in prompt.split("<source id=")[1:]]
+    bodies = [
+        part.partition(">\n")[2].partition("\n</source>")[0] for part in unmarked(prompt).split("<source id=")[1:]
+    ]
     if len(bodies) == 12:
         assert bodies[-1] == "A short source about vacuum."
     lengths = [len(body) for body in bodies[:11]]
@@ -223,7 +228,7 @@ async def test_estimates_learn_from_what_was_counted() -> None:
             await one.run(
                 roles.ANALYZER,
                 await one.analyze_input(
-                    TEXTS["prose"], 20, operation=f"op/{number}", sub_query=SubQuery(id="sq-1", text="vacuum")
+                    TEXTS["prose"], 20, query=f"What is vacuum {number}?", sub_query=SubQuery(id="sq-1", text="vacuum")
                 ),
             )
     lengths = [len(request.prompt) for request in one.api.requests]

@@ -1,13 +1,20 @@
-"""Addresses that carry what only a run knows are marked before they are read."""
+"""Addresses that carry what only a run knows are marked before they are read; such queries are not asked."""
 
-from contracts.activities import ReadRequest
+import base64
+
+import pytest
+
+from contracts.activities import ReadRequest, SearchRequest, SearchResponse
+from contracts.canary import STEERED_NOTE
 from contracts.request import Turn
 from contracts.resolved import EffectiveSearch
+from contracts.vocabulary import SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.desk import Desk
 from workflows.gathering import Gathering
 from workflows.run import ResearchRun
+from workflows.searching import Searching
 
 CANARY = "8fbddb3160f16a89af97bab4"
 
@@ -33,6 +40,37 @@ def test_what_only_the_run_knows_marks_an_address() -> None:
     assert request_for("https://a.test/?d=the+cobalt+procedure+of+last").holds_private
     assert not request_for("https://a.test/?q=how+does+the+engine+prevent+wraparound").holds_private
     assert not request_for("https://a.test/page").holds_private
+
+
+@pytest.mark.parametrize(
+    ("texts", "refused"),
+    [
+        (["how do widgets decay", f"widgets {CANARY}"], {1}),
+        (["how do widgets decay", f"widgets {base64.b32encode(CANARY.encode()).decode()}"], {1}),
+        ([f"widgets {CANARY[:6]}", "how do widgets decay", f"costs {CANARY[12:18]}"], {2}),
+        ([f"{CANARY[position : position + 4]} widgets" for position in range(0, 24, 4)], {3, 4, 5}),
+        (["how do widgets decay", "what widgets cost in 2026", "part 8fbd-3160 of widgets"], set()),
+    ],
+)
+async def test_a_query_that_gives_the_canary_away_is_not_asked(texts: list[str], refused: set[int]) -> None:
+    """Whole, in another form, or as the piece that makes it known with what was asked before; the run says so."""
+    queries = [states.sub_query(text, status=SubQueryStatus.PENDING) for text in texts]
+    asked: list[str] = []
+
+    async def search(request: SearchRequest) -> SearchResponse:
+        asked.append(request.text)
+        return SearchResponse(provider="corpus")
+
+    run = ResearchRun(
+        states.state(resolved=states.resolved(canary=CANARY), plan=states.plan(*queries)),
+        Desk(),
+        InProcessHost({"search": search}),
+    )
+    run.state.deadline_at = 4e9
+    answers = [await Searching(run, 5).search(query) for query in queries]
+    assert asked == [text for position, text in enumerate(texts) if position not in refused]
+    assert {position for position, answer in enumerate(answers) if answer.failed == "refused_private"} == refused
+    assert (STEERED_NOTE in run.state.degraded) is bool(refused)
 
 
 def test_the_domains_of_a_run_go_with_its_reads_of_the_web() -> None:

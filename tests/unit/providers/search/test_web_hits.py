@@ -28,6 +28,7 @@ ANY_TEXT = strategies.text(strategies.characters(exclude_categories=()))
         ("e\u0301", "é"),
         (None, ""),
         ("\ud800x", "x"),
+        ("a &#" + "1" * 500 + "; number", "a number"),
     ],
 )
 def test_texts_are_one_line_without_markup(given: str | None, shown: str) -> None:

@@ -1,0 +1,92 @@
+"""Words of others on the pages of the engine's web UI."""
+
+import json
+
+import pytest
+from markdown_it import MarkdownIt
+
+from contracts.vocabulary import EngineKind
+from contracts.web_ui_text import as_markdown, from_markdown
+from tests.fakes import states
+from workflows.activity_options import read_options, record_options, role_options, search_options
+from workflows.details import details_markdown
+
+ACTIVE = [
+    "![x](https://evil.test/x.png)",
+    "[home](https://evil.test)",
+    "<img src=https://evil.test>",
+    "<https://evil.test>",
+    "# Big",
+    "1. one",
+    "12) twelve",
+    "- item",
+    "+ item",
+    "> quoted",
+    "===",
+    "**bold** _slanted_ `code` ~~gone~~",
+    "a | b",
+    "&lt;b&gt;",
+    "\\[x](y)",
+    "``` fence",
+    "[x]: https://evil.test",
+    "one\n\n# two\n---",
+]
+PLAIN = MarkdownIt("commonmark").enable("table").enable("strikethrough")
+
+
+@pytest.mark.parametrize("text", ACTIVE)
+def test_words_stay_words(text: str) -> None:
+    """No link, picture, heading, list or HTML comes of them: a page shows the very words on one line."""
+    shown = as_markdown(text, 200, 400)
+    rendered = PLAIN.parse(shown)
+    assert [token.type for token in rendered] == ["paragraph_open", "inline", "paragraph_close"]
+    assert {child.type for child in rendered[1].children or []} <= {"text", "text_special"}
+    assert from_markdown(shown) == " ".join(text.split())
+
+
+@pytest.mark.parametrize("text", ["https://evil.test/x", "WWW.evil.test", "who@evil.test"])
+def test_addresses_are_no_links_by_themselves(text: str) -> None:
+    """What readers of Markdown take for a link without being told is broken where nobody sees it."""
+    shown = as_markdown(f"see {text}", 200, 400)
+    assert text not in shown
+    assert from_markdown(shown) == f"see {text}"
+
+
+@pytest.mark.parametrize(
+    "text", ["_" * 500, "ä_" * 300, "数据库" * 100, "\\" * 300, '"' * 300, "🙂@" * 200, "a\u202eb" * 99]
+)
+@pytest.mark.parametrize(("characters", "most"), [(120, 200), (180, 200), (10, 40)])
+def test_the_line_is_bounded_in_bytes(text: str, characters: int, most: int) -> None:
+    """As JSON, with all that was put before its signs; and nothing is cut within an escape."""
+    shown = as_markdown(text, characters, most)
+    assert len(json.dumps(shown, ensure_ascii=False).encode()) <= most
+    assert shown.endswith("…")
+    assert len(from_markdown(shown)) <= characters
+    assert "\u202e" not in shown
+
+
+@pytest.mark.parametrize("text", ACTIVE)
+def test_summaries_of_activities_are_words(text: str) -> None:
+    """Titles and queries are shown as they are read, whatever they say."""
+    line = " ".join(f"read: {text}".split())
+    made = [
+        read_options("a", f"read: {text}", 60),
+        search_options("a", f"read: {text}", 60),
+        record_options("a", f"read: {text}"),
+        role_options("a", f"read: {text}", EngineKind.MODEL, 60),
+    ]
+    assert {options.summary for options in made} == {as_markdown(line, 120, 200)}
+    assert {from_markdown(options.summary) for options in made} == {line}
+
+
+def test_details_hold_words_of_others_as_words() -> None:
+    """Sub-queries, decisions and failures make nothing in the details, however many and long they are."""
+    hostile = "\n".join(ACTIVE)
+    state = states.state(plan=states.plan(*(states.sub_query(f"{number} {hostile}") for number in range(30))))
+    state.last_failure = hostile * 50
+    shown = details_markdown(state, 1.0)
+    tokens = PLAIN.parse(shown)
+    assert "heading_open" not in {token.type for token in tokens}
+    inside = {child.type for token in tokens for child in token.children or []}
+    assert inside <= {"text", "text_special", "strong_open", "strong_close", "softbreak"}
+    assert len(shown.encode()) < 8_000
