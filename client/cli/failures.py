@@ -41,7 +41,7 @@ def write_crash_file(error: BaseException, home: Path) -> Path | None:
     """Keep the traceback of an unforeseen error for a bug report; null when even that is impossible."""
     folder = home / "crashes"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         stamp = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%S")
         handle, name = tempfile.mkstemp(prefix=f"{stamp}-", suffix=".txt", dir=folder, text=True)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
