@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from client.cli.exit_codes import ExitCode
+from contracts.terminal_text import visible
 
 LONGEST_QUOTE = 80
 
@@ -74,7 +75,7 @@ def guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
 def complain(message: str) -> None:
     """One problem on standard error."""
     lines = message.splitlines() or [""]
-    sys.stderr.write("research: " + "\n          ".join(lines) + "\n")
+    sys.stderr.write(visible("research: " + "\n          ".join(lines)) + "\n")
 
 
 def _from_client(error: Exception) -> tuple[str, ExitCode] | None:
