@@ -186,7 +186,8 @@ class EngineFiles:
     def prepare(self) -> None:
         """Make the folder, for the owner alone. Raises `EngineError`."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.folder.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
             raise EngineError(f"{self.folder} cannot be made: {error.strerror}; set RESEARCH_HOME") from None
 

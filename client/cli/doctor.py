@@ -18,8 +18,9 @@ from client.cli.desk import Desk, open_desk
 from client.cli.doctor_checks import Check, Grade
 from client.cli.exit_codes import ExitCode
 from client.handle import ResearchClient
-from contracts.names import POOLS, WORKFLOWS_QUEUE
+from contracts.names import DEEP_RESEARCH, POOLS, WORKFLOWS_QUEUE
 from providers.errors import ProviderError
+from providers.session_store import SAFE_ID
 from workers.engine_files import EngineError
 from workers.private_files import repair_home
 
@@ -28,6 +29,7 @@ NO_SPACE_BYTES = 50_000_000
 STUCK_ATTEMPTS = 3
 LOOKED_AT = 50
 DISTRIBUTION = "durable-research"
+OPEN_RUNS = f'WorkflowType="{DEEP_RESEARCH}" AND ExecutionStatus="Running"'
 
 
 async def doctor(*, as_json: bool) -> int:
@@ -114,7 +116,7 @@ def _privacy(home: Path, user: int) -> Check | None:
     if done.owner != user:
         found = f"{home} belongs to {_name_of_user(done.owner)}; its rights were left as they are"
         return Check("privacy", Grade.WARN, found, "set RESEARCH_HOME to a folder of your own")
-    told = [f"{done.closed:,} files and folders were open to other users: closed"] if done.closed else []
+    told = [f"{done.closed:,} of its files and folders were open to other users: closed"] if done.closed else []
     if done.foreign:
         told.append(f"{done.foreign:,} belong to somebody else and were left as they are")
     if done.shared:
@@ -183,8 +185,8 @@ async def _pollers(client: ResearchClient) -> Check:
 async def _stuck(client: ResearchClient) -> Check:
     """Runs whose workflow task failed several times in a row: a worker of another version, or a defect."""
     stuck, running = [], 0
-    async for run in client.temporal.list_workflows('ExecutionStatus="Running"', limit=LOOKED_AT):
-        if run.status is not WorkflowExecutionStatus.RUNNING:
+    async for run in client.temporal.list_workflows(OPEN_RUNS, limit=LOOKED_AT):
+        if run.status is not WorkflowExecutionStatus.RUNNING or not SAFE_ID.fullmatch(run.id):
             continue
         running += 1
         description = await client.temporal.get_workflow_handle(run.id).describe()

@@ -83,8 +83,8 @@ def _from_client(error: Exception) -> tuple[str, ExitCode] | None:
 
     if not isinstance(error, errors.ClientError):
         return None
-    usage = isinstance(error, errors.RunUnknown | errors.RunClosed | errors.RunFinished | errors.MessageRefused)
-    return str(error), ExitCode.USAGE if usage else ExitCode.FAILED
+    usage = (errors.RunUnknown, errors.RunForeign, errors.RunClosed, errors.RunFinished, errors.MessageRefused)
+    return str(error), ExitCode.USAGE if isinstance(error, usage) else ExitCode.FAILED
 
 
 def _from_workers(error: Exception) -> tuple[str, ExitCode] | None:
