@@ -118,3 +118,17 @@ async def test_the_web_ui_comes_back_with_its_keeper(tmp_path: Path) -> None:
     finally:
         detach_engine(home)
         kill_engine(home)
+
+
+async def test_the_engine_keeps_its_files_to_itself(tmp_path: Path) -> None:
+    """Whoever starts it, and with whatever umask: database, logs and locks are for the owner alone."""
+    home = tmp_path / "home"
+    before = os.umask(0o022)
+    try:
+        await ensure_engine(home)
+        assert (home / "engine" / "temporal.db-wal").exists()
+        assert [path for path in (home, *home.rglob("*")) if path.stat().st_mode & 0o077] == []
+    finally:
+        os.umask(before)
+        detach_engine(home)
+        kill_engine(home)
