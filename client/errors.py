@@ -5,6 +5,7 @@ ClientError
 ├── NoWorker             the engine answers, but nothing polls the workflow queue
 ├── WorkerStuck          a worker polls, but its workflow task does not finish
 ├── RunUnknown           the engine knows no run of this id
+├── RunForeign           what the engine has under this id is a workflow of another program
 ├── RunClosed            the run is over: messages come too late
 ├── RunFinished          a run of this id exists and is over: nothing was started
 ├── IdInUse              a run of this id goes on that is not this tenant's
@@ -30,6 +31,10 @@ class WorkerStuck(ClientError):
 
 class RunUnknown(ClientError):
     """The engine knows no such run; its session may still be stored."""
+
+
+class RunForeign(ClientError):
+    """The id belongs to a workflow of another program."""
 
 
 class RunClosed(ClientError):

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
+from pydantic import ValidationError
 from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
@@ -36,6 +37,7 @@ from client.errors import (
     NoWorker,
     RunClosed,
     RunFinished,
+    RunForeign,
     RunUnknown,
     WorkerStuck,
 )
@@ -59,6 +61,9 @@ SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
 FAIRNESS_KEY_CHARACTERS: Final = 64
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
+
+UNREADABLE: Final = (ValueError, KeyError)
+"""What the SDK raises for a payload that is not of the expected form or encoding."""
 
 MAY_STILL_BE_TAKEN: Final = (
     "\nit may still be taken when a worker is back; the same words said again in the next minutes count once"
@@ -219,15 +224,18 @@ class ResearchHandle:
                 raise _rpc_failure(error, self.research_id) from error
 
     async def is_running(self) -> bool:
-        """Whether the engine has an open run of this id. Raises `RunUnknown`."""
+        """Whether the engine has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
         return await self.engine_status() is WorkflowExecutionStatus.RUNNING
 
     async def engine_status(self) -> WorkflowExecutionStatus | None:
-        """What the engine itself says of the newest run. Raises `RunUnknown`."""
+        """What the engine itself says of the newest run. Raises `RunUnknown`, `RunForeign`."""
         try:
-            return (await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))).status
+            found = await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
+        if found.workflow_type != names.DEEP_RESEARCH:
+            raise _foreign(self.research_id)
+        return found.status
 
     async def question(self) -> str | None:
         """The question as the engine keeps it, without asking a worker; its beginning where the request is encoded.
@@ -242,7 +250,10 @@ class ResearchHandle:
             description = await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
-        shown = await description.static_summary()
+        try:
+            shown = await description.static_summary()
+        except UNREADABLE:
+            return None
         return None if shown is None else from_markdown(shown)
 
     async def tenant(self) -> str | None:
@@ -259,7 +270,7 @@ class ResearchHandle:
         payloads = begun.workflow_execution_started_event_attributes.input.payloads
         try:
             request = (await self._client.data_converter.decode(payloads, [dict]))[0] if payloads else None
-        except (ValueError, TypeError, RuntimeError):
+        except UNREADABLE:
             return None
         tenant = request.get("tenant", DEFAULT_TENANT) if isinstance(request, dict) else None
         return tenant if isinstance(tenant, str) else None
@@ -274,7 +285,7 @@ class ResearchHandle:
     async def result(self) -> ResearchResult:
         """Wait for the end; always a `ResearchResult`, whatever the ending (see `endings`).
 
-        Raises `RunUnknown` and `EngineUnreachable` only.
+        Raises `RunUnknown`, `RunForeign` and `EngineUnreachable` only.
         """
         try:
             raw = await self._run.result()
@@ -282,7 +293,12 @@ class ResearchHandle:
             return await self._result_without_return(error.cause)
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
-        return ResearchResult.model_validate(raw)
+        except UNREADABLE as error:
+            raise _foreign(self.research_id) from error
+        try:
+            return ResearchResult.model_validate(raw)
+        except ValidationError as error:
+            raise _foreign(self.research_id) from error
 
     async def _result_without_return(self, cause: BaseException | None) -> ResearchResult:
         result = result_of_failure(self.research_id, cause, self._last_status)
@@ -301,6 +317,8 @@ class ResearchHandle:
             raise await self._why_silent() from error
         except WorkflowQueryFailedError as error:
             raise MessageRefused(f"the run could not answer `{query}`: {error.message}") from error
+        except UNREADABLE as error:
+            raise _foreign(self.research_id) from error
         except RPCError as error:
             if _no_poller(error):
                 raise await self._why_silent() from error
@@ -367,6 +385,10 @@ def _question_in(arguments: Payloads) -> str | None:
         return None
     question = request.get("query") if isinstance(request, dict) else None
     return question if isinstance(question, str) else None
+
+
+def _foreign(research_id: str) -> RunForeign:
+    return RunForeign(f"{research_id} is a workflow of another program: take another id (`research list` shows runs)")
 
 
 def _no_poller(error: RPCError) -> bool:

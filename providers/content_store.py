@@ -41,7 +41,7 @@ def open_store(address: str | os.PathLike[str]) -> ObjectStore:
     if "://" in text and not text.startswith("file://"):
         return from_url(text, retry_config={"max_retries": 0})  # the engine alone retries
     path = Path(text.removeprefix("file://")).absolute()
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return LocalStore(path, mkdir=True)
 
 

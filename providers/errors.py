@@ -108,8 +108,8 @@ class SourceUnreadable(Rejected):
     wrong_type, timeout, memory, malformed, not_a_file, outside (a path or link that leaves its folder), secret (what
     looks like a key); of the web also asked_to_wait, certificate, http_status, robots, and those that begin with
     `refused`: refused_url, refused_scheme, refused_host, refused_port, refused_address, refused_unresolved,
-    refused_redirect, refused_private; refused_domains_allow and refused_domains_deny name the list of the run that keeps
-    it away from a page.
+    refused_redirect, refused_private; refused_domains_allow and refused_domains_deny name the list of the run that
+    keeps it away from a page.
     """
 
     def __init__(self, kind: str, message: str) -> None:

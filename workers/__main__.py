@@ -12,6 +12,7 @@ from providers.errors import ProviderError
 from workers.engine_files import EngineError
 from workers.leaving import leave, run_to_end
 from workers.pools import UnknownPoolError, chosen_pools
+from workers.private_files import keep_files_private
 from workers.process import PortUnusableError, ProcessOptions, run
 from workers.settings import Flags, SettingsError, load_settings
 from workers.telemetry import LogFormat, configure_logging
@@ -37,6 +38,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 def main(given: Sequence[str] | None = None) -> int:
     """Run the process; its exit code."""
     options = arguments(given)
+    keep_files_private()
     form: LogFormat = options.log_format
     try:
         settings, pools = load_settings(Flags(config=options.config)), chosen_pools(options.pool)

@@ -47,6 +47,9 @@ class EngineDescription:
     ui_port: int = 0
     http_port: int = 0
     metrics_port: int = 0
+    ui_server_host: str = ""
+    """Where the server's own UI listens, behind the gateway at `ui_port`; nothing if it is switched off."""
+    ui_server_port: int = 0
     server_pid: int = 0
     keeper_pid: int = 0
     version: str = ""
@@ -61,8 +64,8 @@ class EngineDescription:
 
     @property
     def ui_url(self) -> str:
-        """Address of the web UI."""
-        return f"http://127.0.0.1:{self.ui_port}"
+        """Address of the web UI; empty if it is switched off."""
+        return f"http://127.0.0.1:{self.ui_port}" if self.ui_server_host else ""
 
     def with_changes(self, **changes: Any) -> "EngineDescription":
         """The same with other values."""
@@ -183,7 +186,8 @@ class EngineFiles:
     def prepare(self) -> None:
         """Make the folder, for the owner alone. Raises `EngineError`."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.folder.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
             raise EngineError(f"{self.folder} cannot be made: {error.strerror}; set RESEARCH_HOME") from None
 

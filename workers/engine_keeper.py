@@ -7,6 +7,7 @@ while, or at SIGTERM.
 """
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -16,7 +17,8 @@ import traceback
 from pathlib import Path
 
 from workers.engine_files import FAILED, READY, STARTING, STOPPED, EngineDescription, EngineError, EngineFiles, FileLock
-from workers.engine_ports import PortLeases, choose_ports
+from workers.engine_gateway import Gateway
+from workers.engine_ports import LOOPBACK, PortLeases, choose_ports
 from workers.engine_server import (
     PortTakenError,
     Server,
@@ -26,6 +28,7 @@ from workers.engine_server import (
     set_up_namespace,
     start_server,
 )
+from workers.private_files import keep_files_private
 
 TICK_SECONDS = 0.2
 LOCK_SECONDS = 1.0
@@ -65,6 +68,8 @@ class Keeper:
         self.server: Server | None = None
         self._attached = files.attached_lock()
         self._leases = PortLeases(files.home)
+        self._gateway: Gateway | None = None
+        self._gateway_to: tuple[int, str, int] | None = None
 
     def start(self) -> None:
         """Adopt the server that a killed keeper left, or start one. Raises `EngineError`, `OSError`."""
@@ -101,6 +106,7 @@ class Keeper:
 
     def stop(self) -> None:
         """Stop the server and say so; the lock on `engine.attached`, if taken, keeps others waiting meanwhile."""
+        self._close_gateway()
         if self.server is not None:
             self.server.stop()
         if self.description.status != FAILED:
@@ -111,10 +117,13 @@ class Keeper:
         self._describe(status=FAILED, error=problem, server_pid=0, keeper_pid=0)
 
     def _adopts(self, orphan: Server) -> bool:
-        """Take over a running server; false if it is not fit for that."""
+        """Take over a running server; false if it is not fit for that: it may be one that lets every page in."""
+        if not self.description.ui_server_host:
+            return False
         try:
             set_up_namespace(self.description.http_port)
-        except EngineError:
+            self._open_gateway(self.description)
+        except (EngineError, OSError):
             return False
         self.server = orphan
         self._leases.take(self.description.port)
@@ -139,6 +148,7 @@ class Keeper:
         insist_until, other_ports = time.monotonic() + insist_seconds, 0
         while True:
             try:
+                self._open_gateway(ports)
                 self.server = start_server(binary, self.files, ports)
                 break
             except PortTakenError:
@@ -151,6 +161,27 @@ class Keeper:
                 time.sleep(0.1)
         self.description = ports
         self._describe(status=READY, server_pid=self.server.pid, error="")
+
+    def _open_gateway(self, ports: EngineDescription) -> None:
+        """Let browsers in at the known address. Raises `PortTakenError`, `OSError`."""
+        wanted = (ports.ui_port, ports.ui_server_host, ports.ui_server_port)
+        if wanted == self._gateway_to:
+            return
+        self._close_gateway()
+        if not ports.ui_server_host:
+            return
+        try:
+            self._gateway = Gateway(LOOPBACK, ports.ui_port, (ports.ui_server_host, ports.ui_server_port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise PortTakenError("the port of the web UI is taken by another program") from None
+        self._gateway_to = wanted
+
+    def _close_gateway(self) -> None:
+        if self._gateway is not None:
+            self._gateway.close()
+        self._gateway = self._gateway_to = None
 
     def _describe(self, **changes: object) -> None:
         self.description = self.description.with_changes(**changes)
@@ -205,6 +236,7 @@ def keep(files: EngineFiles, idle_seconds: float) -> int:
 
 def main() -> int:
     """Go to the background and keep the server."""
+    keep_files_private()
     files = EngineFiles(Path(sys.argv[1]))
     if os.fork():
         return 0

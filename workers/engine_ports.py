@@ -7,6 +7,7 @@ file that belongs to a home for as long as one of its processes holds it: the ke
 
 import fcntl
 import os
+import secrets
 import socket
 import stat
 import tempfile
@@ -90,7 +91,22 @@ def choose_ports(known: EngineDescription, leases: PortLeases) -> EngineDescript
         metrics_port=choose(known.metrics_port),
     )
     leases.keep_only(*taken)
-    return chosen
+    ui_server_host, ui_server_port = _hidden_place()
+    return chosen.with_changes(ui_server_host=ui_server_host, ui_server_port=ui_server_port)
+
+
+def _hidden_place() -> tuple[str, int]:
+    """An address among the 2^24 of the loopback network and a port there, which no page can try out.
+
+    Nothing where the system has a single loopback address: all its ports can be tried within minutes.
+    """
+    host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            return "", 0
+        return host, int(probe.getsockname()[1])
 
 
 def _any_free_port(taken: set[int], leases: PortLeases) -> int:

@@ -50,6 +50,11 @@ QUICK = (
 clusters have, cost a tenth more processor time per activity (decision 0019)."""
 
 
+API_HOST = "research%"
+"""The one `Host` that the server's HTTP API accepts. No address can have this name, so no browser can send it: the API
+asks for nothing else, and a page on any website could start and steer workflows through it."""
+
+
 class PortTakenError(EngineError):
     """Another program listens where the server should."""
 
@@ -84,7 +89,7 @@ def move_other_version_aside(files: EngineFiles, version: str) -> str:
     moved = ""
     if files.database.exists() and written_by != version:
         folder = files.folder / "aside" / datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, mode=0o700)
         for path in sorted(files.folder.glob(files.database.name + "*")):
             path.rename(folder / path.name)
         (folder / "version").write_text(written_by, encoding="utf-8")
@@ -100,18 +105,25 @@ def command_line(binary: Path, files: EngineFiles, ports: EngineDescription) -> 
     options = {
         "ip": [LOOPBACK],
         "port": [str(ports.port)],
-        "ui-port": [str(ports.ui_port)],
+        **({"ui-ip": [ports.ui_server_host], "ui-port": [str(ports.ui_server_port)]} if ports.ui_server_host else {}),
         "http-port": [str(ports.http_port)],
         "metrics-port": [str(ports.metrics_port)],
         "db-filename": [str(files.database)],
         "sqlite-pragma": ["journal_mode=wal", "synchronous=normal"],
-        "dynamic-config-value": [*QUICK, "matching.enableFairness=true"],
+        "dynamic-config-value": [
+            *QUICK,
+            "matching.enableFairness=true",
+            f'frontend.httpAllowedHosts=["{API_HOST}"]',
+        ],
         "namespace": ["default"],
         "log-level": ["error"],
         "search-attribute": attributes,
     }
     flags = [part for name, values in options.items() for value in values for part in (f"--{name}", value)]
-    return [str(binary), "server", "start-dev", *flags, "--ui-disable-news-fetch"]
+    return [
+        *(str(binary), "server", "start-dev", *flags),
+        "--ui-disable-news-fetch" if ports.ui_server_host else "--headless",
+    ]
 
 
 @dataclass
@@ -239,7 +251,7 @@ def _call(http_port: int, method: str, path: str, body: dict[str, Any] | None = 
     """One call of the server's HTTP API. Raises `EngineError`."""
     connection = http.client.HTTPConnection(LOOPBACK, http_port, timeout=ANSWER_SECONDS)
     try:
-        headers = {"content-type": "application/json"}
+        headers = {"host": API_HOST, "content-type": "application/json"}
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = connection.getresponse()
         text = response.read()

@@ -19,6 +19,8 @@ from temporalio.runtime import (
     TelemetryFilter,
 )
 
+from contracts.terminal_text import visible, visible_json
+
 LogFormat = Literal["json", "console"]
 
 SECRET_NAME = re.compile(r"(api_?key|authorization|cookie|credential|password|secret|(?<![a-z])token$)", re.IGNORECASE)
@@ -86,9 +88,9 @@ def configure_logging(
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     renderers: list[Processor] = (
-        [structlog.processors.JSONRenderer(default=str, ensure_ascii=False)]
+        [structlog.processors.JSONRenderer(default=str, ensure_ascii=False), lambda *line: visible_json(line[2])]
         if form == "json"
-        else [_without_tables, structlog.dev.ConsoleRenderer(colors=False)]
+        else [_without_tables, structlog.dev.ConsoleRenderer(colors=False), lambda *line: visible(line[2])]
     )
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,

@@ -44,7 +44,7 @@ class Connection:
     @property
     def ui_url(self) -> str | None:
         """The web UI, as far as it is known."""
-        return None if self.embedded is None else self.embedded.ui_url
+        return (self.embedded.ui_url or None) if self.embedded is not None else None
 
 
 async def open_connection(

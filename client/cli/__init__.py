@@ -27,7 +27,9 @@ def main() -> NoReturn:
 
 def _run() -> int:
     from client.cli.app import app  # noqa: PLC0415  importing this package must not cost a command line
+    from workers.private_files import keep_files_private  # noqa: PLC0415
 
+    keep_files_private()
     try:
         app()
     except SystemExit as end:

@@ -17,14 +17,15 @@ from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.research_ids import resolve
 from client.cli.tombstones import bury
-from client.errors import RunUnknown
+from client.errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from contracts import names
 from contracts.documents import DocumentRef
 from providers.errors import ContentCorrupt, SharedStateUnavailable
 from workers.engine_files import EngineFiles
 
-OPEN_RUNS: Final = f'WorkflowType="{names.DEEP_RESEARCH}" AND CloseTime IS NULL'
+OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
+OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
 PATIENCE: Final = timedelta(seconds=10)
 
 
@@ -83,7 +84,7 @@ async def _engine(desk: Desk) -> ResearchClient | None:
 async def _refuse_running(client: ResearchClient | None, research_id: str) -> None:
     try:
         going_on = client is not None and await client.handle(research_id).is_running()
-    except RunUnknown:
+    except (RunUnknown, RunForeign):
         going_on = False
     except ValueError:  # paused: a status that the client's library does not know
         going_on = True
@@ -144,7 +145,7 @@ async def _delete_histories(desk: Desk, client: ResearchClient | None, research_
     if client is None:
         return 0
     removed = []
-    async for run in client.temporal.list_workflows(f'WorkflowId="{research_id}"'):
+    async for run in client.temporal.list_workflows(f'{OUR_TYPE} AND WorkflowId="{research_id}"'):
         request = DeleteWorkflowExecutionRequest(
             namespace=client.temporal.namespace,
             workflow_execution=WorkflowExecution(workflow_id=run.id, run_id=run.run_id),

@@ -18,6 +18,7 @@ from client.handle import ResearchClient
 from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
+from providers.session_store import SAFE_ID
 from workers.embedded import describe_engine, detach_engine, ensure_engine
 from workers.engine_files import EngineMovedError
 from workers.settings import Flags, Settings
@@ -171,8 +172,8 @@ async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[EngineRu
     found = client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED)
     try:
         async for run in found:
-            if run.run_id in deleted:
-                continue
+            if run.run_id in deleted or not SAFE_ID.fullmatch(run.id):
+                continue  # every program may start workflows there: what has no research id is no run of ours
             status = run.status.name.lower() if run.status else ""
             runs.append(EngineRun(run.id, status, run.start_time.isoformat(), run.run_id))
     except ValueError:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import platform
+import pwd
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
@@ -17,15 +18,18 @@ from client.cli.desk import Desk, open_desk
 from client.cli.doctor_checks import Check, Grade
 from client.cli.exit_codes import ExitCode
 from client.handle import ResearchClient
-from contracts.names import POOLS, WORKFLOWS_QUEUE
+from contracts.names import DEEP_RESEARCH, POOLS, WORKFLOWS_QUEUE
 from providers.errors import ProviderError
+from providers.session_store import SAFE_ID
 from workers.engine_files import EngineError
+from workers.private_files import repair_home
 
 LOW_SPACE_BYTES = 1_000_000_000
 NO_SPACE_BYTES = 50_000_000
 STUCK_ATTEMPTS = 3
 LOOKED_AT = 50
 DISTRIBUTION = "durable-research"
+OPEN_RUNS = f'WorkflowType="{DEEP_RESEARCH}" AND ExecutionStatus="Running"'
 
 
 async def doctor(*, as_json: bool) -> int:
@@ -49,6 +53,9 @@ def _line(check: Check) -> str:
 async def _checks(desk: Desk) -> AsyncIterator[Check]:
     yield _program()
     yield await asyncio.to_thread(_home, desk.settings.home)
+    privacy = await asyncio.to_thread(_privacy, desk.settings.home, os.geteuid())
+    if privacy is not None:
+        yield privacy
     yield _configuration(desk)
     async for check in doctor_outside.models(desk.settings):
         yield check
@@ -84,7 +91,7 @@ def _program() -> Check:
 
 def _home(home: Path) -> Check:
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=home) as file:
             file.write(b"x")
         free = shutil.disk_usage(home).free
@@ -95,6 +102,34 @@ def _home(home: Path) -> Check:
     if free < NO_SPACE_BYTES:
         return Check("home", Grade.FAIL, found, "make room, or set RESEARCH_HOME to another disk")
     return Check("home", Grade.WARN if free < LOW_SPACE_BYTES else Grade.OK, found)
+
+
+def _privacy(home: Path, user: int) -> Check | None:
+    """Close an old home to other users of the machine; null if there is no home."""
+    try:
+        done = repair_home(home, user)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        return Check("privacy", Grade.WARN, f"{home} cannot be looked through: {reason}", f"ls -la {home}")
+    if done.owner != user:
+        found = f"{home} belongs to {_name_of_user(done.owner)}; its rights were left as they are"
+        return Check("privacy", Grade.WARN, found, "set RESEARCH_HOME to a folder of your own")
+    told = [f"{done.closed:,} of its files and folders were open to other users: closed"] if done.closed else []
+    if done.foreign:
+        told.append(f"{done.foreign:,} belong to somebody else and were left as they are")
+    if done.shared:
+        told.append(f"{home} also holds other things, so the folder itself was left as it is")
+    remedy = f"give {home} to one owner, or set RESEARCH_HOME to a folder of its own" if done.foreign else ""
+    return Check("privacy", Grade.WARN if done.foreign else Grade.OK, "; ".join(told) or "for its owner alone", remedy)
+
+
+def _name_of_user(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
 
 
 def _configuration(desk: Desk) -> Check:
@@ -150,8 +185,8 @@ async def _pollers(client: ResearchClient) -> Check:
 async def _stuck(client: ResearchClient) -> Check:
     """Runs whose workflow task failed several times in a row: a worker of another version, or a defect."""
     stuck, running = [], 0
-    async for run in client.temporal.list_workflows('ExecutionStatus="Running"', limit=LOOKED_AT):
-        if run.status is not WorkflowExecutionStatus.RUNNING:
+    async for run in client.temporal.list_workflows(OPEN_RUNS, limit=LOOKED_AT):
+        if run.status is not WorkflowExecutionStatus.RUNNING or not SAFE_ID.fullmatch(run.id):
             continue
         running += 1
         description = await client.temporal.get_workflow_handle(run.id).describe()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from client.cli.exit_codes import ExitCode
+from contracts.terminal_text import visible
 
 LONGEST_QUOTE = 80
 
@@ -41,7 +42,7 @@ def write_crash_file(error: BaseException, home: Path) -> Path | None:
     """Keep the traceback of an unforeseen error for a bug report; null when even that is impossible."""
     folder = home / "crashes"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         stamp = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%S")
         handle, name = tempfile.mkstemp(prefix=f"{stamp}-", suffix=".txt", dir=folder, text=True)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -74,7 +75,7 @@ def guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
 def complain(message: str) -> None:
     """One problem on standard error."""
     lines = message.splitlines() or [""]
-    sys.stderr.write("research: " + "\n          ".join(lines) + "\n")
+    sys.stderr.write(visible("research: " + "\n          ".join(lines)) + "\n")
 
 
 def _from_client(error: Exception) -> tuple[str, ExitCode] | None:
@@ -82,8 +83,8 @@ def _from_client(error: Exception) -> tuple[str, ExitCode] | None:
 
     if not isinstance(error, errors.ClientError):
         return None
-    usage = isinstance(error, errors.RunUnknown | errors.RunClosed | errors.RunFinished | errors.MessageRefused)
-    return str(error), ExitCode.USAGE if usage else ExitCode.FAILED
+    usage = (errors.RunUnknown, errors.RunForeign, errors.RunClosed, errors.RunFinished, errors.MessageRefused)
+    return str(error), ExitCode.USAGE if isinstance(error, usage) else ExitCode.FAILED
 
 
 def _from_workers(error: Exception) -> tuple[str, ExitCode] | None:

@@ -45,7 +45,7 @@ async def workers_here(
 def log_to_file(desk: Desk) -> int:
     """Send logs to `logs/research.log` below the data folder; an older one is kept once. Its file descriptor."""
     path = desk.settings.home / "logs" / "research.log"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if path.exists() and path.stat().st_size > LOG_BYTES:
         path.replace(path.with_suffix(".old.log"))
     stream = path.open("a", encoding="utf-8")

@@ -1,27 +1,43 @@
-"""What the command says: results on standard output, everything else on standard error."""
+"""What the command says: results on standard output, everything else on standard error.
+
+Everything goes through here, and here alone what comes from outside is kept from driving a terminal.
+"""
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from contracts.terminal_text import visible, visible_json
+
+
+class SafeConsole(Console):
+    """A console whose texts cannot drive the terminal: only its own control codes do."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The pieces to be written."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else Segment(visible(piece.text), piece.style)
 
 
 def terminal() -> Console:
     """The console of standard error; colours and width as the terminal and NO_COLOR want them."""
-    return Console(stderr=True, highlight=False, soft_wrap=False)
+    return SafeConsole(stderr=True, highlight=False, soft_wrap=False)
 
 
 def say(line: str | Text = "") -> None:
     """One line of the result, for a person."""
     text = line if isinstance(line, Text) else Text(line)
-    Console(highlight=False, soft_wrap=True).print(text)
+    SafeConsole(highlight=False, soft_wrap=True).print(text)
 
 
 def say_cut(line: Text) -> None:
     """One line, cut at the width of a terminal; whole in a pipe or a file."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = SafeConsole(highlight=False, soft_wrap=True)
     if console.is_terminal:
         line.truncate(console.width, overflow="ellipsis")
     console.print(line)
@@ -29,23 +45,25 @@ def say_cut(line: Text) -> None:
 
 def tell(line: str) -> None:
     """One line beside the result."""
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(visible(line) + "\n")
     sys.stderr.flush()
 
 
 def document(value: Any) -> None:
     """The one JSON document of `--json`."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
     sys.stdout.flush()
 
 
 def json_line(value: Any) -> None:
     """One JSON object as one line."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False)) + "\n")
     sys.stdout.flush()
 
 
 def raw(data: bytes) -> None:
-    """Bytes as they are."""
+    """Bytes as they are, for a file or another program; a terminal gets the text that they are."""
+    if sys.stdout.isatty():
+        data = visible(data.decode("utf-8", "replace")).encode("utf-8", "replace")
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()

@@ -20,6 +20,7 @@ from contracts.vocabulary import EngineKind
 from providers.prices import load_prices
 from providers.search.traits import TRAITS
 from workers.embedded import describe_engine
+from workers.private_files import files_of_person
 
 EFFECTIVE = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice"}
 """What of a resolution is the configuration's doing."""
@@ -100,7 +101,8 @@ async def ready(desk: Desk, asked: Asked, options: RunOptions) -> ResearchClient
     """The engine's client, when the index of the run's folder is up to date, too: the one comes up beside the other."""
     ensure_folder(desk.settings.home, SET_HOME)
     if options.out is not None:
-        ensure_folder(options.out, "choose another --out")
+        with files_of_person():
+            ensure_folder(options.out, "choose another --out")
     if not options.quiet and not desk.settings.uses_cluster and describe_engine(desk.settings.home) is None:
         output.tell("starting the engine")
     engine = asyncio.create_task(desk.ensured_client())

@@ -25,6 +25,7 @@ from contracts.report import ReportDraft
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus, SourceStatus
+from workers.private_files import files_of_person, umask_of_person
 
 CODE: Final = re.compile(r"^[a-z]+(_[a-z]+)+(?=:)")
 """A reason's first word in the form of a program."""
@@ -74,7 +75,7 @@ async def report(given: str, *, form: str, out: Path | None) -> int:
     if out is None:
         output.raw(data)
         return ExitCode.COMPLETED
-    write_atomically(out, data)
+    write_atomically(out, data, umask=umask_of_person())
     output.tell(str(out))
     return ExitCode.COMPLETED
 
@@ -87,7 +88,9 @@ async def open_report(given: str) -> int:
         paths = write_all(desk.settings.home / "opened" / research_id, documents)
     path = paths.get("html") or paths["md"]
     output.say(str(path))
-    if not await asyncio.to_thread(webbrowser.open, path.as_uri()):
+    with files_of_person():  # what a browser downloads is the person's
+        opened = await asyncio.to_thread(webbrowser.open, path.as_uri())
+    if not opened:
         output.tell("no browser can be opened here; open the file above yourself")
     return ExitCode.COMPLETED
 

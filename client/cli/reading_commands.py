@@ -91,7 +91,9 @@ SOURCE_HELP = """Print the archived text of a source, exactly as it was quoted.
 def source(
     research_id: RunId,
     source_id: Annotated[str, typer.Argument(metavar="SOURCE", help="source id or citation number")],
-    raw: Annotated[bool, typer.Option("--raw", help="the bytes as fetched")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="the bytes as fetched; on a terminal as text without control characters")
+    ] = False,
 ) -> None:
     """One archived source."""
     from client.cli.reading import source as work

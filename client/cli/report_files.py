@@ -5,9 +5,12 @@ import re
 import tempfile
 import unicodedata
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Final
+
+from workers.private_files import PRIVATE, files_of_person
 
 SLUG_CHARACTERS: Final = 48
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
@@ -40,17 +43,16 @@ def owner_of(folder: Path) -> str | None:
     return found.group(1) if found else None
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_atomically(path: Path, data: bytes, *, umask: int = PRIVATE) -> None:
+    """Write a whole file or nothing; a missing folder is made. Raises OSError."""
+    with files_of_person() if umask != PRIVATE else nullcontext():
+        path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
         Path(name).chmod(0o666 & ~umask)
         Path(name).replace(path)
     except BaseException:
@@ -58,9 +60,9 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise
 
 
-def write_all(folder: Path, documents: Mapping[str, bytes]) -> dict[str, Path]:
-    """Write each form (`md`, `html`, `json`) of a report into a folder; the paths by form."""
+def write_all(folder: Path, documents: Mapping[str, bytes], *, umask: int = PRIVATE) -> dict[str, Path]:
+    """Write each form (`md`, `html`, `json`) of a report into a folder; the paths by form. Raises OSError."""
     paths = {form: folder / FORMATS[form] for form in documents}
     for form, data in documents.items():
-        write_atomically(paths[form], data)
+        write_atomically(paths[form], data, umask=umask)
     return paths

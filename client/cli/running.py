@@ -42,6 +42,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import Outcome
 from workers.engine_files import EngineFiles, EngineMovedError
+from workers.private_files import umask_of_person
 from workers.settings import Flags
 
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
@@ -191,7 +192,7 @@ async def _deliver(desk: Desk, result: ResearchResult, question: str, options: R
     documents = await report_documents(desk, result)
     folder = options.out or default_folder(question, result.research_id, _now(), Path())
     try:
-        paths = write_all(folder, documents) if documents else {}
+        paths = write_all(folder, documents, umask=umask_of_person()) if documents else {}
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         again = f"research report {result.research_id} --out FILE"

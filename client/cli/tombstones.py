@@ -11,7 +11,7 @@ KEPT_SECONDS: Final = 3_600.0
 def bury(home: Path, run_ids: Iterable[str]) -> None:
     """Remember deleted histories by the engine's run id; forget those of long ago."""
     folder = _folder(home)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for run_id in run_ids:
         (folder / run_id).touch()
     oldest = time.time() - KEPT_SECONDS

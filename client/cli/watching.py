@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from client.cli import output
 from client.cli.desk import open_desk
@@ -12,6 +13,7 @@ from client.console import PlainSink, QuietSink, Sink, TerminalSink, follow
 from client.handle import ResearchHandle
 from client.rendering import Frame, ending
 from contracts.outcome import ResearchResult
+from workers.private_files import umask_of_person
 
 CLOSING_SECONDS = 15.0
 KEEPS = 'Ctrl-C leaves the run going · research stop last (report now) · research steer last "…"'
@@ -78,7 +80,8 @@ async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> 
         return ExitCode.COMPLETED
     code = tell_ending(result, as_json=as_json)
     if then:
-        await asyncio.to_thread(subprocess.run, then, shell=True, check=False)  # noqa: S604  the person's own command
+        own = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
+        await asyncio.to_thread(own, then)  # the person's own command
     return code
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -17,6 +18,7 @@ from tests.integration.pool_calls import Calls
 from workers import embedded
 from workers.embedded import EngineError, describe_engine, detach_engine, ensure_engine, stop_engine, watch_engine
 from workers.engine_files import READY, EngineDescription, EngineFiles
+from workers.engine_server import API_HOST
 from workers.runtime import running_pools
 from workers.settings import Settings
 from workers.temporal import open_connection
@@ -54,7 +56,7 @@ async def first_line(process: asyncio.subprocess.Process) -> list[str]:
 def namespace(description: EngineDescription) -> dict[str, dict[str, object]]:
     """What the server says of its namespace."""
     place = f"http://127.0.0.1:{description.http_port}/api/v1/namespaces/default"
-    with urllib.request.urlopen(place, timeout=10) as response:
+    with urllib.request.urlopen(urllib.request.Request(place, headers={"host": API_HOST}), timeout=10) as response:
         return json.load(response)
 
 
@@ -87,7 +89,8 @@ async def test_listens_on_loopback_alone(engine_home: Path) -> None:
     )
     output, _ = await listening.communicate()
     addresses = set(output.decode().split())
-    assert addresses == {"0100007F"}, "every listening socket is at 127.0.0.1"
+    assert all(re.fullmatch("[0-9A-F]{6}7F", address) for address in addresses), "all of 127.0.0.0/8 is loopback"
+    assert "0100007F" in addresses
 
 
 LISTENERS = """

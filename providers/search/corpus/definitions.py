@@ -109,7 +109,7 @@ class CorpusRegistry:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, CorpusDefinition]]:
-        self._home.mkdir(parents=True, exist_ok=True)
+        self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self._home / "corpora.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             definitions = self._read()

@@ -59,7 +59,7 @@ async def refresh_index(
     definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None
 ) -> None:
     """Make the index match the folder. Raises `CorpusUnknown`, `StorageFull`, `Unavailable`."""
-    index.parent.mkdir(parents=True, exist_ok=True)
+    index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     async with file_lock(index.with_suffix(".lock")):
         try:
             await _refresh(definition, index, pool, progress)

@@ -108,7 +108,9 @@ def test_a_user_between_two_looks_counts_too(files: EngineFiles) -> None:
 
 def test_the_server_is_for_this_machine_alone(files: EngineFiles) -> None:
     """The command line binds loopback and names every port, so that nothing is chosen at random."""
-    ports = EngineDescription(port=1, ui_port=2, http_port=3, metrics_port=4)
+    ports = EngineDescription(
+        port=1, ui_port=5, http_port=3, metrics_port=4, ui_server_host="127.1.2.3", ui_server_port=2
+    )
     line = command_line(Path("temporal"), files, ports)
     assert line[line.index("--ip") + 1] == "127.0.0.1"
     assert [line[line.index(f"--{name}") + 1] for name in ("port", "ui-port", "http-port", "metrics-port")] == list(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
-from workers.telemetry import HIDDEN, Redaction, configure_logging, metrics_address, temporal_runtime
+from workers.telemetry import HIDDEN, LogFormat, Redaction, configure_logging, metrics_address, temporal_runtime
 
 SECRET = "sk-ant-0123456789"
 
@@ -117,3 +117,20 @@ def test_a_taken_metrics_port_is_refused() -> None:
         taken.listen()
         with pytest.raises((ValueError, RuntimeError)):
             temporal_runtime(f"127.0.0.1:{taken.getsockname()[1]}")
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_lines_do_not_drive_a_terminal(form: LogFormat) -> None:
+    """What others wrote into an event shows, and is obeyed by no terminal; an exception keeps its lines."""
+    stream = io.StringIO()
+    configure_logging(form, stream=stream)
+    logger = structlog.get_logger("ours")
+    logger.info("\x1b[31mred\x9b1m", title="\x1b]0;owned\x07\u202eevil")
+    try:
+        raise ValueError("\x1b[2J")
+    except ValueError:
+        logger.exception("failed")
+    written = stream.getvalue()
+    assert "owned" in written
+    assert not set(written) & set("\x1b\x07\x9b\u202e")
+    assert ("\nValueError" in written) is (form == "console")

@@ -1,0 +1,102 @@
+"""Files of the product are for their owner alone; what a person asked for keeps the rights that the person wants.
+
+Every process that writes to `RESEARCH_HOME` begins with `keep_files_private`. Its umask then holds for whatever writes
+there: our own code, SQLite, object stores, and the embedded server, which inherits it.
+
+The standard library alone: the engine's keeper uses this module.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PRIVATE: Final = 0o077
+CONTENTS: Final = frozenset(
+    "engine sessions content corpora shared.sqlite3 logs opened crashes deleted left-behind".split()
+)
+"""What the product itself puts into its home; files of SQLite have others beside them."""
+
+_umask_of_person: int | None = None
+
+
+def keep_files_private() -> None:
+    """From now on, files that this process and its children create are for their owner alone."""
+    global _umask_of_person  # noqa: PLW0603  a process has one umask
+    before = os.umask(PRIVATE)
+    if _umask_of_person is None:
+        _umask_of_person = before
+
+
+def umask_of_person() -> int:
+    """What the person's shell gave to this process: it holds for reports and for commands of the person's own."""
+    return PRIVATE if _umask_of_person is None else _umask_of_person
+
+
+@contextlib.contextmanager
+def files_of_person() -> Iterator[None]:
+    """Create files as the person's own programs would."""
+    if _umask_of_person is None:
+        yield
+        return
+    os.umask(_umask_of_person)
+    try:
+        yield
+    finally:
+        os.umask(PRIVATE)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What was found, and done, in a home."""
+
+    owner: int
+    closed: int = 0
+    """How many files and folders were open to others, and are so no more."""
+    foreign: int = 0
+    """How many belong to somebody else, or could not be changed."""
+    shared: bool = False
+    """Whether the home is a folder with other things in it, which is left as it is."""
+
+
+def repair_home(home: Path, user: int) -> Repair:
+    """Close what the product created in its home to everybody but its owner. Raises OSError.
+
+    A home of somebody else is left alone, and so is everything that the product did not create: a home may be a
+    folder that has other uses.
+    """
+    found = home.stat()
+    if found.st_uid != user:
+        return Repair(found.st_uid)
+    ours = [entry for entry in os.scandir(home) if _is_ours(entry.name)]
+    shared = len(ours) < sum(1 for _ in os.scandir(home))
+    done = [] if shared else [_close(home, user, follow=True)]
+    for entry in ours:
+        done += [_close(Path(entry.path), user)]
+        if entry.is_dir(follow_symlinks=False):
+            for folder, folders, files in os.walk(entry.path):
+                done += [_close(Path(folder, name), user) for name in (*folders, *files)]
+    return Repair(user, done.count(True), done.count(None), shared)
+
+
+def _is_ours(name: str) -> bool:
+    return name in CONTENTS or name.startswith("shared.sqlite3-")
+
+
+def _close(path: Path, user: int, *, follow: bool = False) -> bool | None:
+    """Whether this was open to others; null if it is not ours to close. What has just gone away is closed."""
+    try:
+        found = path.stat(follow_symlinks=follow)
+        if stat.S_ISLNK(found.st_mode) or not found.st_mode & PRIVATE:
+            return False
+        if found.st_uid != user:
+            return None
+        path.chmod(stat.S_IMODE(found.st_mode) & ~PRIVATE)
+    except FileNotFoundError:
+        return False
+    except PermissionError:
+        return None
+    return True
