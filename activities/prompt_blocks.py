@@ -6,6 +6,8 @@ from typing import Final
 
 from activities.content_share import allotted, findings_shown, part_of
 from activities.excerpts import excerpt, shown_parts
+from activities.labels import label_of
+from activities.markers import without_markers
 from activities.untrusted import attribute, guarded, guarded_line
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import short_hash
@@ -122,7 +124,7 @@ def findings_block(request: WriteInput, rendering: Rendering) -> str:
     texts = {source.id: _text(source, rendering) for source in request.sources}
     quote_characters = part_of(QUOTE_CHARACTERS, rendering.share)
     return "\n\n".join(
-        _finding(finding, evidence, texts, quote_characters) for finding in shown_findings(request, rendering)
+        _finding(finding, evidence, texts, quote_characters, rendering.mark) for finding in shown_findings(request, rendering)
     )
 
 
@@ -132,14 +134,15 @@ def source_lines(request: WriteInput, rendering: Rendering) -> str:
     kept = [source for source in request.sources if source.id in used]
     width = part_of(200, rendering.share, SHORT_TITLE)
     return "\n".join(
-        f"{source.id}: {guarded_line(source.title, width)} (quality {source.quality.value})" for source in kept
+        f"{label_of(source.id, rendering.mark)}: {guarded_line(source.title, width)} (quality {source.quality.value})"
+        for source in kept
     )
 
 
-def gap_line(gap: Gap, *, suggestions: bool = False) -> str:
-    """A gap under its id (C0-9)."""
+def gap_line(gap: Gap, mark: str, *, suggestions: bool = False) -> str:
+    """A gap under its label (C0-9)."""
     line = (
-        f"{gap.id}: {guarded_line(gap.description, 400)} "
+        f"{label_of(gap.id, mark)}: {guarded_line(gap.description, 400)} "
         f"({gap.severity.value}, priority {gap.priority}, {gap.status.value})"
     )
     queries = "; ".join(guarded_line(query, 300) for query in gap.suggested_queries) if suggestions else ""
@@ -149,7 +152,7 @@ def gap_line(gap: Gap, *, suggestions: bool = False) -> str:
 def draft_block(request: RefineInput, rendering: Rendering) -> str:
     """The beginning of the report's draft, if there is one."""
     text = rendering.documents.get(request.draft.hash, "") if request.draft else ""
-    shown = text[: part_of(DRAFT_CHARACTERS, rendering.share)]
+    shown = without_markers(text)[: part_of(DRAFT_CHARACTERS, rendering.share)]
     if not shown:
         return ""
     return f'<draft mark="{rendering.mark}">\n{guarded(shown)}\n</draft>\n'
@@ -184,20 +187,20 @@ def _source(source: SourceExtract, request: AnalyzeInput, rendering: Rendering, 
     known = f' snippet="{snippet}"' if snippet else ""
     url = attribute(source.url, part_of(2_000, rendering.share, 2 * SHORT_TITLE))
     return (
-        f'<source id="{attribute(source.id)}" title="{attribute(source.title, width)}" url="{url}" '
+        f'<source id="{label_of(source.id, rendering.mark)}" title="{attribute(source.title, width)}" url="{url}" '
         f'quality="{source.quality.value}"{known} mark="{rendering.mark}">\n{text}\n</source>'
     )
 
 
 def _finding(
-    finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str], quote_characters: int
+    finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str], quote_characters: int, mark: str
 ) -> str:
-    heading = f"Finding (confidence: {finding.confidence.value}; sources: {', '.join(finding.source_ids)})"
-    lines = [heading]
+    sources = ", ".join(label_of(source_id, mark) for source_id in finding.source_ids)
+    lines = [f"Finding (confidence: {finding.confidence.value}; sources: {sources})"]
     for item in (evidence[key] for key in finding.evidence_ids if key in evidence):
-        lines.append(f"[{item.id}] {guarded_line(finding.statement, LINE_CHARACTERS)}")
+        lines.append(f"[{label_of(item.id, mark)}] {guarded_line(finding.statement, LINE_CHARACTERS)}")
         passage = texts.get(item.source_id, "")[item.start : item.end] if quote_characters else ""
         quote = guarded_line(passage, quote_characters)
         if quote:
-            lines.append(f"  {item.source_id} says: “{quote}”")
+            lines.append(f"  {label_of(item.source_id, mark)} says: “{quote}”")
     return "\n".join(lines)

@@ -122,7 +122,7 @@ def _synthesizer(request: roles.WriteInput, rendering: Rendering) -> dict[str, s
         "mark": rendering.mark,
         "findings": findings_block(request, rendering) or "(none)",
         "sources": source_lines(request, rendering) or "(none)",
-        "gaps": "\n".join(gap_line(gap) for gap in request.gaps) or "(none)",
+        "gaps": "\n".join(gap_line(gap, rendering.mark) for gap in request.gaps) or "(none)",
         "improvements": listed("Improvements asked for after the previous draft:", request.improvements),
         "cut_short": f"The research was cut short ({request.cut_short}): say so in the limitations.\n"
         if request.cut_short
@@ -139,7 +139,7 @@ def _refiner(request: roles.RefineInput, rendering: Rendering) -> dict[str, str]
         "high_confidence_count": str(request.high_confidence_count),
         "mark": rendering.mark,
         "draft": draft_block(request, rendering),
-        "gaps": "\n".join(gap_line(gap, suggestions=True) for gap in request.gaps) or "(none)",
+        "gaps": "\n".join(gap_line(gap, rendering.mark, suggestions=True) for gap in request.gaps) or "(none)",
         "asked": listed("Queries asked so far:", request.asked),
     }
 

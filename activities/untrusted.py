@@ -4,6 +4,7 @@ import html
 import re
 from typing import Final
 
+from activities.markers import with_escaped_markers
 from activities.wording import bounded, one_line
 
 INVISIBLE_CLASS: Final = (
@@ -16,7 +17,6 @@ INVISIBLE: Final = re.compile(f"[{INVISIBLE_CLASS}]")
 
 OUR_ELEMENTS: Final = "source|sources|finding|findings|gap|gaps|guidance|issues|question|sub_query|earlier|draft"
 TAG: Final = re.compile(rf"[<＜](?=\s*[/／]?\s*(?:{OUR_ELEMENTS})\b)", re.IGNORECASE)
-MARKER: Final = re.compile(r"[\[【［](?=\s*(?:ev|src|f|gap)-)", re.IGNORECASE)
 
 
 def guarded(text: str) -> str:
@@ -25,8 +25,11 @@ def guarded(text: str) -> str:
 
 
 def guarded_line(text: str, limit: int) -> str:
-    """The text on one line of at most `limit` characters, so that it cannot imitate a line of ours, nor a marker."""
-    return MARKER.sub("(", bounded(one_line(guarded(text)), limit))
+    """The text on one line of at most `limit` characters, so that it cannot imitate a line of ours, nor a marker.
+
+    What looks like a marker is escaped as Markdown has it: a model that copies it writes words, not a citation.
+    """
+    return with_escaped_markers(bounded(one_line(guarded(text)), limit))
 
 
 def attribute(text: str, limit: int = 300) -> str:
