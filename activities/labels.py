@@ -6,8 +6,12 @@ from contracts.identity import short_hash
 
 
 def label_of(identity: str, mark: str) -> str:
-    """What an id is called in the prompt with this mark: its kind and ten digits that the mark is needed for."""
-    return f"{identity.partition('-')[0]}-{short_hash(mark, identity)}"
+    """What an id is called in the prompt with this mark: its kind and ten digits that the mark is needed for.
+
+    An id that is no longer than that keeps its name.
+    """
+    label = f"{identity.partition('-')[0]}-{short_hash(mark, identity)}"
+    return label if len(identity) > len(label) else identity
 
 
 def labelled(identities: Iterable[str], mark: str) -> dict[str, str]:

@@ -124,7 +124,8 @@ def findings_block(request: WriteInput, rendering: Rendering) -> str:
     texts = {source.id: _text(source, rendering) for source in request.sources}
     quote_characters = part_of(QUOTE_CHARACTERS, rendering.share)
     return "\n\n".join(
-        _finding(finding, evidence, texts, quote_characters, rendering.mark) for finding in shown_findings(request, rendering)
+        _finding(finding, evidence, texts, quote_characters, rendering.mark)
+        for finding in shown_findings(request, rendering)
     )
 
 

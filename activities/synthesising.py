@@ -1,6 +1,7 @@
 """The synthesizer's text as a stored draft whose every marker names a passage (S0-070 to S0-074, X-7)."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +23,7 @@ from providers.interfaces import ContentStore
 
 Work = Draft[WriteInput, ReportTextDraft]
 
+EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
 HIGH: Final = (Confidence.CONFIRMED, Confidence.HIGH)
 
 
@@ -41,8 +43,8 @@ class CleanReport:
 def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str] | None = None) -> CleanReport:
     """The report with unified markers, without lists of sources and without addresses that no source has.
 
-    `documents` are the stored texts by hash. Only the evidence of this request can be cited: a model knows it by the
-    labels of its prompt, which no page can know, the extractive engine by its ids.
+    `documents` are the stored texts by hash. Only the evidence of this request can be cited: by the labels of its
+    prompt, which no page can know, or by its ids, which anybody can work out: one that a page holds counts for nothing.
     """
     texts = {source.id: documents[source.text.hash] for source in request.sources
              if documents and source.text and source.text.hash in documents}  # fmt: skip
@@ -51,7 +53,10 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
     cited = {item.id: item for item in request.evidence if item.id in shown}
     # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
     exact = request.engine is EngineKind.EXTRACTIVE
-    names = {key: key for key in cited} if exact else labelled(cited, mark_of(request))
+    names = {key: key for key in cited}
+    if not exact:
+        of_pages = {name.lower() for stored in texts.values() for name in EVIDENCE_NAME.findall(stored)}
+        names = labelled(cited, mark_of(request)) | {key: key for key in cited if key not in of_pages}
     text, foreign = clean_links(without_source_lists(_unwrapped(clean_characters(markdown))), registry)
     text, unresolved = unified_markers(text, Citable(names), exact=exact, pages=PageWords(texts.values()))
     sources = {identity: Page(stored, registry) for identity, stored in texts.items()}

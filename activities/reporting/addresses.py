@@ -20,8 +20,8 @@ from contracts.names import CORPUS_SCHEME
 
 REMOVED = "(link removed)"
 ADDRESS = re.compile(
-    r"(?:(?:https?|ftp|wss?):(?=[/\\]*+[\w\[])|\bwww\.|\bmailto:|(?<![:\w/\\])[/\\]{2}(?=\[|[\w-]++\.\w)"
-    r"|\bcorpus:[\w.-]++/)|(?P<mail>(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++)",
+    r"(?:(?:https?|ftp|wss?):(?=[/\\]*+[\w\[])|(?<![^\W_])(?:www\.|mailto:)|(?<![:/\\])(?<![^\W_])[/\\]{2}(?=\[[\da-f:.]{2,45}+\]|[\w-]++\.\w)"
+    r"|(?<![^\W_])corpus:[\w.-]++/)|(?P<mail>(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++)",
     re.IGNORECASE,
 )
 """What a renderer or a browser may take for the beginning of an address, and mail addresses as a whole."""
@@ -38,9 +38,11 @@ TITLE = r"\"[^\"\n]*+\"|'[^'\n]*+'|\([^()\n]*+\)"
 TARGET = re.compile(rf"\(\s*+(?:<([^<>\n]*+)>|([^\s()<>]*+(?:\([^\s()]*+\)[^\s()]*+)*+))(?:\s++(?:{TITLE})|\s*+)\s*+\)")
 DEFINITION = re.compile(
     r":[ \t]*+\n?[ \t]*+(?:<([^<>\n]*+)>|([^\s<]\S*+))"
-    rf"(?:[ \t]*+\n?[ \t]++(?:{TITLE}))?+[ \t]*+(?=\n|\Z)"
+    rf"(?:(?:[ \t]++|[ \t]*+\n[ \t]*+)(?:{TITLE}))?+[ \t]*+(?=\n|\Z)"
 )
-MARKER_TEXT = re.compile(r"\s*+(?:\^?\d{1,3}|(?:ev|src)-\w++)(?:\s*+[,;]\s*+(?:\^?\d{1,3}|(?:ev|src)-\w++))*+\s*+")
+MARKER_TEXT = re.compile(
+    r"\s{0,3}+(?:\^?\d{1,3}|(?:ev|src)-\w{1,80}+)(?:\s?[,;]\s?(?:\^?\d{1,3}|(?:ev|src)-\w{1,80}+))*+\s{0,3}+"
+)
 LINK_SIGNS = re.compile(r"\\.|[\[\]()<>&:@/]", re.DOTALL)
 
 
@@ -140,16 +142,12 @@ def strip_addresses(text: str, registry: Registry, foreign: list[str]) -> str:
 def readable(text: str) -> tuple[str, list[int]]:
     """A Markdown text with escapes and entities as a reader sees them, and where each character stands in the source.
 
-    The last number is the length of the source. Code is as it is.
+    The last number is the length of the source. Code is read like all else: some reader may not see that it is code.
     """
-    return _seen(text, layout(text).masked)
-
-
-def _seen(text: str, masked: str) -> tuple[str, list[int]]:
     pieces: list[str] = []
     starts: list[int] = []
     last = 0
-    for match in READ_AS.finditer(masked):
+    for match in READ_AS.finditer(text):
         shown = match[0][1:] if match[0][0] == "\\" else unescape(match[0])
         pieces += [text[last : match.start()], shown]
         starts += [*range(last, match.start()), *([match.start()] * len(shown))]
@@ -172,7 +170,7 @@ def _replace(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 def strip_addresses_shown(text: str, registry: Registry) -> str:
     """A text that others may read as Markdown or HTML without foreign addresses, escapes and entities seen through."""
-    return _replace(text, _address_edits(*_seen(text, text), registry, []))
+    return _replace(text, _address_edits(*readable(text), registry, []))
 
 
 def _address_edits(shown: str, starts: list[int], registry: Registry, foreign: list[str]) -> list[tuple[int, int, str]]:

@@ -20,7 +20,7 @@ from contracts.vocabulary import Completeness, Outcome, SourceStatus, StopReason
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
-HEADING = re.compile(r"\s*+#[ \t]++([^\n]++)(?:\n|\Z)")
+HEADING = re.compile(r"\A\s*+#[ \t]++([^\n]++)(?:\n|\Z)")
 
 
 class Ending(Contract):
