@@ -57,7 +57,7 @@ class PageWords:
 
     @cached_property
     def _known(self) -> frozenset[tuple[str, str]]:
-        known = set()
+        known: set[tuple[str, str]] = set()
         for text in self._texts:
             for match in GROUP.finditer(text):
                 before, items = _words(text, 0, match.start()), _folded(match["items"])

@@ -80,11 +80,11 @@ async def _analyze_one(
 def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) -> None:
     """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before (S0-175)."""
     state = run.state
-    clashing = _clashing(state, output.evidence) if output else set()
-    findings = [one for one in output.findings if clashing.isdisjoint(one.evidence_ids)] if output else []
+    doubtful = clashing(state, output.evidence) if output else set()
+    findings = [one for one in output.findings if doubtful.isdisjoint(one.evidence_ids)] if output else []
     fresh: list[Finding] = []
     if output:
-        state.evidence.update({item.id: item for item in output.evidence if item.id not in clashing})
+        state.evidence.update({item.id: item for item in output.evidence if item.id not in doubtful})
         known = {finding.id for finding in state.findings}
         fresh = [
             finding.model_copy(update={"iteration": state.iteration, "sub_query_id": query.id})
@@ -101,8 +101,8 @@ def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) ->
                 sub_query_id=query.id,
                 statement=fresh[0].statement[:200],
             )
-        if clashing:
-            run.note("status", f"{len(clashing)} passages have the id of another one and were dropped", level="warning")
+        if doubtful:
+            run.note("status", f"{len(doubtful)} passages have the id of another one and were dropped", level="warning")
         if output.dropped_quotes:
             run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
     if query.id not in state.analyzed_sub_queries:
@@ -114,7 +114,7 @@ def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) ->
     state.plan = state.plan.model_copy(update={"sub_queries": queries})
 
 
-def _clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
+def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
     """Ids under which another passage is known already: an id must never hide what stands behind it."""
     return {
         item.id

@@ -31,7 +31,8 @@ def _without_links(value: Any, matter: Matter) -> Any:
 def _source(source: Source, matter: Matter, *, cited: bool) -> dict[str, Any]:
     kept = {"id", "url", "title", "authors", "publisher", "venue", "doi", "published_at", "source_type", "quality",
             "quality_reason", "content_hash", "retrieved_at", "status", "status_reason", "provider"}  # fmt: skip
-    data = _without_links(source.model_dump(mode="json", include=kept), matter) | {"url": source.url}
+    data: dict[str, Any] = _without_links(source.model_dump(mode="json", include=kept), matter)
+    data["url"] = source.url
     raw = source.raw.hash if source.raw else source.content_hash
     text = source.text.hash if source.text else None
     return data | {"content_hash": raw, "text_hash": text, "cited": cited}
