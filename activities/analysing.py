@@ -5,6 +5,7 @@ from typing import Final
 
 from activities.finishing import Draft
 from activities.grounding import HEADING_CHARACTERS, Headings, find_quote
+from activities.labels import label_key, labelled
 from activities.prompt_blocks import shown_sources
 from activities.wording import bounded, clamped, encodable, named, one_line
 from contracts import identity
@@ -63,7 +64,7 @@ class _Grounding:
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._sources = {source.id: source for source in work.request.sources}
+        self._sources = _given(work)
         self._headings: dict[str, Headings] = {}
         self.evidence: dict[str, Evidence] = {}
         self.dropped = 0
@@ -159,17 +160,24 @@ def _queries(texts: list[str]) -> list[str]:
     return [text for key, text in reversed(distinct.items()) if key][:MOST_SUGGESTIONS]
 
 
+def _given(work: Work) -> dict[str, SourceExtract]:
+    """The sources of this call by what an answer may call them: a model knows them by the labels of its prompt."""
+    sources = {source.id: source for source in work.request.sources}
+    labels = labelled(sources, label_key(work.request))
+    return sources | {label: sources[identity] for label, identity in labels.items()}
+
+
 def _quality_updates(work: Work) -> Iterator[QualityUpdate]:
     """S0-063, S0-175: only for sources that were given; an unknown word is `unknown`, with a warning."""
-    given = {source.id for source in work.request.sources}
-    for source_id, word in {item.source_id.strip(): item.quality for item in work.draft.quality_updates}.items():
-        if source_id not in given:
+    given = _given(work)
+    for name, word in {item.source_id.strip(): item.quality for item in work.draft.quality_updates}.items():
+        if name not in given:
             work.warnings.append("a quality for an unknown source was ignored")
             continue
         quality = named(Quality, word)
         if quality is None:
             work.warnings.append("an unknown quality was taken for unknown")
-        yield QualityUpdate(source_id=source_id, quality=(quality or Quality.UNKNOWN).value)
+        yield QualityUpdate(source_id=given[name].id, quality=(quality or Quality.UNKNOWN).value)
 
 
 def _analyzed(work: Work) -> list[str]:

@@ -6,6 +6,8 @@ from typing import Final
 
 from activities.content_share import allotted, findings_shown, part_of
 from activities.excerpts import excerpt, shown_parts
+from activities.labels import label_of
+from activities.markers import without_markers
 from activities.untrusted import attribute, broken, data, guarded, guarded_line
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.resolved import CorpusSnapshot
@@ -33,6 +35,8 @@ class Rendering:
 
     documents: Mapping[str, str]
     content_characters: int
+    label_key: str = ""
+    """What short names of ids are made with (`activities.labels`)."""
     share: float = 1.0
     """How much of the texts from outside is shown."""
     excerpts: dict[str, str] = field(default_factory=dict)
@@ -122,7 +126,10 @@ def findings_block(request: WriteInput, rendering: Rendering) -> str:
     evidence = {item.id: item for item in request.evidence}
     texts = {source.id: _text(source, rendering) for source in request.sources}
     quote_characters = part_of(QUOTE_CHARACTERS, rendering.share)
-    blocks = [_finding(finding, evidence, texts, quote_characters) for finding in shown_findings(request, rendering)]
+    blocks = [
+        _finding(finding, evidence, texts, quote_characters, rendering.label_key)
+        for finding in shown_findings(request, rendering)
+    ]
     return data("findings", [line for block in blocks for line in (*block, "")][:-1]) or "(none)"
 
 
@@ -131,29 +138,33 @@ def source_lines(request: WriteInput, rendering: Rendering) -> str:
     used = {source_id for finding in shown_findings(request, rendering) for source_id in finding.source_ids}
     kept = [source for source in request.sources if source.id in used]
     width = part_of(200, rendering.share, SHORT_TITLE)
-    lines = [f"{source.id}: {guarded_line(source.title, width)} (quality {source.quality.value})" for source in kept]
+    key = rendering.label_key
+    lines = [
+        f"{label_of(source.id, key)}: {guarded_line(source.title, width)} (quality {source.quality.value})"
+        for source in kept
+    ]
     return data("sources", lines) or "(none)"
 
 
-def gaps_block(gaps: list[Gap], *, suggestions: bool = False) -> str:
-    """All gaps under their ids (C0-9)."""
-    lines = [line for gap in gaps for line in _gap_lines(gap, suggestions=suggestions)]
+def gaps_block(gaps: list[Gap], key: str, *, suggestions: bool = False) -> str:
+    """All gaps under their labels (C0-9)."""
+    lines = [line for gap in gaps for line in _gap_lines(gap, key, suggestions=suggestions)]
     return data("gaps", lines) or "(none)"
 
 
 def draft_block(request: RefineInput, rendering: Rendering) -> str:
     """The beginning of the report's draft, if there is one."""
     text = rendering.documents.get(request.draft.hash, "") if request.draft else ""
-    shown = text[: part_of(DRAFT_CHARACTERS, rendering.share)]
+    shown = without_markers(text)[: part_of(DRAFT_CHARACTERS, rendering.share)]
     if not shown:
         return ""
     return data("draft", broken(guarded(shown)))
 
 
-def _gap_lines(gap: Gap, *, suggestions: bool) -> list[str]:
+def _gap_lines(gap: Gap, key: str, *, suggestions: bool) -> list[str]:
     known = f"({gap.severity.value}, priority {gap.priority}, {gap.status.value})"
     queries = "; ".join(guarded_line(query, 300) for query in gap.suggested_queries) if suggestions else ""
-    line = f"{gap.id}: {guarded_line(gap.description, 400)} {known}"
+    line = f"{label_of(gap.id, key)}: {guarded_line(gap.description, 400)} {known}"
     return [line, f"  suggested: {queries}"] if queries else [line]
 
 
@@ -182,21 +193,21 @@ def _source(source: SourceExtract, request: AnalyzeInput, rendering: Rendering, 
     known = f' snippet="{snippet}"' if snippet else ""
     url = attribute(source.url, part_of(2_000, rendering.share, 2 * SHORT_TITLE))
     known_by = (
-        f' id="{attribute(source.id)}" title="{attribute(source.title, width)}" url="{url}" '
+        f' id="{label_of(source.id, rendering.label_key)}" title="{attribute(source.title, width)}" url="{url}" '
         f'quality="{source.quality.value}"{known}'
     )
     return data("source", broken(text) if text else [""], known_by)
 
 
 def _finding(
-    finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str], quote_characters: int
+    finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str], quote_characters: int, key: str
 ) -> list[str]:
-    heading = f"Finding (confidence: {finding.confidence.value}; sources: {', '.join(finding.source_ids)})"
-    lines = [heading]
+    sources = ", ".join(label_of(source_id, key) for source_id in finding.source_ids)
+    lines = [f"Finding (confidence: {finding.confidence.value}; sources: {sources})"]
     for item in (evidence[key] for key in finding.evidence_ids if key in evidence):
-        lines.append(f"[{item.id}] {guarded_line(finding.statement, LINE_CHARACTERS)}")
+        lines.append(f"[{label_of(item.id, key)}] {guarded_line(finding.statement, LINE_CHARACTERS)}")
         passage = texts.get(item.source_id, "")[item.start : item.end] if quote_characters else ""
         quote = guarded_line(passage, quote_characters)
         if quote:
-            lines.append(f"  {item.source_id} says: “{quote}”")
+            lines.append(f"  {label_of(item.source_id, key)} says: “{quote}”")
     return lines

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from activities.canary import with_canary
 from activities.content_share import part_of
+from activities.labels import label_key
 from activities.prompt_blocks import (
     DEFAULT_CONTENT_CHARACTERS,
     Rendering,
@@ -57,7 +58,8 @@ def render_role(
     what was found in the sources from one rendering of a request to the next.
     """
     file = load_prompt(role.prompt)
-    rendering = Rendering(documents, content_characters, share, {} if excerpts is None else excerpts)
+    known = {} if excerpts is None else excerpts
+    rendering = Rendering(documents, content_characters, label_key(request), share, known)
     values = common_values(request) | VALUES[role.name](request, rendering)
     common, own = (sealed(part, request.canary) for part in file.parts(values))
     system = with_canary(file.system, request.canary)
@@ -70,7 +72,7 @@ def request_as_shown(
     """The request without the sources that had no room in its prompt: nothing is known of them from this call."""
     if share >= 1 or not isinstance(request, roles.AnalyzeInput):
         return request
-    shown = shown_sources(request, Rendering(documents, content_characters, share))
+    shown = shown_sources(request, Rendering(documents, content_characters, share=share))
     return request.model_copy(update={"sources": shown})
 
 
@@ -126,7 +128,7 @@ def _synthesizer(request: roles.WriteInput, rendering: Rendering) -> dict[str, s
         ),
         "findings": findings_block(request, rendering),
         "sources": source_lines(request, rendering),
-        "gaps": gaps_block(request.gaps),
+        "gaps": gaps_block(request.gaps, rendering.label_key),
         "improvements": listed("Improvements proposed after the previous draft:", "improvements", request.improvements),
         "cut_short": f"The research was cut short ({request.cut_short}): say so in the limitations.\n"
         if request.cut_short
@@ -142,7 +144,7 @@ def _refiner(request: roles.RefineInput, rendering: Rendering) -> dict[str, str]
         "finding_count": str(request.finding_count),
         "high_confidence_count": str(request.high_confidence_count),
         "draft": draft_block(request, rendering),
-        "gaps": gaps_block(request.gaps, suggestions=True),
+        "gaps": gaps_block(request.gaps, rendering.label_key, suggestions=True),
         "asked": listed("Queries asked so far:", "asked", request.asked),
     }
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from activities.finishing import Draft
+from activities.labels import label_key, labelled
 from activities.wording import bounded, encodable, named, one_line
 from contracts.identity import normalized_text
 from contracts.roles import (
@@ -26,12 +27,12 @@ NOTE_CHARACTERS: Final = 600
 
 def finish_refinement(work: Work) -> RefineOutput:
     """What the workflow gets: gaps that exist, severities of ours, follow-ups that nobody asked before."""
-    known = {gap.id for gap in work.request.gaps}
+    known = _known(work)
     asked = {normalized_text(text) for text in work.request.asked}
     assessments: dict[str, GapAssessment] = {}
     for draft in work.draft.gap_analysis:
-        gap_id = draft.gap_id.strip()
-        if gap_id not in known:
+        gap_id = known.get(draft.gap_id.strip(), "")
+        if not gap_id:
             work.warnings.append("an assessment of an unknown gap was ignored")
         elif gap_id in assessments:
             work.warnings.append("a second assessment of a gap was ignored")
@@ -43,6 +44,12 @@ def finish_refinement(work: Work) -> RefineOutput:
         report_improvements=_improvements(work.draft.report_improvements),
         account=work.accounted(),
     )
+
+
+def _known(work: Work) -> dict[str, str]:
+    """The gaps of this call by what an answer may call them: a model knows them by the labels of its prompt."""
+    gaps = {gap.id: gap.id for gap in work.request.gaps}
+    return gaps | labelled(gaps, label_key(work.request))
 
 
 def _assessment(gap_id: str, draft: GapAnalysisDraft, asked: set[str], work: Work) -> GapAssessment:
@@ -72,15 +79,15 @@ def _follow_ups(drafts: list[FollowUpDraft], asked: set[str], work: Work) -> lis
     return kept
 
 
-def _recommendation(known: set[str], work: Work) -> RecommendationDraft:
+def _recommendation(known: dict[str, str], work: Work) -> RecommendationDraft:
     draft = work.draft.iteration_recommendation
     named_gaps = list(dict.fromkeys(gap_id.strip() for gap_id in draft.priority_gaps))
-    if not known.issuperset(named_gaps):
+    if not known.keys() >= set(named_gaps):
         work.warnings.append("an unknown gap was left out of the recommendation")
     return RecommendationDraft(
         should_iterate=draft.should_iterate,
         rationale=bounded(one_line(encodable(draft.rationale)), NOTE_CHARACTERS),
-        priority_gaps=[gap_id for gap_id in named_gaps if gap_id in known],
+        priority_gaps=list(dict.fromkeys(known[name] for name in named_gaps if name in known)),
     )
 
 

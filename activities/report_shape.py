@@ -1,6 +1,7 @@
 """What a report is made of: its title, sections, summary and length, read from the Markdown itself (S0-074)."""
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +14,7 @@ SUMMARY_CHARACTERS: Final = 500
 SUMMARY_SENTENCES: Final = 3
 TITLE_CHARACTERS: Final = 300
 SOURCE_HEADING: Final = re.compile(
-    r"(?:\d+[.)]?\s*)?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
+    r"(?:\d{1,9}+[.)]?\s{0,9}+)?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
     r"|quellen|quellenverzeichnis|literatur|références|bibliographie|fuentes|referencias|fonti|bronnen)"
     r"(?: cited| used)?:?",
     re.IGNORECASE,
@@ -64,11 +65,12 @@ def shape_of(markdown: str) -> ReportShape:
 
 def without_source_lists(markdown: str) -> str:
     """The text without sections that list sources: the renderer adds the one that is true."""
-    lines = markdown.split("\n")
-    for heading in reversed(_headings(layout(markdown))):
-        if heading.level > 1 and SOURCE_HEADING.fullmatch(heading.text.strip()):
-            del lines[heading.first_line : heading.last_line]
-    return "\n".join(lines).strip() + "\n"
+    lines, kept, place = markdown.split("\n"), [], 0
+    for heading in _headings(layout(markdown)):
+        if heading.level > 1 and heading.first_line >= place and SOURCE_HEADING.fullmatch(heading.text.strip()):
+            kept += lines[place : heading.first_line]
+            place = heading.last_line
+    return "\n".join(kept + lines[place:]).strip() + "\n"
 
 
 def _headings(page: Layout) -> list[Heading]:
@@ -78,24 +80,34 @@ def _headings(page: Layout) -> list[Heading]:
         for place, token in enumerate(page.tokens)
         if token.type == "heading_open" and token.map and token.level == 0
     ]
-    end = page.text.count("\n") + 1
-    return [
-        Heading(level, text, first, next((line for other, _, line in found[place + 1 :] if other <= level), end))
-        for place, (level, text, first) in enumerate(found)
-    ]
+    ends: list[int] = []
+    below: list[tuple[int, int]] = []
+    last = page.text.count("\n") + 1
+    for level, _, line in reversed(found):
+        while below and below[-1][0] > level:
+            below.pop()
+        ends.append(below[-1][1] if below else last)
+        below.append((level, line))
+    return [Heading(level, text, line, end) for (level, text, line), end in zip(found, reversed(ends), strict=True)]
 
 
 def _summary(page: Layout, found: list[Heading]) -> str:
     heading_lines = {item.first_line for item in found}
-    prose = [
-        (line, block)
-        for block in page.blocks
-        if not block.row and (line := page.text.count("\n", 0, block.start)) not in heading_lines
-    ]
+    line_feeds = [match.start() for match in re.finditer("\n", page.text)]
+    lines = [bisect_left(line_feeds, block.start) for block in page.blocks]
+    prose = [(line, block) for line, block in zip(lines, page.blocks, strict=True)
+             if not block.row and line not in heading_lines]  # fmt: skip
+    starts = [line for line, _ in prose]
 
     def within(first: int, last: int) -> str:
-        texts = (page.text[block.start : block.end] for line, block in prose if first <= line < last)
-        return " ".join(plain_text(without_markers(_unquoted(text))) for text in texts)
+        texts: list[str] = []
+        for _, block in prose[bisect_left(starts, first) : bisect_left(starts, last)]:
+            if shown := plain_text(without_markers(_unquoted(page.text[block.start : block.end]))):
+                texts.append(shown)
+            # The rest of a long section cannot change its first sentences.
+            if len(_first_sentences(" ".join(texts))) < sum(map(len, texts)):
+                break
+        return " ".join(texts)
 
     ranked = [item for item in found if SUMMARY_HEADING.search(item.text)] + [item for item in found if item.level > 1]
     for item in ranked:

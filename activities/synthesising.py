@@ -1,15 +1,17 @@
 """The synthesizer's text as a stored draft whose every marker names a passage (S0-070 to S0-074, X-7)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from activities.finishing import Draft
-from activities.markers import Citable, cited_evidence, unified_markers
+from activities.labels import label_key, labelled
+from activities.markers import MARKER, Citable, PageWords, cited_evidence, unified_markers
 from activities.report_shape import ReportShape, shape_of, without_source_lists
 from activities.reporting.addresses import Registry, clean_links
 from activities.reporting.characters import clean_characters
+from activities.reporting.quotations import Page, unquoted_where_other
 from contracts.documents import DocumentRef
 from contracts.evidence import Finding
 from contracts.identity import digest
@@ -20,10 +22,7 @@ from providers.errors import InvalidOutput
 
 Work = Draft[WriteInput, ReportTextDraft]
 
-WRAPPED: Final = re.compile(
-    r"\A\s*(`{3,}|~{3,})[ \t]*(?:(?:markdown|md)[ \t]*\n|\n(?=\s*#{1,6}[ \t]))(.*)\n\1\s*\Z", re.DOTALL | re.IGNORECASE
-)
-"""The whole report in a code fence: said to be Markdown, or beginning with a heading."""
+EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
 MARKDOWN: Final = "text/markdown"
 HIGH: Final = (Confidence.CONFIRMED, Confidence.HIGH)
 
@@ -37,21 +36,48 @@ class CleanReport:
     cited: list[str]
     unresolved: list[str]
     foreign_urls: list[str]
+    unquoted: int
+    """Block quotes that became plain text, since no source that they cite has their words."""
 
 
-def clean_report(markdown: str, request: WriteInput) -> CleanReport:
-    """The report with unified markers, without lists of sources and without addresses that no source has."""
-    text = clean_characters(markdown)
-    wrapped = WRAPPED.match(text)
-    text = without_source_lists(wrapped[2] if wrapped else text)
-    citable = Citable(request.findings, {item.id: item for item in request.evidence})
-    # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
-    literal = request.engine is EngineKind.EXTRACTIVE
-    text, unresolved = unified_markers(text, citable, escapes_are_literal=literal)
+def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str] | None = None) -> CleanReport:
+    """The report with unified markers, without lists of sources and without addresses that no source has.
+
+    `documents` are the stored texts by hash. Only the evidence of this request can be cited: by the labels of its
+    prompt, which no page can know, or by its ids, which anybody can work out: one that a page holds counts for nothing.
+    """
+    texts = {source.id: documents[source.text.hash] for source in request.sources
+             if documents and source.text and source.text.hash in documents}  # fmt: skip
     registry = Registry.of([source.url for source in request.sources], request.query)
-    text, foreign = clean_links(text, registry)
+    shown = {key for finding in request.findings for key in finding.evidence_ids}
+    cited = {item.id: item for item in request.evidence if item.id in shown}
+    # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
+    exact = request.engine is EngineKind.EXTRACTIVE
+    names = {key: key for key in cited}
+    if not exact:
+        of_pages = {name.lower() for stored in texts.values() for name in EVIDENCE_NAME.findall(stored)}
+        names = labelled(cited, label_key(request)) | {key: key for key in cited if key not in of_pages}
+    text, foreign = clean_links(without_source_lists(_unwrapped(clean_characters(markdown))), registry)
+    text, unresolved = unified_markers(text, Citable(names), exact=exact, pages=PageWords(texts.values()))
+    sources = {identity: Page(stored, registry) for identity, stored in texts.items()}
+    pages = {key: sources[item.source_id] for key, item in cited.items() if item.source_id in sources}
+    text, unquoted = unquoted_where_other(text, MARKER, pages)
     text = text.strip() + "\n"
-    return CleanReport(text, shape_of(text), cited_evidence(text), unresolved, foreign)
+    return CleanReport(text, shape_of(text), cited_evidence(text), unresolved, foreign, unquoted)
+
+
+def _unwrapped(text: str) -> str:
+    """The report without a code fence around all of it that says Markdown, or in which a heading comes first."""
+    lines = text.strip().split("\n")
+    fence, info = lines[0].rstrip(), ""
+    for sign in "`~":
+        if fence.startswith(3 * sign):
+            bare = fence.lstrip(sign)
+            fence, info = fence[: len(fence) - len(bare)], bare.strip().lower()
+    inner = "\n".join(lines[1:-1])
+    if len(lines) < 2 or not fence.startswith(("```", "~~~")) or lines[-1].strip() != fence:
+        return text
+    return inner if info in ("markdown", "md") or (not info and inner.lstrip().startswith("#")) else text
 
 
 def finish_report(work: Work) -> tuple[WriteOutput, str]:
@@ -59,7 +85,7 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
 
     Raises `InvalidOutput` if nothing is left of it.
     """
-    report = clean_report(work.draft.markdown, work.request)
+    report = clean_report(work.draft.markdown, work.request, work.documents)
     if not report.markdown.strip():
         raise InvalidOutput("markdown: the report is empty")
     by_model = work.account.engine is EngineKind.MODEL
@@ -69,6 +95,8 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
         work.warnings.append(f"{len(report.unresolved)} markers that name no passage were removed")
     if report.foreign_urls:
         work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
+    if report.unquoted:
+        work.warnings.append(f"{report.unquoted} quotations that their source does not have were made plain text")
     draft = ReportDraft(
         document=DocumentRef(hash=digest(report.markdown), media_type=MARKDOWN, size=len(report.markdown)),
         title=report.shape.title,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 
+from activities.markers import with_escaped_markers
 from activities.wording import bounded, one_line
 from contracts.base import Contract
 
@@ -29,7 +30,6 @@ OUR_ELEMENTS: Final = (
     "brief|corpus|previous|expected|improvements|asked|reflection|additional_context"
 )
 TAG: Final = re.compile(rf"[<＜](?=\s*[/／]?\s*(?:{OUR_ELEMENTS})(?:\b|_))", re.IGNORECASE)
-MARKER: Final = re.compile(r"[\[【［](?=\s*(?:ev|src|f|gap)-)", re.IGNORECASE)
 
 MARK: Final = "\x01"
 """Stands for the mark until a part is finished. No word from outside can hold it: it is one of the invisible ones."""
@@ -50,8 +50,11 @@ def guarded(text: str) -> str:
 
 
 def guarded_line(text: str, limit: int) -> str:
-    """The text on one line of at most `limit` characters, so that it cannot imitate a line of ours, nor a marker."""
-    return MARKER.sub("(", bounded(one_line(guarded(text)), limit))
+    """The text on one line of at most `limit` characters, so that it cannot imitate a line of ours, nor a marker.
+
+    What looks like a marker is escaped as Markdown has it: a model that copies it writes words, not a citation.
+    """
+    return with_escaped_markers(bounded(one_line(guarded(text)), limit))
 
 
 def attribute(text: str, limit: int = 300) -> str:

@@ -13,6 +13,7 @@ __all__ = [
     "evidence_id",
     "finding_id",
     "gap_id",
+    "long_hash",
     "normalized_text",
     "short_hash",
     "source_id",
@@ -27,9 +28,14 @@ def digest(text: str) -> str:
 
 
 def short_hash(*parts: object) -> str:
-    """Ten hexadecimal digits that stand for the parts in their order."""
+    """Ten hexadecimal digits that stand for the parts in their order: for names that nobody gains by forging."""
+    return long_hash(*parts)[:10]
+
+
+def long_hash(*parts: object) -> str:
+    """128 bits in hexadecimal digits, so that nobody finds two things of one id."""
     joined = "\x1f".join(str(part) for part in parts)
-    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def normalized_text(text: str) -> str:
@@ -48,24 +54,24 @@ def source_key(url: str | None, doi: str | None = None) -> str:
 
 def source_id(url: str) -> str:
     """Id of a source from its URL."""
-    return "src-" + short_hash(canonical_url(url))
+    return "src-" + long_hash(canonical_url(url))
 
 
 def sub_query_id(text: str) -> str:
     """Id of a sub-query from its words."""
-    return "sq-" + short_hash(normalized_text(text))
+    return "sq-" + long_hash(normalized_text(text))
 
 
 def evidence_id(source: str, start: int, end: int) -> str:
     """Id of a passage from its place."""
-    return "ev-" + short_hash(source, start, end)
+    return "ev-" + long_hash(source, start, end)
 
 
 def finding_id(statement: str, evidence_ids: list[str]) -> str:
     """Id of a finding from its words and its evidence."""
-    return "f-" + short_hash(statement, *evidence_ids)
+    return "f-" + long_hash(statement, *evidence_ids)
 
 
 def gap_id(description: str) -> str:
     """Id of a gap from its words."""
-    return "gap-" + short_hash(normalized_text(description))
+    return "gap-" + long_hash(normalized_text(description))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from temporalio.exceptions import ActivityError
 
 from contracts.decisions import GateIssue
-from contracts.evidence import Finding
+from contracts.evidence import Evidence, Finding
 from contracts.identity import gap_id
 from contracts.plan import SubQuery
 from contracts.roles import ANALYZER, AnalysisOutput
@@ -80,10 +80,11 @@ async def _analyze_one(
 def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) -> None:
     """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before (S0-175)."""
     state = run.state
-    findings = list(output.findings) if output else []
+    doubtful = clashing(state, output.evidence) if output else set()
+    findings = [one for one in output.findings if doubtful.isdisjoint(one.evidence_ids)] if output else []
     fresh: list[Finding] = []
     if output:
-        state.evidence.update({item.id: item for item in output.evidence})
+        state.evidence.update({item.id: item for item in output.evidence if item.id not in doubtful})
         known = {finding.id for finding in state.findings}
         fresh = [
             finding.model_copy(update={"iteration": state.iteration, "sub_query_id": query.id})
@@ -100,6 +101,8 @@ def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) ->
                 sub_query_id=query.id,
                 statement=fresh[0].statement[:200],
             )
+        if doubtful:
+            run.note("status", f"{len(doubtful)} passages have the id of another one and were dropped", level="warning")
         if output.dropped_quotes:
             run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
     if query.id not in state.analyzed_sub_queries:
@@ -109,6 +112,16 @@ def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) ->
     merged = counted.model_copy(update={"stated_gaps": stated})
     queries = [merged if other.id == query.id else other for other in state.plan.sub_queries]
     state.plan = state.plan.model_copy(update={"sub_queries": queries})
+
+
+def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
+    """Ids under which another passage is known already: an id must never hide what stands behind it."""
+    return {
+        item.id
+        for item in fresh
+        if (known := state.evidence.get(item.id))
+        and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)
+    }
 
 
 def _assess_sources(run: "ResearchRun", output: AnalysisOutput) -> None:

@@ -48,7 +48,7 @@ class Identities:
         for key in _keys(hit):
             if key in self._ids:
                 return self._root(self._ids[key])
-        return source_id(hit.url)
+        return self._free_id(hit.url)
 
     def leader_of(self, hit: SearchHit) -> SearchHit:
         """The first hit of the same source: whose address is read, and gives a new source its id."""
@@ -59,7 +59,7 @@ class Identities:
         roots = dict.fromkeys(self._root(self._ids[key]) for key in keys if key in self._ids)
         known = [root for root in roots if root in self._known]
         # Two known sources stay two: the address decides between them. Else the one that came first gives its id.
-        identity = known[0] if known else min(roots, key=self._place, default=source_id(hit.url))
+        identity = known[0] if known else min(roots, key=self._place, default=self._free_id(hit.url))
         for other in roots:
             if other != identity and other not in self._known:
                 self._same[other] = identity
@@ -67,6 +67,13 @@ class Identities:
         self._first.setdefault(identity, hit)
         for key in keys:
             self._ids.setdefault(key, identity)
+
+    def _free_id(self, url: str) -> str:
+        """The id of an address that is new here; one that stands for another page already is never given twice."""
+        identity = source_id(url)
+        while identity in self._places:
+            identity = source_id(f"{identity} {canonical_url(url)}")
+        return identity
 
     def _place(self, identity: str) -> int:
         return self._places[identity]

@@ -1,17 +1,21 @@
 """The audit: check a report again, offline, from its JSON and the stored documents alone."""
 
 import hashlib
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.reporting.addresses import Registry, addresses, link_targets
+from activities.markers import OWN_FORM
+from activities.reporting.addresses import Registry, addresses_in_markdown, is_registered, link_targets
 from activities.reporting.audited import AuditedClaim, AuditedEvidence, AuditedReport, AuditedSource
-from activities.reporting.citations import MARKER, NUMBER
+from activities.reporting.citations import Mark, numbers_in
 from activities.reporting.claims import word_for_word
 from activities.reporting.layout import layout
+from activities.reporting.quotations import Page, Stretch, quotations, words_of
 from contracts.identity import digest
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import IsolatedCalls
@@ -21,6 +25,8 @@ BytesOf = Callable[[str], Awaitable[bytes]]
 
 COMPARED: Final = f"{__name__}:compared_plainly"
 COMPARING_SECONDS: Final = 120.0
+SHOWN = 80
+"""Characters of a quotation that a problem names it by."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,7 @@ def compared(
     _check_claims(audited, result)
     _check_findings(audited, result)
     _check_numbers(audited, result)
+    _check_quotations(audited, texts, result)
     _check_addresses(audited, result)
     _check_markdown(audited, markdown, result)
     return result
@@ -172,8 +179,8 @@ def _check_evidence(evidence: AuditedEvidence, texts: Mapping[str, str | None], 
 def _check_identities(report: AuditedReport, result: AuditResult) -> None:
     """Ids of one kind are distinct: a second entry would hide the first one."""
     for kind, listed in (("source", report.sources), ("evidence", report.evidence), ("claim", report.claims)):
-        identities = [item.id for item in listed]
-        for identity in sorted({one for one in identities if identities.count(one) > 1}):
+        counts = Counter(item.id for item in listed)
+        for identity in sorted(one for one, count in counts.items() if count > 1):
             result.problem("id_twice", identity, f"two entries of kind {kind} have this id")
 
 
@@ -201,7 +208,8 @@ def _check_claims(report: AuditedReport, result: AuditResult) -> None:
     evidence = {item.id: item for item in report.evidence}
     numbers = {citation.source_id: citation.number for citation in report.citations}
     registry = _registry(report)
-    whole = layout(report.report.markdown).masked
+    written_numbers = _marks(report)
+    places = [mark.start for mark in written_numbers]
     for claim in report.claims:
         result.count("claims")
         if report.report.markdown[claim.start : claim.end] != claim.text:
@@ -214,11 +222,11 @@ def _check_claims(report: AuditedReport, result: AuditResult) -> None:
                 result.problem("claim_without_evidence", claim.id, "it names no passage")
             continue
         expected = {numbers.get(evidence[identity].source_id) for identity in claim.evidence_ids}
-        own = list(NUMBER.finditer(whole, claim.start, claim.end))
-        written = {int(match.group(1)) for match in own}
+        own = written_numbers[bisect_left(places, claim.start) : bisect_left(places, claim.end)]
+        written = {mark.number for mark in own}
         if not expected == set(claim.citation_numbers) == written:
             result.problem("claim_numbers_differ", claim.id, "its numbers, its text and its passages disagree")
-        words = _without(claim.text, [(match.start() - claim.start, match.end() - claim.start) for match in own])
+        words = words_of(report.report.markdown, Stretch(claim.start, claim.end, own))
         quotes = [evidence[identity].quote for identity in claim.evidence_ids]
         _check_verdict(claim, word_for_word(words, quotes, registry), result)
 
@@ -234,12 +242,6 @@ def _check_verdict(claim: AuditedClaim, same: bool, result: AuditResult) -> None
         result.problem("claim_not_the_quote", claim.id, "it is not word for word a passage that it cites")
 
 
-def _without(text: str, places: list[tuple[int, int]]) -> str:
-    for start, end in places:
-        text = text[:start] + " " * (end - start) + text[end:]
-    return text
-
-
 def _check_findings(report: AuditedReport, result: AuditResult) -> None:
     known = {item.id for item in report.evidence}
     for finding in report.findings:
@@ -249,30 +251,59 @@ def _check_findings(report: AuditedReport, result: AuditResult) -> None:
                 result.problem("finding_without_evidence", finding.id, f"the passage {identity} is not listed")
 
 
+def _marks(report: AuditedReport) -> list[Mark]:
+    """The numbers of the text with their places."""
+    return [Mark(match.start(), match.end(), int(match[1]), ()) for match in numbers_in(report.report.markdown)]
+
+
 def _check_numbers(report: AuditedReport, result: AuditResult) -> None:
-    masked = layout(report.report.markdown).masked
     known = {citation.number for citation in report.citations}
     seen = set()
-    for match in NUMBER.finditer(masked):
+    for mark in _marks(report):
         result.count("numbers in the text")
-        seen.add(int(match.group(1)))
-        if int(match.group(1)) not in known:
-            result.problem("number_unknown", match.group(0), "no source has this number")
+        seen.add(mark.number)
+        if mark.number not in known:
+            result.problem("number_unknown", f"[{mark.number}]", "no source has this number")
     for number in sorted(known - seen):
         result.problem("number_unused", f"[{number}]", "the text does not have this number")
-    for marker in MARKER.findall(masked):
-        result.problem("marker_left", marker, "a marker was not resolved")
+    for match in OWN_FORM.finditer(layout(report.report.markdown).masked):
+        if match["items"] and not match["items"].isdigit():
+            result.problem("marker_left", match[0], "a marker was not resolved")
+
+
+def _check_quotations(report: AuditedReport, texts: Mapping[str, str | None], result: AuditResult) -> None:
+    """What a block quote cites must hold its words: each passage of it, in every source that it names."""
+    markdown, registry = report.report.markdown, _registry(report)
+    pages = {}
+    for citation in report.citations:
+        text = texts.get(citation.source_id)
+        if text is not None:
+            pages[citation.number] = Page(text, registry)
+    for _, found in quotations(markdown, _marks(report)):
+        for stretch in found:
+            words = words_of(markdown, stretch)
+            for number in sorted({mark.number for mark in stretch.marks}):
+                if number not in pages:
+                    result.skip("quotations without the text of their source")
+                    continue
+                result.count("quotations")
+                if not pages[number].has(words):
+                    line = markdown.count("\n", 0, stretch.start) + 1
+                    message = (
+                        f"line {line}, “{' '.join(words.split())[:SHOWN]}”: these words do not stand in its source"
+                    )
+                    result.problem("quotation_differs", f"[{number}]", message)
 
 
 def _foreign(report: AuditedReport, result: AuditResult) -> Iterator[str]:
     registry = _registry(report)
-    for address in addresses(report.report.markdown):
+    for address in addresses_in_markdown(report.report.markdown):
         result.count("addresses in the text")
         if not registry.names(address):
             yield address
     for target in link_targets(report.report.markdown):
         result.count("links in the text")
-        if not registry.links(target):
+        if not is_registered(target, registry):
             yield target
 
 

@@ -12,6 +12,11 @@ INVISIBLE = re.compile(
 )
 VARIATION_RUN = re.compile("[\ufe00-\ufe0f]{2,}")
 MARKDOWN_SIGN = re.compile(r"[\\`*\[\]<>|~&]|(?<![^\W_])_|_(?![^\W_])")
+TOP_DOMAIN = (
+    r"(?:[a-z]{2}|com|org|net|edu|gov|biz|info|name|pro|web|xxx|aero|asia|coop|museum|shop|app|dev|рф|xn--[\w-]++)"
+)
+HOST_DOT = re.compile(rf"(?<=[^\W_])\.(?={TOP_DOMAIN}(?![\w-]))", re.IGNORECASE)
+"""The dot of `example.com` in prose, which some renderers make a link of."""
 
 
 def clean_characters(text: str) -> str:
@@ -27,7 +32,7 @@ def one_line(text: str) -> str:
 
 def escape_markdown(text: str) -> str:
     """One line of foreign text, so that Markdown shows it as it is."""
-    return MARKDOWN_SIGN.sub(lambda match: "\\" + match.group(0), one_line(text))
+    return HOST_DOT.sub(r"\\.", MARKDOWN_SIGN.sub(r"\\\g<0>", one_line(text)))
 
 
 def code_span(text: str) -> str:

@@ -3,24 +3,18 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import unescape
 
+from activities.markers import MARKER, OWN_FORM, Citable, cited_evidence, unified_markers
 from activities.reporting.addresses import Registry, clean_links
 from activities.reporting.characters import clean_characters
 from activities.reporting.layout import layout
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
 
-ITEM = r"(?:\^?\d{1,3}(?:\s?[-–]\s?\d{1,3})?|\^?(?:ev|src)-\w+)"
-GROUP = rf"\\?[\[【［]{{1,2}}\s{{0,3}}{ITEM}(?:\s{{0,3}}[,;]\s{{0,3}}{ITEM}){{0,40}}\s{{0,3}}\\?[\]】］]{{1,2}}"
-CLUSTER = re.compile(rf"(?P<blank>[ \t]{{0,9}})(?P<marks>{GROUP}(?:[ \t]{{0,3}}[,;]?[ \t]{{0,3}}{GROUP}){{0,40}})")
-GROUPS = re.compile(GROUP)
-ITEMS = re.compile(ITEM)
-BRACKET_ENTITY = re.compile(r"&(?:#0*91|#[xX]0*5[bB]|lbrack|lsqb);|&(?:#0*93|#[xX]0*5[dD]|rbrack|rsqb);")
-NUMBER = re.compile(r"\[(\d{1,3})\]")
-"""A number in a finished report."""
-MARKER = re.compile(r"[\[【［]\s{0,3}\^?((?:ev|src)-\w+)")
-"""The beginning of a marker that a finished report must not have."""
+ONE = r"\[ev-[0-9A-Za-z]{1,64}+\]"
+CLUSTER = re.compile(rf"\\.|(?P<marks>{ONE}(?:[ \t]{{0,3}}+[,;]?+[ \t]{{0,3}}+{ONE})*+)", re.DOTALL)
+NUMBER = re.compile(r"\\.|\[(\d{1,3})\]", re.DOTALL)
+"""A number in a finished report; an escaped bracket is stepped over, without a group."""
 UNRESOLVED = "(unresolved)"
 """Left in the place of unknown markers where taking them out would turn the text behind them into code."""
 
@@ -63,73 +57,61 @@ class _Numbering:
         self.evidence = evidence
         self.numbers = {citation.source_id: citation.number for citation in given}
         self.order = [citation.source_id for citation in given]
-        self.unresolved: list[str] = []
 
-    def of(self, marker: str) -> int | None:
-        passage = self.evidence.get(marker)
-        if passage is None:
-            self.unresolved.append(marker)
-            return None
+    def of(self, passage: Evidence) -> int:
         if passage.source_id not in self.numbers:
             self.numbers[passage.source_id] = max(self.numbers.values(), default=0) + 1
             self.order.append(passage.source_id)
         return self.numbers[passage.source_id]
 
     def resolve(self, cluster: str) -> dict[int, list[str]]:
-        """Known markers of a cluster by number. An escaped bracket is text of a page that looks like a marker."""
+        """The markers of a cluster by number."""
         groups: dict[int, list[str]] = {}
-        for group in GROUPS.findall(cluster):
-            for marker in ITEMS.findall(group):
-                if group.startswith("\\"):
-                    self.unresolved.append(marker)
-                    continue
-                identity = marker.lstrip("^")
-                number = self.of(identity)
-                if number is not None and identity not in groups.setdefault(number, []):
-                    groups[number].append(identity)
+        for identity in dict.fromkeys(MARKER.findall(cluster)):
+            groups.setdefault(self.of(self.evidence[identity]), []).append(identity)
         return groups
 
     def citations(self) -> list[Citation]:
         return [Citation(number=self.numbers[source], source_id=source) for source in self.order]
 
 
-def _number_markers(text: str, numbering: _Numbering, gap: str) -> tuple[str, list[Mark]]:
+def _number_markers(text: str, numbering: _Numbering) -> tuple[str, list[Mark]]:
     """Replace each cluster of markers outside code; neighbours of one number become one."""
-    masked = layout(text).masked
     pieces: list[str] = []
     marks: list[Mark] = []
     length = last = 0
-
-    def put(piece: str) -> None:
-        nonlocal length
-        pieces.append(piece)
-        length += len(piece)
-
-    for match in CLUSTER.finditer(masked):
-        groups = numbering.resolve(match.group("marks"))
-        start, end = match.span()
-        at_line_start = start == 0 or text[start - 1] == "\n"
-        put(text[last:start] + (match.group("blank") if groups or gap or at_line_start else ""))
-        for number, markers in groups.items():
+    for match in CLUSTER.finditer(layout(text).masked):
+        if match["marks"] is None:
+            continue
+        pieces.append(text[last : match.start()])
+        length += len(pieces[-1])
+        for number, markers in numbering.resolve(match["marks"]).items():
             label = f"[{number}]"
             marks.append(Mark(length, length + len(label), number, tuple(markers)))
-            put(label)
-        last = end
-        if groups and text[end : end + 1] in ("(", ":", "["):
+            pieces.append(label)
+            length += len(label)
+        last = match.end()
+        if text[last : last + 1] in ("(", ":", "["):
             # A number must never become the words of a link or the label of a definition.
-            put("\\")
-        elif not groups:
-            put(gap)
-            last += at_line_start and not gap and text[end : end + 1] == " "
-    put(text[last:])
-    return "".join(pieces), marks
+            pieces.append("\\")
+            length += 1
+    return "".join(pieces) + text[last:], marks
+
+
+def numbers_in(text: str) -> list[re.Match[str]]:
+    """The numbers of a finished report, in order; neither code nor escaped brackets count."""
+    return [match for match in NUMBER.finditer(layout(text).masked) if match[1]]
+
+
+def _cited(text: str) -> set[str]:
+    return set(cited_evidence(text))
 
 
 def _sound(text: str, marks: Sequence[Mark]) -> bool:
     """Whether a parser sees every number as text, and no definition that was not there before."""
-    page = layout(text)
-    seen = {match.start() for match in NUMBER.finditer(page.masked)}
-    return seen == {mark.start for mark in marks} and not page.references
+    return {match.start() for match in numbers_in(text)} == {mark.start for mark in marks} and not layout(
+        text
+    ).references
 
 
 def number_citations(
@@ -138,18 +120,20 @@ def number_citations(
     """A Markdown draft with `[ev-…]` markers as Markdown with numbers.
 
     Markers that name nothing, numbers that somebody wrote by hand, and addresses outside the registry are removed and
-    reported; markers inside code stay as they are. Numbers in `given` are kept.
+    reported; in code and in quotations they stay as words. Numbers in `given` are kept.
     """
-    visible = BRACKET_ENTITY.sub(lambda match: unescape(match.group(0)), clean_characters(draft))
-    cleaned, foreign = clean_links(visible, registry)
+    cleaned, foreign = clean_links(clean_characters(draft), registry)
+    known = Citable({identity: identity for identity in evidence})
+    cited = _cited(cleaned)
     for gap in ("", UNRESOLVED):
         numbering = _Numbering(evidence, given)
-        text, marks = _number_markers(cleaned, numbering, gap)
-        if _sound(text, marks):
+        unified, unresolved = unified_markers(cleaned, known, exact=True, gap=gap)
+        text, marks = _number_markers(unified, numbering)
+        if _cited(unified) >= cited & evidence.keys() and _sound(text, marks):
             break
-    return NumberedText(text, numbering.citations(), marks, list(dict.fromkeys(numbering.unresolved)), foreign)
+    return NumberedText(text, numbering.citations(), marks, unresolved, foreign)
 
 
 def without_numbers(text: str) -> str:
-    """A foreign text (a title, a heading, a quote to compare) without anything that looks like a number of ours."""
-    return CLUSTER.sub(lambda match: "" if ITEMS.search(match.group("marks")) else match.group(0), text)
+    """A foreign line (a title, a reason) without anything that looks like a number of ours."""
+    return OWN_FORM.sub(lambda match: match[0] if match["items"] is None else "", text)

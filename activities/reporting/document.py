@@ -13,18 +13,32 @@ from activities.reporting.spending import usage_document
 from contracts.sources import Source
 
 SCHEMA_VERSION = 1
+TOLD = ("findings", "gaps", "decisions", "queries", "degraded", "failed_branches", "limitations")
+"""Parts of the document in which models and pages have their say."""
 
 
-def _source(source: Source, *, cited: bool) -> dict[str, Any]:
+def _without_links(value: Any, matter: Matter) -> Any:
+    """The value with every text in it as a report may print it: whoever reads the JSON may make links of addresses."""
+    if isinstance(value, str):
+        return matter.without_links(value)
+    if isinstance(value, list):
+        return [_without_links(item, matter) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_links(item, matter) for key, item in value.items()}
+    return value
+
+
+def _source(source: Source, matter: Matter, *, cited: bool) -> dict[str, Any]:
     kept = {"id", "url", "title", "authors", "publisher", "venue", "doi", "published_at", "source_type", "quality",
             "quality_reason", "content_hash", "retrieved_at", "status", "status_reason", "provider"}  # fmt: skip
-    data = source.model_dump(mode="json", include=kept)
+    data: dict[str, Any] = _without_links(source.model_dump(mode="json", include=kept), matter)
+    data["url"] = source.url
     raw = source.raw.hash if source.raw else source.content_hash
     text = source.text.hash if source.text else None
     return data | {"content_hash": raw, "text_hash": text, "cited": cited}
 
 
-def _evidence(passage: Passage) -> dict[str, Any]:
+def _evidence(passage: Passage, matter: Matter) -> dict[str, Any]:
     item = passage.evidence
     return {
         "id": item.id,
@@ -33,7 +47,7 @@ def _evidence(passage: Passage) -> dict[str, Any]:
         "quote_hash": digest_form(item.quote_hash),
         "prefix": passage.prefix,
         "suffix": passage.suffix,
-        "heading": item.heading,
+        "heading": matter.without_links(item.heading),
         "start": item.start,
         "end": item.end,
         "page": item.page,
@@ -66,7 +80,7 @@ def compose_document(matter: Matter, text: ReportText) -> dict[str, Any]:
     state, resolved, ending = matter.state, matter.resolved, matter.ending
     corpus = resolved.corpus
     cited = {item.source.id for item in matter.cited}
-    return {
+    document = {
         "schema_version": SCHEMA_VERSION,
         "product_version": matter.product_version,
         "research_id": resolved.research_id,
@@ -91,8 +105,8 @@ def compose_document(matter: Matter, text: ReportText) -> dict[str, Any]:
             "sections": section_titles(text.markdown),
             "word_count": len(text.body.split()),
         },
-        "sources": [_source(source, cited=source.id in cited) for source in state.sources.values()],
-        "evidence": [_evidence(passage) for passage in matter.passages.values()],
+        "sources": [_source(source, matter, cited=source.id in cited) for source in state.sources.values()],
+        "evidence": [_evidence(passage, matter) for passage in matter.passages.values()],
         "findings": [
             finding.model_dump(
                 mode="json",
@@ -119,6 +133,7 @@ def compose_document(matter: Matter, text: ReportText) -> dict[str, Any]:
         "failed_branches": state.failed_branches,
         "limitations": state.limitations,
     }
+    return document | {key: _without_links(document[key], matter) for key in TOLD}
 
 
 def document_text(document: dict[str, Any]) -> str:

@@ -87,7 +87,9 @@ def _contents(matter: Matter, sections: list[Section]) -> str:
 def _passage(matter: Matter, item: CitedSource, passage: Passage, places: list[str]) -> str:
     evidence = passage.evidence
     page = f"page {evidence.page}" if evidence.page is not None else ""
-    where = " · ".join(part for part in (f"§ {evidence.heading}" if evidence.heading else "", page) if part)
+    where = " · ".join(
+        part for part in (f"§ {matter.shown(evidence.heading)}" if evidence.heading else "", page) if part
+    )
     back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
                     for index, place in enumerate(places, start=1))  # fmt: skip
     cited = f'<p class="back">Cited at {back}</p>' if back else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from activities.reporting.characters import code_span
 from activities.reporting.citations import Mark
 from activities.reporting.claims import Claim, find_claims
-from activities.reporting.matter import HEADING, CitedSource, Matter
+from activities.reporting.matter import CitedSource, Matter, title_line
 from activities.reporting.method import Fact, method_facts
 from activities.reporting.wording import (
     ALL_QUOTED,
@@ -112,14 +112,14 @@ def checking_words(claims: Sequence[Claim]) -> str:
 def compose_markdown(matter: Matter) -> ReportText:
     """Put the finished Markdown together."""
     text = matter.numbered.text
-    heading = HEADING.match(text)
-    title, cut = (heading.group(1), heading.end()) if heading else ("", 0)
+    heading = title_line(text)
+    title, cut = (text[heading.start : heading.end], heading.cut) if heading else ("", 0)
     lead = len(text) - len(text[cut:].lstrip("\n"))
     body = text[lead:].rstrip() + "\n" if text[lead:].strip() else without_draft(matter)
     remark = notice(matter)
     top = f"# {title}\n\n" + (f"{remark}\n\n" if remark else "")
     in_body = [mark.moved(-lead) for mark in matter.numbered.marks if mark.start >= lead]
-    in_title = [mark.moved(2 - heading.start(1)) for mark in matter.numbered.marks if heading and mark.end <= cut]
+    in_title = [mark.moved(2 - heading.start) for mark in matter.numbered.marks if heading and mark.end <= cut]
     marks = [*in_title, *(mark.moved(len(top)) for mark in in_body)]
     claims = find_claims(top + body, marks, matter.passages, matter.registry)
     sources = "\n".join(_source_line(matter, item) for item in matter.cited)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from activities.reporting.addresses import Registry, strip_addresses
+from activities.report_shape import without_source_lists
+from activities.reporting.addresses import Registry, strip_addresses_shown
 from activities.reporting.characters import escape_markdown, one_line
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.passages import Passage, cut_passages
@@ -19,11 +20,7 @@ from contracts.vocabulary import Completeness, Outcome, SourceStatus, StopReason
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
-HEADING = re.compile(r"\A\s*#[ \t]+(.+?)[ \t]*#*[ \t]*(?:\n|\Z)")
-OWN_LIST = re.compile(
-    r"\n##[ \t]+(?:Sources|References|Bibliography|Works cited)[ \t]*\n(?:(?!\n#{1,6}[ \t]).)*\Z",
-    re.IGNORECASE | re.DOTALL,
-)
+HEADING = re.compile(r"\A\s*+#[ \t]++([^\n]++)(?:\n|\Z)")
 
 
 class Ending(Contract):
@@ -73,7 +70,11 @@ class Matter:
 
     def shown(self, text: str) -> str:
         """A foreign line (a title, a reason, a question) as a report may print it, not yet escaped."""
-        return one_line(without_numbers(strip_addresses(one_line(text), self.registry, [])))
+        return one_line(without_numbers(self.without_links(one_line(text))))
+
+    def without_links(self, text: str) -> str:
+        """A foreign text without addresses that no source has, however they are spelled."""
+        return strip_addresses_shown(text, self.registry)
 
     def escaped(self, text: str) -> str:
         """The same, escaped for Markdown."""
@@ -88,13 +89,33 @@ def read_ending(state: ResearchState) -> Ending:
         raise InvalidCall("the state says nothing of how the run ended") from None
 
 
+@dataclass(frozen=True)
+class TitleLine:
+    """Where the title of a draft stands, and where its line ends."""
+
+    start: int
+    end: int
+    cut: int
+
+
+def title_line(draft: str) -> TitleLine | None:
+    """The title of a draft that begins with one."""
+    match = HEADING.match(draft)
+    if match is None:
+        return None
+    line = match[1].rstrip()
+    bare = line.rstrip("#")
+    title = bare.rstrip() if bare.endswith((" ", "\t")) else line
+    return TitleLine(match.start(1), match.start(1) + len(title), match.end()) if title else None
+
+
 def _draft_without_list(draft: str) -> tuple[str, bool]:
-    match = OWN_LIST.search("\n" + draft)
-    return (draft[: match.start()].rstrip() + "\n", True) if match else (draft, False)
+    without = without_source_lists(draft)
+    return (without, True) if without.strip() != draft.strip() else (draft, False)
 
 
 def _draft_with_title(draft: str, state: ResearchState, resolved: ResolvedResearch) -> str:
-    if HEADING.match(draft):
+    if title_line(draft):
         return draft.lstrip()
     title = state.draft.title if state.draft and state.draft.title else resolved.query
     return f"# {escape_markdown(title[:300])}\n\n{draft.lstrip()}"

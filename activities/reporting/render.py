@@ -9,7 +9,7 @@ from temporalio import activity
 
 from activities.attempts import attempted
 from activities.failures import RECORDS
-from activities.reporting.citations import number_citations
+from activities.markers import without_markers
 from activities.reporting.document import compose_document, document_text
 from activities.reporting.html import compose_html
 from activities.reporting.markdown import compose_markdown
@@ -98,13 +98,9 @@ def count(matter: Matter) -> Counts:
 
 
 def summarize(matter: Matter) -> str:
-    """The draft's summary with the numbers of the report; a source that the report does not cite gets none."""
+    """The draft's summary, which is plain text and cites nothing."""
     draft = matter.state.draft
-    if draft is None or not draft.summary:
-        return ""
-    cited = {item.source.id for item in matter.cited}
-    known = {identity: item for identity, item in matter.state.evidence.items() if item.source_id in cited}
-    return number_citations(draft.summary, known, matter.numbered.citations, matter.registry).text[:SUMMARY_CHARACTERS]
+    return matter.shown(without_markers(draft.summary))[:SUMMARY_CHARACTERS] if draft else ""
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:

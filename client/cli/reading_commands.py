@@ -84,7 +84,7 @@ SOURCE_HELP = """Print the archived text of a source, exactly as it was quoted.
 
 \b
   research source last 1                 the source that the report cites as [1]
-  research source last src-0a1b2c3d4e --raw > page.html
+  research source last src-0a1b2c3d4e5f60718293a4b5c6d7e8f9 --raw > page.html
 """
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from activities.excerpts import excerpt
+from activities.labels import label_key, label_of
 from activities.prompt_files import PromptFile, load_prompt
 from activities.prompting import RenderedPrompt, render_role
 from contracts import roles
@@ -178,7 +179,7 @@ def test_a_source_is_shown_in_the_agreed_form() -> None:
         re.DOTALL,
     )
     assert shown is not None
-    assert shown.groups()[:4] == (SOURCE, "A &quot;quoted&quot; &lt;b&gt;", URL, "high")
+    assert shown.groups()[:4] == (label_of(SOURCE, label_key(request)), "A &quot;quoted&quot; &lt;b&gt;", URL, "high")
     assert shown[5] == "\n".join(f"{sign}{line}" if line else "" for line in TEXT.splitlines())
     assert 'snippet="a snippet"' in prompt
 
@@ -259,10 +260,11 @@ def test_the_synthesizer_sees_findings_with_their_passages() -> None:
     """S0-072, S0-073: each finding with confidence and sources, a line per passage, its words, all gaps, all counts."""
     request = write_input(improvements=["say more of costs"], cut_short="budget_time", target_words=900)
     prompt = unmarked(rendered(roles.SYNTHESIZER, request).prompt)
-    marker = request.evidence[0].id
-    assert f"Finding (confidence: high; sources: {SOURCE})" in prompt
+    key = label_key(request)
+    marker, known = label_of(request.evidence[0].id, key), label_of(SOURCE, key)
+    assert f"Finding (confidence: high; sources: {known})" in prompt
     assert f"\n[{marker}] Vacuum prevents wraparound.\n" in prompt
-    assert f"{SOURCE} says: “Vacuum must visit every table to prevent wraparound failures.”" in prompt
+    assert f"{known} says: “Vacuum must visit every table to prevent wraparound failures.”" in prompt
     assert "gap-1: costs (critical, priority 2, open)" in prompt
     assert "Sources examined: 9, of high quality: 4" in prompt
     assert "Findings: 1, open gaps: 1" in prompt

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from activities.finishing import Draft
+from activities.labels import label_key, label_of
 from activities.synthesising import clean_report, finish_report
 from contracts import identity, roles
 from contracts.report import ConfidenceSummary, ReportDraft
@@ -19,6 +20,7 @@ WEB_ID = identity.source_id(WEB)
 A = passage(TEXT, "Vacuum must visit every table.")
 B = passage(TEXT, "Old rows would seem to vanish.")
 C = passage(TEXT, "Autovacuum runs by itself.", WEB_ID)
+LABEL = label_of(A.id, label_key(roles.WriteInput(**common())))
 FINDINGS = [
     finding("Vacuum visits tables.", A),
     finding("Rows vanish.", B, confidence=Confidence.MEDIUM),
@@ -64,9 +66,14 @@ async def drafted(
         (f"Fact \\[{A.id}\\].", f"Fact [{A.id}]."),
         (f"Fact [{A.id.upper()}].", f"Fact [{A.id}]."),
         (f"Fact ({A.id}; {B.id}).", f"Fact [{A.id}][{B.id}]."),
-        (f"Fact [{SOURCE}].", f"Fact [{A.id}]."),
-        (f"Fact [{WEB_ID}, {A.id}].", f"Fact [{C.id}][{A.id}]."),
-        (f"Fact [{FINDINGS[1].id}].", f"Fact [{B.id}]."),
+        (f"Fact [{LABEL}].", f"Fact [{A.id}]."),
+        (f"Fact ［{LABEL}, {B.id}］.", f"Fact [{A.id}][{B.id}]."),
+        (f"Fact ({LABEL}).", f"Fact [{A.id}]."),
+        (f"Fact [{SOURCE}].", "Fact."),
+        (f"Fact [{WEB_ID}, {A.id}].", f"Fact [{A.id}]."),
+        (f"Fact ({SOURCE}).", f"Fact ({SOURCE})."),
+        (f"Fact [{FINDINGS[1].id}].", "Fact."),
+        ("Fact &#91;7&#93; and &lbrack;ev-0&rsqb;.", "Fact and."),
         (f"Fact [{A.id}](https://evil.test/x).", f"Fact [{A.id}]."),
         ("Fact [ev-0000000000] goes on.", "Fact goes on."),
         ("Fact [ev-0000000000].", "Fact."),
@@ -74,8 +81,9 @@ async def drafted(
         ("Fact [src-0000000000] [gap-12] [1] [2, 3] [^4] 【5】.", "Fact."),
         ("`[1]` and `[ev-0000000000]`", "`[1]` and `[ev-0000000000]`"),
         (f"```\na[1] = [{A.id}]\n```", f"```\na[1] = [{A.id}]\n```"),
-        ("> Quoted [1] words", "> Quoted [1] words"),
-        ("Words \\[1\\] of a page", "Words \\[1\\] of a page"),
+        (f"> Quoted [1] words, [{SOURCE}] [{A.id}]", f"> Quoted \\[1\\] words, \\[{SOURCE}\\] [{A.id}]"),
+        ("Words \\[1\\] of nobody", "Words of nobody"),
+        ("They say “no word [1] of a page”.", "They say “no word of a page”."),
         ("- [ ] a task [x]", "- [ ] a task [x]"),
     ],
 )
@@ -111,12 +119,15 @@ async def test_markers_in_code_are_no_citations() -> None:
     [
         ("See [the page](https://evil.test/a).", "See the page."),
         (f"See [the page]({WEB}).", f"See [the page]({WEB})."),
-        (f"See [it]({WEB}&utm_source=x#top).", f"See [it]({WEB}&utm_source=x#top)."),
+        (f"See [it]({WEB}&utm_source=x#top).", f"See [it]({WEB})."),
+        (f"See {WEB}&fbclid=SECRET#SECRET now.", "See https://example.org/Foo\\_(bar)?q=1 now."),
+        (f"See <{WEB}#SECRET>.", f"See <{WEB}>."),
+        (f'See [it]({WEB} "SECRET").', f"See [it]({WEB})."),
         ("![pixel](https://evil.test/p.png?q=secret) end", "pixel end"),
     ],
 )
 def test_only_addresses_of_sources_stay(written: str, stored: str) -> None:
-    """Links outside the source registry lose their target; the same page under tracking parameters stays."""
+    """Links outside the source registry lose their target; those of a source are written as they are registered."""
     assert cleaned(written) == stored
 
 

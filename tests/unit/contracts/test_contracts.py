@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.activities import SearchRequest
-from contracts.identity import canonical_url, gap_id, source_id, sub_query_id
+from contracts.identity import canonical_url, evidence_id, finding_id, gap_id, source_id, sub_query_id
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
 from contracts.request import Depth, Gates, Limits, Strategy
@@ -181,3 +181,15 @@ def test_hand_offs_carry_the_documented_fields() -> None:
     kept = {"id", "sub_query_ids", "title", "url", "snippet", "text", "quality"}
     assert kept <= set(Source.model_fields)
     assert {quality.value for quality in Quality} == {"low", "medium", "high", "unknown"}
+
+
+def test_ids_have_128_bits() -> None:
+    """Nobody finds two addresses, passages, statements or gaps of one id by trying."""
+    made = [
+        source_id("http://e.org/a"),
+        evidence_id("src-1", 0, 9),
+        finding_id("It is so.", ["ev-1"]),
+        gap_id("No cost figures."),
+        sub_query_id("What is vacuum"),
+    ]
+    assert [len(identity.rpartition("-")[2]) * 4 for identity in made] == [128] * 5

@@ -1,5 +1,6 @@
 """Which hits and sources are one."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,3 +191,17 @@ def test_a_common_title_makes_a_candidate_only() -> None:
     short = [read("https://c.org/3", title="Home page"), read("https://d.org/4", title="Home page")]
     assert same_titles([*two, *short]) == [(two[0].id, two[1].id)]
     assert len(registered({}, {}, [(hit(source.url), source) for source in two]).sources) == 2
+
+
+def test_two_pages_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages whose addresses hash to one id stay two sources, among hits and beside what was read before."""
+    monkeypatch.setattr(
+        "workflows.duplicates.source_id", lambda url: "src-1" if url.startswith("http") else f"src-{url}"
+    )
+    first, second = hit("https://a.org/1"), hit("https://b.org/2")
+    identities = Identities({}, {}, [first, second])
+    assert identities.identity_of(first) == "src-1"
+    assert identities.identity_of(second) not in ("", "src-1")
+    assert identities.leader_of(second) == second
+    known = states.source("https://a.org/1", id="src-1")
+    assert Identities(states.sources(known), {}).identity_of(second) != "src-1"

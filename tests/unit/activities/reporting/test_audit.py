@@ -50,6 +50,7 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "word for word claims": 6,
         "findings": 1,
         "numbers in the text": 10,
+        "quotations": 6,
         "addresses in the text": 2,
         "report.md": 1,
     }

@@ -85,7 +85,9 @@ def test_providers_that_could_not_be_asked_are_told() -> None:
     silent = ProviderChoice(name="wikipedia", available=False, reason="en.wikipedia.org is not reachable at port 443")
     asked = [ProviderChoice(name="corpus", available=True), silent]
     text = markdown(resolved=make_resolved(providers=asked))
-    assert "**Not searched:** These were to be asked and could not be.\n  - wikipedia: en.wikipedia.org is not" in text
+    assert (
+        "**Not searched:** These were to be asked and could not be.\n  - wikipedia: en.wikipedia\\.org is not" in text
+    )
     assert "Not searched" not in markdown()
 
 
