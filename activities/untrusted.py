@@ -15,7 +15,7 @@ INVISIBLE_CLASS: Final = (
 INVISIBLE: Final = re.compile(f"[{INVISIBLE_CLASS}]")
 
 OUR_ELEMENTS: Final = "source|sources|finding|findings|gap|gaps|guidance|issues|question|sub_query|earlier|draft"
-TAG: Final = re.compile(rf"[<＜](?=\s*[/／]?\s*(?:{OUR_ELEMENTS})\b)", re.IGNORECASE)
+TAG: Final = re.compile(rf"[<＜](?=\s*+(?:[/／]\s*+)?(?:{OUR_ELEMENTS})\b)", re.IGNORECASE)
 MARKER: Final = re.compile(r"[\[【［](?=\s*(?:ev|src|f|gap)-)", re.IGNORECASE)
 
 

@@ -7,10 +7,11 @@ a model that no longer tells instructions from data, so nothing of that answer i
 import base64
 import html
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote_plus, urlsplit
+
+from contracts.composition import normalized
 
 STEERED: Final = "the answer repeats the mark that must never be written: words from outside were followed as orders"
 """The problem of such an answer: told to the model that repairs it."""
@@ -55,7 +56,7 @@ def holds_private(url: str, canary: str, private: Iterable[str], public: Iterabl
 def _squeezed(text: str) -> str:
     """Letters and digits alone, in one form and case."""
     decoded = html.unescape(unquote_plus(text)) if "%" in text or "&" in text else text
-    return SIGNS.sub("", unicodedata.normalize("NFKC", decoded).casefold())
+    return SIGNS.sub("", normalized("NFKC", decoded).casefold())
 
 
 def _forms(canary: str) -> set[str]:
