@@ -1,6 +1,7 @@
 """What a report is made of: its title, sections, summary and length, read from the Markdown itself (S0-074)."""
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +11,7 @@ from activities.wording import bounded
 from providers.text import words
 
 SUMMARY_CHARACTERS: Final = 500
+DEEPEST_LEVEL: Final = 6
 SUMMARY_SENTENCES: Final = 3
 TITLE_CHARACTERS: Final = 300
 SOURCE_HEADING: Final = re.compile(
@@ -78,30 +80,33 @@ def _headings(page: Layout) -> list[Heading]:
         for place, token in enumerate(page.tokens)
         if token.type == "heading_open" and token.map and token.level == 0
     ]
-    end = page.text.count("\n") + 1
-    return [
-        Heading(level, text, first, next((line for other, _, line in found[place + 1 :] if other <= level), end))
-        for place, (level, text, first) in enumerate(found)
-    ]
+    next_of_level = [page.text.count("\n") + 1] * (DEEPEST_LEVEL + 1)
+    headings = []
+    for level, text, first in reversed(found):
+        headings.append(Heading(level, text, first, next_of_level[level]))
+        next_of_level[level:] = [first] * (DEEPEST_LEVEL + 1 - level)
+    return headings[::-1]
 
 
 def _summary(page: Layout, found: list[Heading]) -> str:
     heading_lines = {item.first_line for item in found}
-    prose = [
-        (line, block)
+    line_ends = [place for place, character in enumerate(page.text) if character == "\n"]
+    prose = sorted(
+        (line, block.start, block.end)
         for block in page.blocks
-        if not block.row and (line := page.text.count("\n", 0, block.start)) not in heading_lines
-    ]
+        if not block.row and (line := bisect_left(line_ends, block.start)) not in heading_lines
+    )
 
     def within(first: int, last: int) -> str:
-        texts = (page.text[block.start : block.end] for line, block in prose if first <= line < last)
+        inside = prose[bisect_left(prose, (first,)) : bisect_left(prose, (last,))]
+        texts = (page.text[start:end] for _, start, end in inside)
         return " ".join(plain_text(without_markers(_unquoted(text))) for text in texts)
 
     ranked = [item for item in found if SUMMARY_HEADING.search(item.text)] + [item for item in found if item.level > 1]
     for item in ranked:
         if text := within(item.first_line, item.last_line):
             return _first_sentences(text)
-    return _first_sentences(within(0, page.text.count("\n") + 1))
+    return _first_sentences(within(0, len(line_ends) + 1))
 
 
 def _unquoted(text: str) -> str:

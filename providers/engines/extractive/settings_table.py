@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nupunkt import sent_spans
-
 from providers.engines.extractive.passages import shorten
 from providers.engines.extractive.quotations import Quotation
 from providers.engines.extractive.quoting import one_line
+from providers.sentences import sentence_spans
 
 MOST_ROWS = 8
 LONGEST_CELL = 220
@@ -54,7 +53,7 @@ def rows(quoted: Iterable[Quotation]) -> list[Row]:
     """Rows in the order of the quotations, each name with each value once."""
     found: dict[tuple[str, str], Row] = {}
     for one in quoted:
-        for start, end in sent_spans(one.text):
+        for start, end in sentence_spans(one.text):
             row = _row(one.text[start:end].strip(), one)
             if row is not None:
                 found.setdefault((row.name, row.value), row)

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
 
-from nupunkt import sent_spans
-
 from providers.engines.extractive.terms import text_keys, text_pairs
+from providers.sentences import sentence_spans
 from providers.text import STOP_WORDS, words
 
 HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
@@ -125,7 +124,7 @@ def structure_of(text: str, language: str) -> Structure:
     _cut_blocks(found)
     for number, block in enumerate(found.blocks):
         if block.kind in (BlockKind.PROSE, BlockKind.ITEM):
-            for start, end in sent_spans(text[block.start : block.end]):
+            for start, end in sentence_spans(text[block.start : block.end]):
                 _add(found, block.start + start, block.start + end, number)
         elif block.kind is BlockKind.ROW:
             _add(found, block.start, block.end, number)
