@@ -99,7 +99,7 @@ _SIDES = tuple(
         r"\bcompar\w+\s++(?P<a>.+?)\s++(?:and|with|to|against|vs\.?|versus)\s++(?P<b>.+?)",
         r"\bhow\s++(?:do|does|is|are)\s++(?P<a>.+?)\s++differ\w*\s++from\s++(?P<b>.+?)",
         r"\bhow\s++(?:do|does)\s++(?P<a>.+?)\s++and\s++(?P<b>.+?)\s++(?:differ|compare)",
-        r"(?P<a>.+?)\s++(?:vs\.?|versus|compared\s++(?:to|with))\s++(?P<b>.+?)",
+        r"^(?P<a>.+?)\s++(?:vs\.?|versus|compared\s++(?:to|with))\s++(?P<b>.+?)",
         r"\b(?:better|faster|safer)\s*+[:,]?\s*+(?P<a>.+?)\s++or\s++(?P<b>.+?)",
     )
 )
