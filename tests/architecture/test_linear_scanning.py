@@ -7,11 +7,13 @@ the whole line and strip its ends by hand. Cut the text to a length and say so i
 by nature. See docs/decisions/0024-text-from-outside-is-scanned-by-linear-code.md.
 """
 
+import ast
 import re
 from typing import Any
 
 import pytest
 
+from tests.architecture.repository import PACKAGES, python_files, relative, syntax
 from tests.architecture.scanning.children import collected, measured
 from tests.architecture.scanning.entry_points import ENTRY_POINTS
 
@@ -100,6 +102,16 @@ def test_every_pattern_can_be_looked_at(patterns: dict[str, Any]) -> None:
     files = {place.partition(":")[0] for pattern in patterns["patterns"] for place in pattern["places"]}
     assert files >= set(BOUNDED)
     assert len(patterns["patterns"]) > 200
+
+
+def test_forms_of_unicode_are_made_in_one_place() -> None:
+    """Only what cuts runs of combining marks first makes a form of Unicode: putting a long run in order is quadratic."""
+    places = {
+        relative(path)
+        for path in python_files(*PACKAGES)
+        if any(isinstance(node, ast.Attribute) and node.attr == "normalize" for node in ast.walk(syntax(path)))
+    }
+    assert places == {"contracts/composition.py"}
 
 
 @pytest.mark.parametrize("name", ENTRY_POINTS)
