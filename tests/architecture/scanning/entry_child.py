@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tests.architecture.scanning.entry_points import ENTRY_POINTS, REFUSALS, SHARE_OF_SLOW, SLOW, pumps
+from tests.architecture.scanning.entry_points import ENTRY_POINTS, REFUSALS, SLOW, pumps
 from tests.architecture.scanning.judge import growth, limit_this_process
 
 
@@ -16,7 +16,7 @@ def main() -> None:
     for subject in map(json.loads, sys.stdin):
         run = _unrefused(ENTRY_POINTS[subject["name"]])
         run("warm ")
-        share = SHARE_OF_SLOW if subject["name"] in SLOW else 1
+        share = SLOW.get(subject["name"], 1)
         for pump in pumps(subject["name"]):
             said = {"number": subject["number"], "pump": pump}
             sys.stdout.write(json.dumps(said) + "\n")
