@@ -216,5 +216,4 @@ def pumps(name: str) -> Iterator[Pump]:
     for atom in ATOMS:
         yield Pump("", atom, "\ue000")
         if name not in SLOW:
-            yield Pump("", atom, "")
             yield Pump("a ", atom, "\ue000")

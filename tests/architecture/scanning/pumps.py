@@ -16,8 +16,8 @@ NEVER = "\ue000"
 """A character that few patterns accept, so that a match fails behind it."""
 MOST_LETTERS = 14
 MOST_SAMPLES = 6
-MOST_PAIRS = 80
-MOST_OPENINGS = 5
+MOST_PAIRS = 50
+MOST_OPENINGS = 4
 
 
 class Pump(NamedTuple):
@@ -81,7 +81,6 @@ class _Reader:
                         yield Pump(opening, part, end)
                     if opening:
                         yield Pump("", opening + part, "")
-                        yield Pump("", opening + part * 3, "")
                         yield Pump("", opening + part * 40, self._ends[1])
 
     def _has_lines(self, tree: Any) -> bool:
