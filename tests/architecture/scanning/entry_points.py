@@ -202,9 +202,12 @@ ATOMS = (
     '<p class="a">', "<![CDATA[", "<?xml ", "<meta charset=", "&amp;", "&#91;", "[a](", "![", "[a]: b\n", "[[", "[1]",
     "[ev-0123456789]", "[ev-", "(ev-0123456789)", "https://a.test/ ", "http://", "www.a", "corpus:a/", "a@b.", "10.1000/",
     '{"a":', '{"', "[0,", '",', '\\"', "\\u0041", "<think>", "a: b\n", "Disallow: /*a\n", "*a", "a-", "a.b", "it's ",
-    "how does a ", "between a and ", "default is ", "A B ", "A.", "a_", "a,b ", "%41", "/../", ";jsessionid=a", "2020-01-01 ",
+    "http://a)", "www.a)", "www.[", "http://a'", "www.a.,", "how does a ", "between a and ", "default is ", "A B ", "A.", "a_", "a,b ", "%41", "/../", ";jsessionid=a", "2020-01-01 ",
 )  # fmt: skip
 
+
+OPENINGS = ("# a", "<", "[", "[a]:", "a:", ",", "|")
+"""What may be followed by blanks without end."""
 
 SLOW = {"report shape": 1, "unified_markers": 1, "corpus passages": 4, "find_claims": 4, "render_body": 4}
 """Entry points behind a parser of Markdown in Python, a tenth of a millisecond a character; and how many times shorter
@@ -213,6 +216,8 @@ their texts are, so that the test ends soon."""
 
 def pumps(name: str) -> Iterator[Pump]:
     """Each atom again and again; with letters around it too, so that what it opens is not closed."""
+    for opening in OPENINGS:
+        yield Pump(opening, " ", "\ue000")
     for atom in ATOMS:
         yield Pump("", atom, "\ue000")
         if name not in SLOW:
