@@ -1,20 +1,23 @@
 """Finding a quote in the stored text: word for word or not at all, with the exact offsets of the stored words."""
 
 import re
-import unicodedata
 from bisect import bisect_right
+from functools import lru_cache
 from typing import Final
 
 from activities.untrusted import INVISIBLE, INVISIBLE_CLASS
 from activities.wording import bounded, one_line
+from contracts.composition import normalized
 
 SHORTEST_QUOTE: Final = 8
 """Characters; fewer support nothing and stand everywhere."""
 LONGEST_QUOTE: Final = 1_200
 HEADING_CHARACTERS: Final = 120
-SENTENCE_END: Final = re.compile(r"[.!?。！？][\"'”’)\]]*(?=\s|$)")
+SENTENCE_END: Final = re.compile(r"[.!?。！？][\"'”’)\]]*+(?=\s|$)")
+WORD: Final = re.compile(r"\S+")
+VISIBLE: Final = re.compile(rf"[^\s{INVISIBLE_CLASS}]+")
 HEADING_OR_FENCE: Final = re.compile(
-    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,})|#{1,6}[ \t]+(?P<heading>[^\n]*?)[ \t]*#*[ \t]*\r?$)", re.MULTILINE
+    r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|#{1,6}[ \t]++(?P<heading>[^\n]*))", re.MULTILINE
 )
 
 
@@ -31,7 +34,7 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
     if start is not None and start >= 0 and text.startswith(quote, start):
         lead = len(quote) - len(quote.lstrip())
         return _shortened(text, start + lead, start + lead + len(wanted))
-    for form in dict.fromkeys((wanted, unicodedata.normalize("NFC", wanted), unicodedata.normalize("NFD", wanted))):
+    for form in dict.fromkeys((wanted, normalized("NFC", wanted), normalized("NFD", wanted))):
         found = _find(text, form)
         if found:
             return _shortened(text, *found)
@@ -42,16 +45,46 @@ def _find(text: str, wanted: str) -> tuple[int, int] | None:
     place = text.find(wanted)
     if place >= 0:
         return place, place + len(wanted)
-    match = re.search(r"\s+".join(re.escape(word) for word in wanted.split()), text)
-    if match is None and INVISIBLE.search(text):
-        match = re.search(_with_invisible(wanted), text)
-    return match.span() if match else None
+    found = _flat(text).find(one_line(wanted))
+    if found is None and INVISIBLE.search(text):
+        found = _flat(text, without_invisible=True).find(one_line(INVISIBLE.sub("", one_line(wanted))))
+    return found
 
 
-def _with_invisible(wanted: str) -> str:
-    hidden = f"[{INVISIBLE_CLASS}]*"
-    words = (hidden.join(re.escape(sign) for sign in INVISIBLE.sub("", word)) for word in wanted.split())
-    return rf"[\s{INVISIBLE_CLASS}]+".join(word for word in words if word)
+class _Flat:
+    """A text with each run of white space as one blank, in which a search takes time that grows with its length."""
+
+    def __init__(self, text: str, *, without_invisible: bool) -> None:
+        parts: list[str] = []
+        self._flat_starts: list[int] = []
+        self._starts: list[int] = []
+        length = end = 0
+        for match in (VISIBLE if without_invisible else WORD).finditer(text):
+            gap = text[end : match.start()]
+            if parts and (INVISIBLE.sub("", gap) if without_invisible else gap):
+                parts.append(" ")
+                length += 1
+            self._flat_starts.append(length)
+            self._starts.append(match.start())
+            parts.append(match[0])
+            length += len(match[0])
+            end = match.end()
+        self._text = "".join(parts)
+
+    def find(self, wanted: str) -> tuple[int, int] | None:
+        """The offsets, in the text as it was, of words that are written with single blanks."""
+        place = self._text.find(wanted)
+        return None if place < 0 else (self._offset(place), self._offset(place + len(wanted) - 1) + 1)
+
+    def _offset(self, place: int) -> int:
+        index = bisect_right(self._flat_starts, place) - 1
+        return self._starts[index] + place - self._flat_starts[index]
+
+
+@lru_cache(maxsize=4)
+def _flat(text: str, *, without_invisible: bool = False) -> _Flat:
+    """Made once for the many quotes of a page."""
+    return _Flat(text, without_invisible=without_invisible)
 
 
 def _shortened(text: str, start: int, end: int) -> tuple[int, int]:
@@ -78,9 +111,9 @@ class Headings:
                 fence = marks
             elif marks and marks.startswith(fence):
                 fence = ""
-            elif match["heading"] and not fence:
+            elif not fence and (heading := one_line((match["heading"] or "").rstrip().rstrip("#"))):
                 self._places.append(match.start())
-                self._headings.append(bounded(one_line(match["heading"]), HEADING_CHARACTERS))
+                self._headings.append(bounded(heading, HEADING_CHARACTERS))
 
     def above(self, place: int) -> str:
         """The nearest heading at or before an offset, at most 120 characters; empty if there is none."""

@@ -11,6 +11,7 @@ from activities.wording import bounded
 from providers.text import words
 
 SUMMARY_CHARACTERS: Final = 500
+DEEPEST_LEVEL: Final = 6
 SUMMARY_SENTENCES: Final = 3
 TITLE_CHARACTERS: Final = 300
 SOURCE_HEADING: Final = re.compile(
@@ -113,7 +114,7 @@ def _summary(page: Layout, found: list[Heading]) -> str:
     for item in ranked:
         if text := within(item.first_line, item.last_line):
             return _first_sentences(text)
-    return _first_sentences(within(0, page.text.count("\n") + 1))
+    return _first_sentences(within(0, len(line_feeds) + 1))
 
 
 def _unquoted(text: str) -> str:

@@ -29,7 +29,7 @@ OUR_ELEMENTS: Final = (
     "source|sources|finding|findings|gap|gaps|guidance|issues|question|sub_query|sub_queries|earlier|draft|wishes|"
     "brief|corpus|previous|expected|improvements|asked|reflection|additional_context"
 )
-TAG: Final = re.compile(rf"[<＜](?=\s*[/／]?\s*(?:{OUR_ELEMENTS})(?:\b|_))", re.IGNORECASE)
+TAG: Final = re.compile(rf"[<＜](?=\s*+(?:[/／]\s*+)?(?:{OUR_ELEMENTS})(?:\b|_))", re.IGNORECASE)
 
 MARK: Final = "\x01"
 """Stands for the mark until a part is finished. No word from outside can hold it: it is one of the invisible ones."""

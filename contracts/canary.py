@@ -85,11 +85,14 @@ def holds_private(url: str, canary: str, private: Iterable[str], public: Iterabl
     asked = _squeezed(_decoded(urlsplit(url).query))
     if len(asked) < SHORTEST_FRAGMENT:
         return False
-    kept, told = ([_squeezed(_decoded(text)) for text in texts] for texts in (private, public))
-    fragments = (asked[start : start + SHORTEST_FRAGMENT] for start in range(len(asked) - SHORTEST_FRAGMENT + 1))
-    return any(
-        any(fragment in text for text in kept) and not any(fragment in text for text in told) for fragment in fragments
-    )
+    fragments = set(_fragments(asked))
+    for text in public:
+        fragments.difference_update(_fragments(_squeezed(_decoded(text))))
+    return any(not fragments.isdisjoint(_fragments(_squeezed(_decoded(text)))) for text in private)
+
+
+def _fragments(text: str) -> Iterator[str]:
+    return (text[start : start + SHORTEST_FRAGMENT] for start in range(len(text) - SHORTEST_FRAGMENT + 1))
 
 
 def _readings(text: str) -> Iterator[str]:

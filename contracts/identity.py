@@ -1,8 +1,8 @@
 """Stable identities: a prefix and a hash of what the thing is, never random, so order and repetition change nothing."""
 
 import hashlib
-import unicodedata
 
+from contracts.composition import normalized
 from contracts.doi import doi_of
 from contracts.web_addresses import canonical_url
 
@@ -40,7 +40,7 @@ def long_hash(*parts: object) -> str:
 
 def normalized_text(text: str) -> str:
     """A text for comparing questions: case, white space and punctuation at the ends do not count."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = normalized("NFKC", text).casefold()
     return " ".join(folded.split()).strip(" .?!;:,")
 
 

@@ -5,9 +5,10 @@ after it): the order of parameters, `http` against `https`, `www.`, a slash at t
 """
 
 import re
-import unicodedata
 from functools import lru_cache
 from typing import Final
+
+from contracts.composition import normalized
 
 TRACKING_NAMES: Final = frozenset(
     """__hsfp __hssc __hstc _branch_match_id _ga _gl _hsenc _hsmi _openstat action_object_map action_ref_map
@@ -98,7 +99,7 @@ def _host(written: str) -> str:
 
 
 def _folded(text: str) -> str:
-    return "".join(map(str.lower, unicodedata.normalize("NFKC", text)))
+    return "".join(map(str.lower, normalized("NFKC", text)))
 
 
 def _label(label: str) -> str:

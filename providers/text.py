@@ -65,11 +65,11 @@ def meaning_words(text: str) -> list[str]:
 
     A word in capitals amid small ones is a name and always counts (`WITHOUT ROWID`).
     """
-    found = words(text)
+    found, names_stand_out = words(text), not text.isupper()
     kept = []
     for position, word in enumerate(found):
         folded = word.casefold()
-        if len(word) > 1 and word.isalpha() and word.isupper() and not text.isupper():
+        if len(word) > 1 and word.isalpha() and word.isupper() and names_stand_out:
             kept.append(word)
             continue
         if folded in STOP_WORDS or folded in FRAME_WORDS:

@@ -25,7 +25,7 @@ STOP_SECONDS = 10.0
 ANSWER_SECONDS = 5.0
 LOG_BYTES = 64_000
 """Read of each end of the server's log: a stack may be long, and the reason stands above it."""
-STACK_LINE = re.compile(r"\.go:\d+|^goroutine \d+|^created by |^\S+\(.*\)$|^exit status \d+$")
+STACK_LINE = re.compile(r"\.go:\d+|^goroutine \d+|^created by |^\S[^\s(]*+\(.*\)$|^exit status \d+$")
 REASON_SIGNS = ("error", "panic", "fatal", "unable", "cannot", "failed")
 
 LEAST_FREE_BYTES = 4_000_000

@@ -18,7 +18,7 @@ from workers.embedded import IDLE_SECONDS, EngineAddress, describe_engine, ensur
 from workers.engine_files import EngineError
 from workers.settings import Settings, child_environment
 
-OS_MESSAGE = re.compile(r'Os \{[^}]*message: "([^"]+)"')
+OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
 DEFAULT_ADDRESS = "localhost:7233"
 CALL_TIMEOUT = timedelta(seconds=10)
 

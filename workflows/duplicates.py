@@ -5,11 +5,11 @@ same content. An equal title alone makes a candidate, which is reported and kept
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from contracts.composition import normalized
 from contracts.identity import canonical_url, doi_of, source_id
 from contracts.sources import SearchHit, Source
 from contracts.vocabulary import PageAccess, SourceStatus
@@ -153,7 +153,7 @@ def same_titles(sources: Iterable[Source]) -> list[tuple[str, ...]]:
 
 def normalized_title(title: str) -> str:
     """A title for comparing: case, white space and punctuation do not count."""
-    return NOT_A_WORD.sub(" ", unicodedata.normalize("NFKC", title).casefold()).strip()
+    return NOT_A_WORD.sub(" ", normalized("NFKC", title).casefold()).strip()
 
 
 def _keys(hit: SearchHit) -> list[str]:

@@ -5,12 +5,12 @@ loses an answer, asking one again costs one search: in doubt they are two.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from contracts.composition import normalized
 from contracts.identity import normalized_text
 from contracts.plan import SubQuery
 from contracts.queries import QueryOutcome, QueryRecord
@@ -126,7 +126,7 @@ def normalized_query(text: str) -> str:
 @lru_cache(maxsize=2_048)
 def fingerprint(text: str) -> Fingerprint:
     """What is compared of a query; a light way to take off plurals stands for stems, which workflows cannot have."""
-    written = [match.group() for match in WORD.finditer(unicodedata.normalize("NFKC", text))]
+    written = [match.group() for match in WORD.finditer(normalized("NFKC", text))]
     folded = [word.casefold().replace("’", "'") for word in written]
     kept: list[str] = []
     firm: set[str] = set()

@@ -5,14 +5,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import nupunkt
-
 from activities.reporting.addresses import Registry
 from activities.reporting.citations import Mark
 from activities.reporting.layout import Block, layout
 from activities.reporting.passages import Passage
 from activities.reporting.quotations import Stretch, blanked, forms, printed, quoted_stretches, words_of
 from contracts.identity import long_hash
+from providers.sentences import sentence_spans
 
 BLANKS = re.compile(r"\s*+")
 WORD_FOR_WORD = "The passage is word for word the quoted text of its source."
@@ -38,7 +37,7 @@ class Claim:
 def _sentences(text: str, block: Block, marks: Sequence[Mark]) -> Iterator[Stretch]:
     """Sentences of a block that have marks; marks that follow a sentence end belong to that sentence."""
     piece = blanked(text, block.start, block.end, marks)
-    ends = [block.start + first + len(piece[first:end].rstrip()) for first, end in nupunkt.sent_spans(piece)]
+    ends = [block.start + first + len(piece[first:end].rstrip()) for first, end in sentence_spans(piece)]
     start, left = block.start, deque(marks)
     for end in [*ends, block.end]:
         stop, own = end, []

@@ -3,13 +3,13 @@
 import os
 import re
 import tempfile
-import unicodedata
 from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from contracts.composition import normalized
 from workers.private_files import PRIVATE, files_of_person
 
 SLUG_CHARACTERS: Final = 48
@@ -18,7 +18,7 @@ FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json
 
 def slug(question: str) -> str:
     """The question as the end of a folder name: ASCII letters, digits and hyphens, cut at a word."""
-    plain = unicodedata.normalize("NFKD", question).encode("ascii", "ignore").decode().lower()
+    plain = normalized("NFKD", question).encode("ascii", "ignore").decode().lower()
     whole = "-".join(re.findall(r"[a-z0-9]+", plain))
     if len(whole) <= SLUG_CHARACTERS:
         return whole or "report"

@@ -26,7 +26,7 @@ CUT: Final = {"max_tokens", "model_context_window_exceeded", "pause_turn", "leng
 REFUSED: Final = {"refusal", "content_filter"}
 
 BEGINS_LIKE_OBJECT: Final = re.compile(r'\{\s*["}]')
-STRING_OR_TRAILING_COMMA: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|,(?=\s*[}\]])', re.DOTALL)
+STRING_OR_TRAILING_COMMA: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|,(?=\s*[}\]])', re.DOTALL)
 THOUGHTS: Final = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.DOTALL)
 """At the beginning of a text; thoughts that never end are all there is of it."""
 END_OF_THOUGHTS: Final = re.compile(

@@ -15,7 +15,7 @@ BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 DECLARED: Final = re.compile(
-    rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_:.-]+)""", re.IGNORECASE
+    rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*+=\s*+["']?\s*+([A-Za-z0-9_:.-]+)""", re.IGNORECASE
 )
 DECLARATION_WINDOW: Final = 2_048
 GUESS_WINDOW: Final = 65_536

@@ -1,8 +1,9 @@
 """Characters that nobody sees go, forms are unified: what is left can be quoted and compared."""
 
 import re
-import unicodedata
 from typing import Final
+
+from contracts.composition import normalized, with_few_marks
 
 INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -14,10 +15,6 @@ UNSEEN: Final = re.compile(f"[{INVISIBLE}{CONTROL}]+")
 LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 LINE_ENDS: Final = "\r\x0b\x0c\x85\u2028\u2029"
 PLAIN: Final = re.compile(r"[\t\n -~]*")
-MOST_MARKS: Final = 30
-"""On one letter (Unicode's stream-safe format); a longer run is put in order in time that grows with its square."""
-PERHAPS_MARKS: Final = re.compile(f"[^\x00-\u02ff]{{{MOST_MARKS + 1}}}")
-LONG_RUN: Final = re.compile(b"\x01{%d,}" % (MOST_MARKS + 1))
 LONGEST_NAME: Final = 70
 LONGEST_NAMES: Final = 300
 """Characters of a name, and of all names that are stated at once."""
@@ -30,22 +27,10 @@ def clean(text: str) -> str:
         return text
     if any(end in text for end in LINE_ENDS):  # a search for each costs less than one for all of them
         text = LINE_END.sub("\n", text)
-    text = _with_few_marks(UNSEEN.sub("", text))
-    composed = unicodedata.normalize("NFC", text)
+    text = with_few_marks(UNSEEN.sub("", text))
+    composed = normalized("NFC", text)
     # Once more where something changed: a few marks are written as two.
-    return text if composed == text else _with_few_marks(composed)
-
-
-def _with_few_marks(text: str) -> str:
-    """The text with runs of combining marks cut."""
-    if not PERHAPS_MARKS.search(text):
-        return text
-    is_mark = bytes(map(bool, map(unicodedata.combining, text)))
-    kept, start = [], 0
-    for run in LONG_RUN.finditer(is_mark):
-        kept.append(text[start : run.start() + MOST_MARKS])
-        start = run.end()
-    return "".join(kept) + text[start:]
+    return text if composed == text else with_few_marks(composed)
 
 
 def one_line(text: str) -> str:

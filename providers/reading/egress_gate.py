@@ -12,6 +12,7 @@ from typing import Final
 
 import httpx2
 
+from contracts.composition import normalized
 from providers.errors import SourceUnreadable
 from providers.reading.egress_addresses import HostPort, canonical_host, is_public
 
@@ -85,7 +86,7 @@ def _split(text: str) -> tuple[str, str, int]:
     authority = found[2]
     if "@" in authority or "%" in authority:
         raise refused("url", "the address holds a user name or an encoded host")
-    if unicodedata.normalize("NFKC", authority) != authority or IDEOGRAPHIC_FULL_STOP in authority:
+    if normalized("NFKC", authority) != authority or IDEOGRAPHIC_FULL_STOP in authority:
         raise refused("host", "the host is written in look-alike characters")
     parts = AUTHORITY.fullmatch(authority)
     if parts is None:

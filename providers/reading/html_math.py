@@ -12,7 +12,7 @@ TEX: Final = frozenset(("application/x-tex", "application/x-latex", "tex", "late
 LEFT_OUT: Final = frozenset(("annotation", "annotation-xml", "mphantom", "none", "mprescripts", "maligngroup"))
 LONGEST: Final = 20_000
 """Characters of a formula; more than that is read as words."""
-DISPLAY: Final = re.compile(r"\{\\(?:displaystyle|textstyle)\s+(.*)\}", re.DOTALL)
+DISPLAY: Final = re.compile(r"\{\\(?:displaystyle|textstyle)\s++(.*)\}", re.DOTALL)
 ENVIRONMENT: Final = re.compile(
     r"\\(?:begin|end)\s*\{(?:[bBpvV]?matrix|smallmatrix|cases|array|split|equation|align(?:ed|at)?|gather(?:ed)?)\*?\}"
 )

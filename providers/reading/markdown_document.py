@@ -13,7 +13,7 @@ from providers.reading.html_document import extract_html
 from providers.reading.page_dates import iso_date
 
 FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.{0,8000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-ENTRY: Final = re.compile(r"^(title|author|authors|date|lang|language)\s*:\s*(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
+ENTRY: Final = re.compile(r"^(title|author|authors|date|lang|language)\s*+:\s*+(.+)$", re.MULTILINE | re.IGNORECASE)
 NESTING_LIMIT: Final = 50
 
 

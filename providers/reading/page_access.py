@@ -38,10 +38,10 @@ FIRST_BLOCKS, LAST_BLOCKS, LONGEST_BLOCK = 200, 50, 3_000
 
 SENTENCE_END: Final = re.compile(r"(?<=[.!?…:])\s+|(?<=[。！？：])|\n+")
 QUOTED: Final = re.compile(
-    '「[^」]{0,400}」|“[^”]{0,400}”|"[^"]{0,400}"|«[^»]{0,400}»|„[^“”]{0,400}[“”]|`[^`]{0,400}`|‘[^’]{0,400}’'
+    '「[^」]{0,400}」|“[^”]{0,400}”|"[^"]{0,400}"|«[^»]{0,400}»|„[^„“”]{0,400}[“”]|`[^`]{0,400}`|‘[^’]{0,400}’'
 )
 QUOTE_SIGN: Final = re.compile('[「“"«„`‘]')
-SITE_NAME: Final = re.compile(r"\s+[|–—·•»:-]\s+.*$")
+SITE_NAME: Final = re.compile(r"(?<!\s)\s++[|–—·•»:-]\s.*", re.DOTALL)
 ENDS: Final = " .!?…:-–—|¡¿"
 
 

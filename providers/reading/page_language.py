@@ -28,7 +28,7 @@ SCRIPTS: Final = (
 )
 """The commonest language of a script; Japanese before Chinese, because it uses the letters of both."""
 NOT_LATIN: Final = re.compile("[^\x00-\u024f\u1e00-\u1eff\u2000-\u2bff]")
-CODE: Final = re.compile(r"^(`{3,})[^\n]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
+CODE: Final = re.compile(r"^(`{3,}+)[^\n]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
 SCRIPT_SHARE: Final = 0.1
 
 

@@ -37,7 +37,7 @@ BINARY_MAGICS: Final = (
 )  # fmt: skip
 OLE_MAGIC: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 HTML_OPENING: Final = re.compile(
-    rb"(?:\s|\xef\xbb\xbf|<\?xml[^>]{0,200}>|<!--.{0,500}?-->)*(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
+    rb"(?:\s++|\xef\xbb\xbf|<\?xml[^>]{0,200}+>|<!--.{0,500}?-->)*+(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
     re.IGNORECASE | re.DOTALL,
 )
 OPENING_WINDOW: Final = 4_096

@@ -9,7 +9,8 @@ import pytest
 from tests.architecture.repository import PACKAGES, ROOT, imported_modules, python_files, relative
 
 PURE_PROVIDERS = (
-    "providers.interfaces", "providers.errors", "providers.domains", "providers.last_moment", "providers.text"
+    "providers.interfaces", "providers.errors", "providers.domains", "providers.last_moment", "providers.sentences",
+    "providers.text"
 )  # fmt: skip
 
 

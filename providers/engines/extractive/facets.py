@@ -163,7 +163,7 @@ STRONG: Final[dict[str, re.Pattern[str]]] = {
         r"|approximately|around|=)\s+[(“\"]?\d|\|\s*\d|\b\d(?:[\d,.]*\d)?\s+[a-z]|\d\s?[kMGT]?B\b|\bunlimited\b|\bno\s+(?:fixed\s+|upper\s+)?limit\b",
         "definition": r"\b[A-Z]{3,}\s*\(\w+\s|\([A-Z]{3,}\)|^[^,.;:]{0,70}\b(?:is|are)\s+(?:an?|the|called"
         r"|used\s+to)\b|\bstands\s+for\b|\brefers\s+to\b|\bis\s+known\s+as\b|\bmeans\s+that\b",
-        "items": r"\bfollowing\b|:\s*(?:\w[\w\s-]*,\s*){2,}|(?:\b[\w\s-]{1,25},\s*){2,}(?:and|or)\s|\b(?:two|three"
+        "items": r"\bfollowing\b|:(?:\s*+\w[\w\s-]*+,){2}|(?:\b[\w\s-]{1,25},\s*+){2}(?:and|or)\s|\b(?:two|three"
         r"|four|five|six|seven|eight|nine|ten|several)\s+(?:\w+\s+){0,3}"
         r"(?:types|kinds|modes|levels|methods|options|ways|classes|forms|states|values)\b",
         "comparison": r"\bunlike\b|\bwhereas\b|\bthan\b|\bdiffer\w*\b|\bin\s+contrast\b|\b(?:dis)?advantages?\b"

@@ -42,65 +42,65 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
         (
             QuestionType.COMPARE,
             (
-                r"\bcompar(?:e|ed|ison|ing)\b|\bdifferences?\s+between\b|\bdiffers?\b|\b(?:vs\.?|versus)\s|\bbetter\s*:|"
-                r"\bcontrast\b|\bdistinguish\b|\badvantages?\b.*\bover\b|\bwhich\s+(?:one\s+)?is\s+(?:better|faster)\b.*\bor\b"
+                r"\bcompar(?:e|ed|ison|ing)\b|\bdifferences?\s++between\b|\bdiffers?\b|\b(?:vs\.?|versus)\s|\bbetter\s*:|"
+                r"\bcontrast\b|\bdistinguish\b|\badvantages?\b.*\bover\b|\bwhich\s++(?:one\s++)?is\s++(?:better|faster)\b.*\bor\b"
             ),
         ),
         (
             QuestionType.WHY,
-            r"^\W*(?:why|for\s+what\s+reason|what\s+is\s+the\s+reason|what\s+(?:are\s+the\s+)?reasons?)\b",
+            r"^\W*(?:why|for\s++what\s++reason|what\s++is\s++the\s++reason|what\s++(?:are\s++the\s++)?reasons?)\b",
         ),
         (
             QuestionType.CONSEQUENCE,
-            r"\bwhat\s+(?:happens|will\s+happen|would\s+happen|are\s+the\s+(?:consequences|effects|risks))\b",
+            r"\bwhat\s++(?:happens|will\s++happen|would\s++happen|are\s++the\s++(?:consequences|effects|risks))\b",
         ),
         (
             QuestionType.HOW_TO,
             (
-                r"^\W*how\s+(?:do|can|should|could|would|must)\s+(?:i|you|we|one|(?:an?\s+|the\s+)?(?:users?|applications?|developers?|administrators?|clients?|programs?))\b|^\W*how\s+to\b"
-                r"|^\W*how\s+(?:can|is|are|should)\s+.+\b(?:be\s+\w+ed|\w+ed)\b\W*$|^\W*what\s+(?:steps|command|commands)\b"
+                r"^\W*how\s++(?:do|can|should|could|would|must)\s++(?:i|you|we|one|(?:an?\s++|the\s++)?(?:users?|applications?|developers?|administrators?|clients?|programs?))\b|^\W*how\s++to\b"
+                r"|^\W*how\s++(?:can|is|are|should)\s++.+\b(?:be\s++\w+ed|\w+ed)\b\W*$|^\W*what\s++(?:steps|command|commands)\b"
             ),
         ),
         (
             QuestionType.QUANTITY,
             (
-                r"^\W*how\s+(?:many|much|long|large|big|often|old|far|fast|high|deep|small)\b"
-                r"|^\W*what\s+(?:is|are)\s+the\s+(?:\w+\s+)?(?:maximum|minimum|largest|smallest|limits?|size|number)\b"
+                r"^\W*how\s++(?:many|much|long|large|big|often|old|far|fast|high|deep|small)\b"
+                r"|^\W*what\s++(?:is|are)\s++the\s++(?:\w+\s++)?(?:maximum|minimum|largest|smallest|limits?|size|number)\b"
             ),
         ),
         (
             QuestionType.HOW,
-            r"^\W*(?:how|explain\s+how|describe\s+how|in\s+what\s+way|what\s+(?:prevents|protects|keeps))\b",
+            r"^\W*(?:how|explain\s++how|describe\s++how|in\s++what\s++way|what\s++(?:prevents|protects|keeps))\b",
         ),
         (
             QuestionType.LIST,
             (
-                r"^\W*(?:list|name|enumerate|give\s+(?:me\s+)?(?:a\s+list|all))\b|^\W*(?:which|what)\s+(?!is\b|was\b|does\b|has\b)(?:\w+\s+){0,3}"
+                r"^\W*(?:list|name|enumerate|give\s++(?:me\s++)?(?:a\s++list|all))\b|^\W*(?:which|what)\s++(?!is\b|was\b|does\b|has\b)(?:\w+\s++){0,3}"
                 r"(?:types|kinds|modes|levels|methods|options|ways|commands|functions|formats|strategies|forms|classes|states|"
                 r"privileges|algorithms|features|categories|limits|restrictions|limitations|values|settings|parameters|operators|"
-                r"(?!does\b|is\b|has\b|was\b)\w\w+s)\s+(?:are|do|does|can|exist|of|for|in|is|were|has|have|may|must|control|affect|influence)\b"
+                r"(?!does\b|is\b|has\b|was\b)\w\w+s)\s++(?:are|do|does|can|exist|of|for|in|is|were|has|have|may|must|control|affect|influence)\b"
             ),
         ),
-        (QuestionType.FACT, r"^\W*(?:when|where|who|which)\b|^\W*what\s+(?:is|are)\s+the\s+(?:default|name)\b"),
+        (QuestionType.FACT, r"^\W*(?:when|where|who|which)\b|^\W*what\s++(?:is|are)\s++the\s++(?:default|name)\b"),
         (
             QuestionType.DEFINE,
-            r"^\W*(?:what\s+(?:is|are|was|were)|define|what\s+(?:does|do)\s+.+\s+(?:mean|do|control|controls|provide|specify|set|contain|return)\b|what's|explain|describe|summari[sz]e|tell\s+me\s+about|overview)\b",
+            r"^\W*(?:what\s++(?:is|are|was|were)|define|what\s++(?:does|do)\s++.+\s++(?:mean|do|control|controls|provide|specify|set|contain|return)\b|what's|explain|describe|summari[sz]e|tell\s++me\s++about|overview)\b",
         ),
         (QuestionType.YES_NO, r"^\W*(?:is|are|was|were|does|do|did|can|could|should|will|would|has|have|may|must)\b"),
     )
 )
 
-_NEGATED = re.compile(r"\b(?:not|never|no\s+longer|without|fails?\s+to)\b|n['’]t\b", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:not|never|no\s++longer|without|fails?\s++to)\b|n['’]t\b", re.IGNORECASE)
 
 _SIDES = tuple(
-    re.compile(pattern + r"(?:\s+(?:in|for|when|with|on)\s+.+)?$", re.IGNORECASE)
+    re.compile(pattern + r"(?:\s++(?:in|for|when|with|on)\s++.+)?$", re.IGNORECASE | re.DOTALL)
     for pattern in (
-        r"\bbetween\s+(?P<a>.+?)\s+and\s+(?P<b>.+?)",
-        r"\bcompar\w+\s+(?P<a>.+?)\s+(?:and|with|to|against|vs\.?|versus)\s+(?P<b>.+?)",
-        r"\bhow\s+(?:do|does|is|are)\s+(?P<a>.+?)\s+differ\w*\s+from\s+(?P<b>.+?)",
-        r"\bhow\s+(?:do|does)\s+(?P<a>.+?)\s+and\s+(?P<b>.+?)\s+(?:differ|compare)",
-        r"(?P<a>.+?)\s+(?:vs\.?|versus|compared\s+(?:to|with))\s+(?P<b>.+?)",
-        r"\b(?:better|faster|safer)\s*[:,]?\s*(?P<a>.+?)\s+or\s+(?P<b>.+?)",
+        r"\bbetween\s++(?P<a>.+?)\s++and\s++(?P<b>.+?)",
+        r"\bcompar\w+\s++(?P<a>.+?)\s++(?:and|with|to|against|vs\.?|versus)\s++(?P<b>.+?)",
+        r"\bhow\s++(?:do|does|is|are)\s++(?P<a>.+?)\s++differ\w*\s++from\s++(?P<b>.+?)",
+        r"\bhow\s++(?:do|does)\s++(?P<a>.+?)\s++and\s++(?P<b>.+?)\s++(?:differ|compare)",
+        r"^(?P<a>.+?)\s++(?:vs\.?|versus|compared\s++(?:to|with))\s++(?P<b>.+?)",
+        r"\b(?:better|faster|safer)\s*+[:,]?\s*+(?P<a>.+?)\s++or\s++(?P<b>.+?)",
     )
 )
 
@@ -141,7 +141,7 @@ def _core(text: str) -> str:
     flat = " ".join(text.split())
     if len(flat) <= 300:
         return flat
-    asking = [piece for piece in re.split(r"(?<=[.?!])\s+", flat) if piece.endswith("?")]
+    asking = [piece for piece in re.split(r"(?<=[.?!])\s++", flat) if piece.endswith("?")]
     return (asking[0] if asking else flat)[:600]
 
 

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nupunkt import sent_spans
-
 from providers.engines.extractive.passages import shorten
 from providers.engines.extractive.quotations import Quotation
 from providers.engines.extractive.quoting import one_line
+from providers.sentences import sentence_spans
 
 MOST_ROWS = 8
 LONGEST_CELL = 220
@@ -27,7 +26,7 @@ _WORD_VALUE = (
     r"on|off|true|false|zero|none|empty|disabled|enabled|unlimited|yes|no|[a-z][a-z_-]{1,20}|[A-Z][A-Z_]{1,20}"
 )
 _DEFAULT = re.compile(
-    rf"\bdefaults?(?:\s+(?:value|setting|limit|size|mode|is\s+set))?\s*(?:\([^)]*\))?\s*(?:is|are|of|to|=|:|being)\s+(?:set\s+to\s+|to\s+)?[“\"'`]?(?P<value>{_NUMBER}|{_WORD_VALUE})(?!\w)"
+    rf"\bdefaults?(?:\s+(?:value|setting|limit|size|mode|is\s+set))?\s*+(?:\([^)]*\)\s*+)?(?:is|are|of|to|=|:|being)\s+(?:set\s+to\s+|to\s+)?[“\"'`]?(?P<value>{_NUMBER}|{_WORD_VALUE})(?!\w)"
     rf"|\bdefaults?\s+to\s+[“\"'`]?(?P<second>{_NUMBER}|{_WORD_VALUE})(?!\w)"
     rf"|(?P<third>\d[\d,.]*\d|\d+)\s+by\s+default\b",
 )
@@ -54,7 +53,7 @@ def rows(quoted: Iterable[Quotation]) -> list[Row]:
     """Rows in the order of the quotations, each name with each value once."""
     found: dict[tuple[str, str], Row] = {}
     for one in quoted:
-        for start, end in sent_spans(one.text):
+        for start, end in sentence_spans(one.text):
             row = _row(one.text[start:end].strip(), one)
             if row is not None:
                 found.setdefault((row.name, row.value), row)
@@ -67,14 +66,14 @@ def table_line(row: Row) -> str:
 
 
 def _row(sentence: str, one: Quotation) -> Row | None:
-    if "|" in sentence or "\n" in sentence:
+    if "|" in sentence or "\n" in sentence or len(sentence) > LONGEST_CELL * 2:
         return None
     match = _DEFAULT.search(sentence) or _BOUND.search(sentence)
     if match is None:
         return None
     value = next(group for group in match.groups() if group is not None).strip()
     name = _nearest_name(sentence, match.start()) or _term_line(one.text)
-    if name is None or value.casefold() in _NO_VALUE or name == value or len(sentence) > LONGEST_CELL * 2:
+    if name is None or value.casefold() in _NO_VALUE or name == value:
         return None
     said = shorten(sentence, LONGEST_CELL)
     return Row(name, value, said.removesuffix("…").rstrip() if said.endswith("…") else said, one.marker)
@@ -92,5 +91,5 @@ def _nearest_name(sentence: str, position: int) -> str | None:
 def _term_line(text: str) -> str | None:
     """The name at the head of a definition that the passage begins with."""
     head = text.split("\n", 1)[0] if "\n" in text else ""
-    match = _NAME.match(head.strip())
-    return match.group() if match and len(head) < 120 else None
+    match = _NAME.match(head.strip()) if len(head) < 120 else None
+    return match.group() if match else None

@@ -5,17 +5,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
 
-from nupunkt import sent_spans
-
 from providers.engines.extractive.terms import text_keys, text_pairs
+from providers.sentences import sentence_spans
 from providers.text import STOP_WORDS, words
 
-HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$")
+HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
 ASIDE = re.compile(r"^(?:note|tip|caution|warning|important|hint|attention|remark)s?[:.]?$", re.IGNORECASE)
 """Headings of boxes: they open no section, what follows still belongs to the one around them."""
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
-RULE_ROW = re.compile(r"^\s*\|?[\s:|+-]+\|?\s*$")
+RULE_ROW = re.compile(r"^[\s:|+-]++$")
 TERMINAL = re.compile(r"[.!?…:;][\"'”’)\]*_`^\d]*$")
 LABEL_LENGTH = 120
 URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://|\bwww\.", re.IGNORECASE)
@@ -125,7 +124,7 @@ def structure_of(text: str, language: str) -> Structure:
     _cut_blocks(found)
     for number, block in enumerate(found.blocks):
         if block.kind in (BlockKind.PROSE, BlockKind.ITEM):
-            for start, end in sent_spans(text[block.start : block.end]):
+            for start, end in sentence_spans(text[block.start : block.end]):
                 _add(found, block.start + start, block.start + end, number)
         elif block.kind is BlockKind.ROW:
             _add(found, block.start, block.end, number)
@@ -163,10 +162,10 @@ def _cut_blocks(found: Structure) -> None:
             fence, start = mark.group(1), here
         elif heading := HEADING.match(line):
             close()
-            if ASIDE.match(heading.group(2)):
+            level, title = len(heading.group(1)), heading.group(2).rstrip("#").rstrip(" \t")
+            if ASIDE.match(title):
                 continue
-            level = len(heading.group(1))
-            path = [*(entry for entry in path if entry[0] < level), (level, heading.group(2))]
+            path = [*(entry for entry in path if entry[0] < level), (level, title)]
             section = here
         elif line.strip():
             lines.append((here, line))

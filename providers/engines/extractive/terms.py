@@ -165,9 +165,12 @@ def named_terms(question: str) -> list[str]:
     found: dict[str, str] = {}
     for quoted in QUOTED.findall(question):
         found.setdefault(quoted.casefold(), quoted.strip())
+    end, before = 0, ""
     for match in NAME.finditer(question):
         word = re.sub(r"['’]s$", "", match.group().rstrip(".-"))
-        opening = not question[: match.start()].strip() or question[: match.start()].rstrip()[-1] in ".?!:"
+        between = question[end : match.start()].rstrip()
+        before = between[-1:] or question[end - 1 : end] or before
+        opening, end = not before or before in ".?!:", match.end()
         if _is_name(word, opening=opening) and not any(word in quoted for quoted in found.values()):
             found.setdefault(word.casefold(), word)
     return list(found.values())

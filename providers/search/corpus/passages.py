@@ -16,7 +16,7 @@ LINK_DENSE_SECTION: Final = 0.35
 LEAST_BLOCKS_OF_AN_INDEX: Final = 8
 LONGEST_GROUP: Final = 700
 """Characters up to which rows of one table, or items of one list, make one passage."""
-LEADERS: Final = re.compile(r"(?:\.\s?){5,}\s*\d+\s*$", re.MULTILINE)
+LEADERS: Final = re.compile(r"(?<!\.)(?<!\.\s)(?:\.\s?){5,}+\s*+\d++[^\S\n]*+$", re.MULTILINE)
 """Dots that lead to a page number: a printed table of contents."""
 PARTS: Final = re.compile(r"[._'’-]")
 PATH_SEPARATOR: Final = " › "
