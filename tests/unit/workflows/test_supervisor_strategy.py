@@ -91,7 +91,7 @@ async def test_an_unanswerable_question_is_admitted(tmp_path: Path) -> None:
 
 
 async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
-    """Each phase has a dispatch, an evaluation and a decision, in order (S0-080 to S0-093, S0-183)."""
+    """Each phase has a dispatch, an evaluation and a decision, in order (S0-080, S0-083 to S0-087, S0-093, S0-183)."""
     world = World(tmp_path)
     state = await begin(world)
     await Engine(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct()
