@@ -126,7 +126,7 @@ def test_rebuilt_from_json_after_every_unit_nothing_changes(world, think_mode, p
 @given(WORLDS, THINK, POLICY, ITERATIONS)
 def test_decide_iteration_follows_synthesis_alone(world, think_mode, policy, iterations) -> None:
     """The decision is taken after synthesis only, the supervisor does no research, the gatherer asks no model
-    (S0-002, S0-004, S0-027, S0-085, S0-093).
+    (S0-002, S0-004, S0-027, S0-085, S0-092, S0-093).
     """
     state = beginning(think_mode, policy, iterations)
     conduct(world, state)
@@ -134,6 +134,8 @@ def test_decide_iteration_follows_synthesis_alone(world, think_mode, policy, ite
         if decision.action == "decide_iteration":
             assert decision.phase is Phase.SYNTHESIS
             assert decision.outputs["next_phase"] in ("refinement", "completed")
+        if decision.action == "evaluate_phase" and decision.inputs["phase"] == "refinement":
+            assert decision.outputs.keys() == {"quality_ok", "unaddressed_gaps", "should_iterate"}
         if decision.agent.value == "supervisor":
             assert not decision.action.startswith("execute_")
     assert not any(operation.startswith(("search", "read")) for operation in world.paid)

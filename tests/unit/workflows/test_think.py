@@ -1,17 +1,16 @@
 """Think-pauses: prompts, hooks, guidance, the record."""
 
-import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts.report import ReportDraft
 from contracts.resolved import EffectiveGates, Hook
-from contracts.vocabulary import Confidence, EngineKind, GapStatus, Phase, ThinkMode
+from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
 from workflows.desk import Desk
 from workflows.reflection import reflection_prompt
 from workflows.run import ResearchRun
-from workflows.think import evaluate_phase_completion, think
+from workflows.think import think
 
 
 def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:
@@ -49,31 +48,6 @@ def test_prompts_state_the_figures() -> None:
     assert "iteration 1 of 3" in synthesis
     assert "1 of 2 addressed" in reflection_prompt(Phase.REFINEMENT, made)
     assert all(reflection_prompt(phase, made).endswith("?") for phase in Phase)
-
-
-@pytest.mark.parametrize(
-    ("phase", "figures"),
-    [
-        (Phase.PLANNING, {"sub_query_count": 2, "has_research_brief": True}),
-        (Phase.GATHERING, {"source_count": 1}),
-        (Phase.ANALYSIS, {"finding_count": 2, "high_confidence_count": 1}),
-        (Phase.SYNTHESIS, {"has_report": True, "report_length": 1234}),
-        (Phase.REFINEMENT, {"unaddressed_gaps": 1, "should_iterate": True}),
-    ],
-)
-async def test_an_evaluation_records_the_figures_of_its_phase(phase: Phase, figures: dict[str, object]) -> None:
-    """Phase and iteration go in; the gate's answer and the phase's own figures come out (S0-087 to S0-092)."""
-    run = run_with(
-        plan=states.plan(states.sub_query("one question"), states.sub_query("another")),
-        sources=states.sources(states.source("corpus:m/a")),
-        findings=[states.finding("x"), states.finding("y", confidence=Confidence.LOW)],
-        gaps=[states.gap("open"), states.gap("closed", status=GapStatus.ADDRESSED)],
-        draft=ReportDraft(document=states.EMPTY_REF, characters=1234),
-    )
-    gate = evaluate_phase_completion(run, phase)
-    (decision,) = run.state.decisions
-    assert decision.inputs == {"phase": phase.value, "iteration": 1}
-    assert decision.outputs == {"quality_ok": gate.valid, **figures}
 
 
 async def test_a_hook_gets_state_and_prompt_and_guides_the_next_phase() -> None:
