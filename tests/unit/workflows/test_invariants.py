@@ -131,11 +131,11 @@ def test_decide_iteration_follows_synthesis_alone(world, think_mode, policy, ite
     state = beginning(think_mode, policy, iterations)
     conduct(world, state)
     for decision in state.decisions:
+        if decision.action == "evaluate_phase" and decision.inputs["phase"] == "refinement":
+            assert decision.outputs.keys() == {"quality_ok", "unaddressed_gaps", "should_iterate"}
         if decision.action == "decide_iteration":
             assert decision.phase is Phase.SYNTHESIS
             assert decision.outputs["next_phase"] in ("refinement", "completed")
-        if decision.action == "evaluate_phase" and decision.inputs["phase"] == "refinement":
-            assert decision.outputs.keys() == {"quality_ok", "unaddressed_gaps", "should_iterate"}
         if decision.agent.value == "supervisor":
             assert not decision.action.startswith("execute_")
     assert not any(operation.startswith(("search", "read")) for operation in world.paid)
