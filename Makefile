@@ -14,7 +14,8 @@ override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS
 
-.PHONY: help setup demo run test lint format lock histories configuration bench bench-web storm soak cluster sbom audit-dependencies base-image clean
+.PHONY: help setup demo run test lint format lock histories configuration requirements bench bench-web storm soak \
+  cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -32,6 +33,7 @@ help:
 	@echo '  make base-image [TAG=…]        pin the base image of deploy/Dockerfile by its digest; needs Docker'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
 	@echo '  make configuration             generate docs/configuration.md anew'
+	@echo '  make requirements              generate docs/requirements.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
 	@echo '  make bench-web                 whole runs over a web of this machine, with faults; caches; scaling (ten minutes)'
 	@echo '  make storm                     many workers against services that refuse (ten minutes)'
@@ -143,6 +145,9 @@ histories: setup
 
 configuration: setup
 	@$(BIN)/python docs/generate_configuration.py
+
+requirements: setup
+	@$(BIN)/python docs/generate_requirements.py
 
 # Each benchmark takes a folder of documents: CORPUS, else the documents of the demo.
 bench: setup

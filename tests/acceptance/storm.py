@@ -92,7 +92,7 @@ async def storm(api: ThrottledApi, store: str, *, calls: int, processes: int = 4
 
 
 def assert_polite(seen: Storm, retry_after: float) -> None:
-    """What has to be true of every storm (F7)."""
+    """What has to be true of every storm."""
     assert seen.answered == seen.needed, seen
     assert seen.refused > 0, f"the service was never asked too much: {seen}"
     assert seen.requests <= 1.2 * seen.needed, seen

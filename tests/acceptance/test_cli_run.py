@@ -36,7 +36,7 @@ def first_run(bench: Bench) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_run_from_nothing_gives_a_cited_report(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:
-    """Question in, three files out, exit code 0; where text goes is said first (X-1)."""
+    """Question in, three files out, exit code 0; where text goes is said first."""
     assert first_run.returncode == 0, first_run.stderr
     assert first_run.stderr.splitlines()[0] == "nothing leaves this machine"
     assert first_run.stderr.splitlines()[1].startswith("engine: extractive, no model")

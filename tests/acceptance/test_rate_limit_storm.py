@@ -16,9 +16,9 @@ CAPACITY = 30
 
 
 async def test_a_storm_of_refusals_is_over_soon(tmp_path: Path) -> None:
-    """Four processes of ten slots, no limit known: at most a fifth more requests than calls, none in a pause (F7).
+    """Four processes of ten slots, no limit known: at most a fifth more requests than calls, none in a pause.
 
-    The service takes thirty at once; the workers share one SQLite file.
+    The service takes thirty at once; the workers share one SQLite file (F7).
     """
     async with ThrottledApi("concurrent", CAPACITY, 0.5, RETRY_AFTER) as api:
         seen = await storm(api, str(tmp_path / "shared.sqlite"), calls=CALLS)

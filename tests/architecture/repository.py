@@ -1,10 +1,12 @@
 """The repository as its tests see it: the files that belong to it, and their text."""
 
 import ast
+import importlib.util
 import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("contracts", "workflows", "activities", "providers", "workers", "client")
@@ -38,6 +40,16 @@ def relative(path: Path) -> str:
 def syntax(path: Path) -> ast.Module:
     """The parsed file."""
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def load_script(path: Path) -> ModuleType:
+    """A script that is in no package, as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def imported_modules(path: Path) -> Iterator[str]:

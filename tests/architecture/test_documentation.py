@@ -1,6 +1,5 @@
 """What the pages say is so."""
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -9,7 +8,6 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import typer
@@ -18,7 +16,7 @@ from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
 from providers.prices import load_prices
-from tests.architecture.repository import ROOT, relative, tracked_files
+from tests.architecture.repository import ROOT, load_script, relative, tracked_files
 from workers.settings_sections import FileSettings
 
 PAGES = [path for path in tracked_files() if path.suffix == ".md" and path.relative_to(ROOT).parts[0] != "activities"]
@@ -53,17 +51,6 @@ def named_commands(path: Path) -> Iterator[tuple[str, list[str]]]:
         found = re.match(r"(?:\$ )?(?:\.venv/bin/)?research ((?:corpus )?[a-z]+)\b(.*)", code.strip())
         if found:
             yield found[1], re.findall(r"(?<![\w-])--[a-z][a-z-]*", found[2].split(" # ")[0])
-
-
-def generator() -> ModuleType:
-    """The script that fills docs/configuration.md."""
-    path = ROOT / "docs" / "generate_configuration.py"
-    spec = importlib.util.spec_from_file_location("generate_configuration", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("path", PAGES, ids=relative)
@@ -134,7 +121,8 @@ def headings(path: Path) -> set[str]:
 def test_the_configuration_page_is_generated_from_the_code() -> None:
     """docs/configuration.md says what the models say: run `make configuration` after a change (X-23, X-24)."""
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert generator().filled(page) == page
+    generator = load_script(ROOT / "docs" / "generate_configuration.py")
+    assert generator.filled(page) == page
 
 
 def test_the_mapping_of_other_systems_leads_to_real_options() -> None:

@@ -298,7 +298,7 @@ async def test_sigterm_stops_the_engine_in_order(engine_home: Path) -> None:
 
 @needs_proc
 async def test_the_engine_sees_no_secrets(engine_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeper and server do not inherit keys from the environment of whoever started them (X-7)."""
+    """Keeper and server do not inherit keys from the environment of whoever started them."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-not-to-be-inherited")
     await ensure_engine(engine_home)
     description = running(engine_home)

@@ -38,7 +38,7 @@ async def test_stop_writes_the_report_at_once(client: Client, tmp_path: Path) ->
 
 
 async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_path: Path) -> None:
-    """Canceled for Temporal, the session kept, and a resumed run repeats no completed call (S0-012, S0-021, S0-031, S0-123..S0-131)."""
+    """Canceled for Temporal, the session kept, and a resumed run repeats no completed call (S0-012, S0-021, S0-031, S0-123, S0-124, S0-128 to S0-131)."""
     async with MessagesApi(plan=["good", "slow", "slow", "slow", "slow", "slow"]) as api:
         world = model_world(tmp_path, api.base_url)
         async with running_workers(client, world):

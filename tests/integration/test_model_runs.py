@@ -107,7 +107,7 @@ async def test_at_the_deadline_the_report_is_written(client: Client, tmp_path: P
 
 
 async def test_on_deadline_abort_saves_and_stops(client: Client, tmp_path: Path) -> None:
-    """No report, a `TimedOut` failure, the session kept, one terminal event (S0-125, S0-129, invariant 14)."""
+    """No report, a `TimedOut` failure, the session kept, one terminal event (S0-020, S0-125, S0-129, invariant 14)."""
     async with MessagesApi("slow") as api:
         request = REQUEST | {"limits": {"deadline_seconds": 3}, "on_deadline": "abort"}
         async with running_workers(client, model_world(tmp_path, api.base_url)):

@@ -108,7 +108,7 @@ def results() -> Results:
 
 @pytest.mark.parametrize("name", POISON)
 def test_each_document_ends_as_it_should(name: str, results: Results) -> None:
-    """It is read, or it is refused with a typed reason; nothing else can come of it (X-20)."""
+    """It is read, or it is refused with a typed reason; nothing else can come of it (S0-055)."""
     poison: Poison = POISON[name]
     assert results.outcomes[name] in poison.outcomes
     assert results.outcomes[name] != READ or poison.keeps in results.texts[name]

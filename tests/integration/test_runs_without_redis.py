@@ -129,7 +129,7 @@ FAULTS = {
 async def test_a_run_ends_as_if_nothing_had_happened(
     client: Client, tmp_path: Path, undisturbed: Ran, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The same report, no call paid and no page asked for twice, no burst, one warning, no secret (F16, C0-25)."""
+    """The same report, no call paid and no page asked for twice, no burst, one warning, no secret (F16, invariant 12)."""
     fault = FAULTS[name]
     caplog.set_level(logging.INFO)
     with running_valkey(tmp_path) as valkey:
@@ -166,7 +166,7 @@ async def test_a_run_without_redis_from_the_beginning(client: Client, tmp_path: 
 async def test_what_a_lost_machine_was_answered_is_found_by_another(
     client: Client, server: Server, tmp_path: Path, undisturbed: Ran
 ) -> None:
-    """A machine goes before it can tell of its answers: the other one finds them in Redis and pays nothing again (C0-25)."""
+    """A machine goes before it can tell of its answers: the other one finds them in Redis and pays nothing again (invariant 12)."""
     others = tuple(pool for pool in POOLS if pool != "models")
     elsewhere = await connected(server)
     async with (

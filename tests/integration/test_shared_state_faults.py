@@ -1,4 +1,4 @@
-"""A real Valkey that dies, forgets, hangs, turns into a replica or is full while workers use it: they finish (F16)."""
+"""A real Valkey that dies, forgets, hangs, turns into a replica or is full while workers use it: they finish."""
 
 import asyncio
 import contextlib
@@ -170,7 +170,7 @@ async def until_recovered(worker: Worker) -> None:
 
 @with_faults
 async def test_a_run_goes_on_and_pays_nothing_twice(valkey: ValkeyServer, tmp_path: Path, fault: str) -> None:
-    """Steps before, during and after the fault all finish; each call of a worker is paid once, in order (F16, C0-25)."""
+    """Steps before, during and after the fault all finish; each call of a worker is paid once, in order (F16, invariant 12)."""
     strike, heal, unusable = FAULTS[fault]
     async with working(valkey, tmp_path / "one") as worker:
         for number in range(5):

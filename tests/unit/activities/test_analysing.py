@@ -45,7 +45,7 @@ def claim(quote: str, source_id: str = SOURCE, **changes: Any) -> dict[str, Any]
 
 
 def test_evidence_is_the_stored_passage() -> None:
-    """Invariant 10: offsets, hash, heading and ids come from the stored text, whatever blanks the quote has."""
+    """Offsets, hash, heading and ids come from the stored text, whatever blanks the quote has (invariant 10)."""
     output = analysed({"findings": [claim("Old rows would seem to vanish after wraparound.")]})
     evidence, finding = output.evidence[0], output.findings[0]
     words = "Old rows would   seem to\nvanish after wraparound."
@@ -78,7 +78,7 @@ def test_invented_quotes_are_dropped_and_counted() -> None:
 
 @pytest.mark.parametrize("source_id", ["src-9999999999", OTHER_ID, "src-0000000003", ""])
 def test_a_quote_counts_only_for_its_own_given_source(source_id: str) -> None:
-    """S0-069, S0-175: words under an unknown source, another source or one without a text ground nothing."""
+    """Words under an unknown source, another source or one without a text ground nothing (S0-069, S0-175)."""
     output = analysed({"findings": [claim("Vacuum must visit every table at least once.", source_id)]})
     assert (output.findings, output.evidence, output.dropped_quotes) == ([], [], 1)
 
@@ -95,12 +95,12 @@ def test_a_quote_counts_only_for_its_own_given_source(source_id: str) -> None:
     ],
 )
 def test_unknown_confidences_are_low(word: str, confidence: Confidence) -> None:
-    """C0-7: a word outside the five levels never becomes a high one."""
+    """A word outside the five levels never becomes a high one (C0-7)."""
     assert analysed({"findings": [claim(OTHER, OTHER_ID, confidence=word)]}).findings[0].confidence is confidence
 
 
 def test_unknown_qualities_are_unknown_and_unknown_sources_ignored() -> None:
-    """C0-7, S0-063, S0-175: quality words are ours, and only given sources are judged."""
+    """Quality words are ours, and only given sources are judged (C0-7, S0-063, S0-175)."""
     updates = [
         {"source_id": SOURCE, "quality": "Medium"},
         {"source_id": OTHER_ID, "quality": "superb"},
@@ -115,7 +115,7 @@ def test_unknown_qualities_are_unknown_and_unknown_sources_ignored() -> None:
 
 
 def test_gaps_are_few_distinct_and_typed() -> None:
-    """S0-064: at most three gaps, the most important first, without repetitions, with kinds of ours."""
+    """At most three gaps, the most important first, without repetitions, with kinds of ours (S0-064)."""
     gaps = [
         {"description": "costs", "priority": 4},
         {"description": " COSTS? "},
@@ -134,7 +134,7 @@ def test_gaps_are_few_distinct_and_typed() -> None:
 
 
 def test_findings_keep_to_the_limit() -> None:
-    """C0-26: findings beyond the limit are dropped together with their evidence; a repeated finding counts once."""
+    """Findings beyond the limit are dropped together with their evidence; a repeated finding counts once (C0-26)."""
     first, second = claim("Vacuum must visit every table at least once."), claim(OTHER, OTHER_ID)
     output = analysed({"findings": [first, first, second]}, max_findings=1)
     assert len(output.findings) == 1
@@ -149,7 +149,7 @@ def test_long_statements_and_headings_fit_their_fields() -> None:
 
 
 def test_analyzed_sources_are_those_that_were_seen() -> None:
-    """C0-23: sources without text, and for a model those beyond twenty, do not count as analyzed."""
+    """Sources without text, and for a model those beyond twenty, do not count as analyzed (C0-23)."""
     assert analysed({}).analyzed_source_ids == [SOURCE, OTHER_ID]
     many = [source(reference(TEXT), id=f"src-{number:010d}") for number in range(25)]
     request = analyze_input(many)

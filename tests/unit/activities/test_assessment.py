@@ -179,7 +179,7 @@ def test_anything_can_be_judged(
 
 
 def test_weights_add_up() -> None:
-    """Each kind of search shares out one whole, like the priority of S0-160."""
+    """Each kind of search shares out one whole, like the shares of a priority (S0-160)."""
     for weights in WEIGHTS.values():
         assert weights.authority + weights.relevance + weights.recency + weights.content == pytest.approx(1)
 

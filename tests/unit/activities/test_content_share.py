@@ -7,7 +7,7 @@ from activities.excerpts import LEFT_OUT, excerpt, shown_parts
 
 
 def test_with_room_for_all_every_text_has_its_most() -> None:
-    """S0-060: nothing changes for a prompt that fits."""
+    """Nothing changes for a prompt that fits (S0-060)."""
     assert allotted([50, 5_000, 900], 1_000, 1.0) == [1_000, 1_000, 1_000]
 
 
@@ -42,7 +42,7 @@ def test_parts_of_limits() -> None:
 
 
 def test_findings_are_left_out_last() -> None:
-    """S0-073: down to a third of the content every finding is shown, and never fewer than five."""
+    """Down to a third of the content every finding is shown, and never fewer than five (S0-072)."""
     assert findings_shown(60, 0.3) == 60
     assert findings_shown(60, 0.15) == 30
     assert findings_shown(60, 0.0) == 5

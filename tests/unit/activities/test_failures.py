@@ -44,7 +44,7 @@ def test_every_error_has_its_type_and_its_retry(error: Any, area: Area, name: st
 
 @pytest.mark.parametrize(("told", "kept"), [(None, None), (0.0, 0.0), (12.5, 12.5), (10_000.0, 300.0), (-4.0, 0.0)])
 def test_a_told_wait_is_kept_within_bounds(told: float | None, kept: float | None) -> None:
-    """S0-054: the time a provider asks for is the delay of the next attempt, at most 300 seconds."""
+    """The time a provider asks for is the delay of the next attempt, at most 300 seconds (S0-054)."""
     delay = application_error(errors.RateLimited("wait", retry_after=told), MODELS).next_retry_delay
     assert delay == (None if kept is None else timedelta(seconds=kept))
 

@@ -25,7 +25,7 @@ def planned(drafts: list[dict[str, Any]], **changes: Any) -> roles.PlanOutput:
 
 
 def test_a_plan_has_no_empty_or_repeated_sub_query() -> None:
-    """S0-043: sub-queries that differ in case, blanks or punctuation are one; brief and account are kept."""
+    """Sub-queries that differ in case, blanks or punctuation are one; brief and account are kept (S0-043)."""
     plan = planned([{"query": "What is vacuum?"}, {"query": "  "}, {"query": "what  is VACUUM"}, {"query": "?!"}])
     assert [query.query for query in plan.sub_queries] == ["What is vacuum?"]
     assert plan.research_brief == "A brief."
@@ -37,12 +37,12 @@ def test_a_plan_has_no_empty_or_repeated_sub_query() -> None:
 
 @pytest.mark.parametrize(("given", "kept"), [(0, 1), (-3, 1), (1, 1), (10, 10), (99, 10)])
 def test_priorities_are_between_one_and_ten(given: int, kept: int) -> None:
-    """S0-044, S0-176: 1 is the most important, and no priority is out of scale."""
+    """1 is the most important, and no priority is out of scale (S0-044, S0-176)."""
     assert planned([{"query": "what is vacuum", "priority": given}]).sub_queries[0].priority == kept
 
 
 def test_a_plan_that_is_too_long_keeps_what_matters_most() -> None:
-    """S0-042: never more than the limit; the least important go, the order stays."""
+    """Never more than the limit; the least important go, the order stays (S0-042)."""
     drafts = [{"query": f"question {number}", "priority": priority} for number, priority in enumerate([3, 1, 2, 1])]
     plan = planned(drafts, max_sub_queries=3)
     assert [query.query for query in plan.sub_queries] == ["question 1", "question 2", "question 3"]
@@ -77,7 +77,7 @@ def refined(analysis: list[dict[str, Any]], **changes: Any) -> roles.RefineOutpu
 
 
 def test_unknown_gaps_are_ignored_and_recorded() -> None:
-    """S0-175: an assessment of a gap that does not exist changes nothing, nor does a second one of the same gap."""
+    """An assessment of a gap that does not exist changes nothing, nor does a second one of the same gap (S0-175)."""
     output = refined(
         [{"gap_id": "gap-x"}, {"gap_id": " gap-a "}, {"gap_id": "gap-a", "severity": "minor"}],
         iteration_recommendation={"should_iterate": True, "priority_gaps": ["gap-x", "gap-b", "gap-b"]},
@@ -97,7 +97,7 @@ def test_unknown_gaps_are_ignored_and_recorded() -> None:
     ],
 )
 def test_severities_are_ours(word: str, severity: Severity) -> None:
-    """S0-075: an unknown severity is moderate."""
+    """An unknown severity is moderate (S0-075)."""
     assert refined([{"gap_id": "gap-a", "severity": word}]).gap_analysis[0].severity is severity
 
 
@@ -117,7 +117,7 @@ def test_follow_ups_repeat_nothing() -> None:
 
 
 def test_improvements_are_kept_once() -> None:
-    """S0-077: improvements of the report go on, without blanks and repetitions."""
+    """Improvements of the report go on, without blanks and repetitions (S0-077)."""
     assert refined([], report_improvements=["say more", " ", "say  more"]).report_improvements == ["say more"]
 
 
@@ -133,7 +133,7 @@ def reflected(**changes: Any) -> roles.ReflectOutput:
     [("RETRY", Action.RETRY), ("iterate", Action.ITERATE), (" complete ", Action.COMPLETE), ("stop", Action.PROCEED)],
 )
 def test_actions_are_ours(word: str, action: Action) -> None:
-    """S0-034: an unknown action is proceed, with a warning."""
+    """An unknown action is proceed, with a warning (S0-034)."""
     output = reflected(action=word)
     assert output.action is action
     assert ("an unknown action was taken for proceed" in output.account.warnings) == (word == "stop")
@@ -141,7 +141,7 @@ def test_actions_are_ours(word: str, action: Action) -> None:
 
 @pytest.mark.parametrize(("given", "kept"), [(0, 1), (-5, 1), (7.5, 7.5), (11, 10), (1e300, 10)])
 def test_scores_are_between_one_and_ten(given: float, kept: float) -> None:
-    """S0-034: a score out of scale is moved to its end."""
+    """A score out of scale is moved to its end (S0-034)."""
     assert reflected(quality_assessment={"score": given}).score == kept
 
 

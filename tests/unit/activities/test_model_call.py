@@ -86,7 +86,7 @@ async def test_a_missing_document_fails_before_anything_is_paid() -> None:
 
 
 async def test_a_second_attempt_takes_the_stored_answer() -> None:
-    """S0-131: an answered call is not paid again; its usage is told again, for the first attempt's result was lost."""
+    """An answered call is not paid again; its usage is told again, for the first attempt's result was lost (S0-131)."""
     bench = Bench(PLAN)
     first, second = await bench.plan(), await bench.plan()
     assert len(bench.engine.tasks) == 1

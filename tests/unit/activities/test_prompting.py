@@ -96,7 +96,7 @@ def rendered(role: RoleSpec[Any, Any], request: Any, text: str = TEXT) -> Render
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_the_stable_part_names_the_role_first_and_is_data_free(role: RoleSpec[Any, Any]) -> None:
-    """S0-046: every system part begins with its role, asks for the one form of answer, and tells data from orders."""
+    """Every system part begins with its role, asks for the one form of answer, and tells data from orders (S0-046)."""
     file = load_prompt(role.prompt)
     assert file.system.splitlines()[0] == f"role: {role.name}"
     assert "date of the run" in file.system
@@ -107,7 +107,7 @@ def test_the_stable_part_names_the_role_first_and_is_data_free(role: RoleSpec[An
 
 @pytest.mark.parametrize("role", [role for role in ROLES if not role.plain_text], ids=lambda role: role.name)
 def test_the_form_of_the_answer_has_the_fields_of_the_draft(role: RoleSpec[Any, Any]) -> None:
-    """S0-034, S0-041, S0-061 to S0-063, S0-075 to S0-077: the skeleton in the prompt names the draft's own fields."""
+    """The skeleton in the prompt names the draft's own fields (S0-034, S0-041, S0-061 to S0-063, S0-075 to S0-077)."""
     skeleton = re.search(r"^\{.*\}$", load_prompt(role.prompt).system, re.MULTILINE)
     assert skeleton is not None
     sample = role.draft.model_validate_json(skeleton[0].replace("…", "x"))
@@ -134,7 +134,7 @@ def test_the_same_request_gives_the_same_bytes(role: RoleSpec[Any, Any], request
 
 @pytest.mark.parametrize(("role", "request_"), INPUTS, ids=[role.name for role, _ in INPUTS])
 def test_guidance_and_issues_have_their_own_blocks(role: RoleSpec[Any, Any], request_: Any) -> None:
-    """S0-081: a person's wish is one, all other advice is data under its origin, and nothing leaves an empty block."""
+    """A person's wish is one, all other advice is data under its origin, and nothing leaves an empty block (S0-081)."""
     advised = request_.model_copy(
         update={
             "guidance": [
@@ -169,7 +169,7 @@ def test_a_hostile_page_stays_inside_its_element() -> None:
 
 
 def test_a_source_is_shown_in_the_agreed_form() -> None:
-    """S0-060: id, title, address, snippet and text of each source, under a mark that pages cannot know."""
+    """Id, title, address, snippet and text of each source, under a mark that pages cannot know (S0-060)."""
     request = analyze_input([source(reference(TEXT), title='A "quoted" <b>', snippet="a snippet")])
     prompt = rendered(roles.ANALYZER, request).prompt
     mark, sign = told(prompt)
@@ -185,7 +185,7 @@ def test_a_source_is_shown_in_the_agreed_form() -> None:
 
 
 def test_at_most_twenty_sources_of_a_thousand_characters() -> None:
-    """S0-060: at most 20 sources, each with about 1,000 characters of its text."""
+    """At most 20 sources, each with about 1,000 characters of its text (S0-060)."""
     long = "Vacuum prevents wraparound in this very sentence. " * 200
     many = [source(reference(long), id=f"src-{number:010d}") for number in range(30)]
     prompt = rendered(roles.ANALYZER, analyze_input(many), long).prompt
@@ -224,7 +224,7 @@ def test_an_excerpt_fits_its_budget(text: str) -> None:
 
 
 def test_the_planner_is_told_what_it_needs() -> None:
-    """S0-042, S0-047: the limit, the corpus, earlier turns, the plan to replace, and the caller's own text last."""
+    """The limit, the corpus, earlier turns, the plan to replace, and the caller's own text last (S0-042, S0-047)."""
     request = plan_input(
         max_sub_queries=4,
         system_prompt="We run version 17 {query}.",
@@ -242,13 +242,13 @@ def test_the_planner_is_told_what_it_needs() -> None:
 
 @pytest.mark.parametrize(("fewest", "most", "wanted"), [(1, 1, "one sub-query"), (2, 2, "2 sub-queries")])
 def test_small_plans_are_asked_for_in_words_that_fit(fewest: int, most: int, wanted: str) -> None:
-    """C0-3: with a limit of one, one sub-query is asked for."""
+    """With a limit of one, one sub-query is asked for (C0-3)."""
     prompt = rendered(roles.PLANNER, plan_input(min_sub_queries=fewest, max_sub_queries=most)).prompt
     assert f"for this question: {wanted}." in prompt
 
 
 def test_the_analyzer_is_told_the_sub_query_and_the_limit() -> None:
-    """C0-26, S0-068: one sub-query under its id, at most as many findings as wanted, and the counts of the run."""
+    """One sub-query under its id, at most as many findings as wanted, and the counts of the run (C0-26, S0-068)."""
     request = analyze_input([source(reference(TEXT))], source_count=8, high_quality_sources=3, max_findings=4)
     prompt = rendered(roles.ANALYZER, request).prompt
     assert f'<sub_query id="{request.sub_query.id}">\n{request.sub_query.text}\n</sub_query>' in unmarked(prompt)
@@ -257,7 +257,7 @@ def test_the_analyzer_is_told_the_sub_query_and_the_limit() -> None:
 
 
 def test_the_synthesizer_sees_findings_with_their_passages() -> None:
-    """S0-072, S0-073: each finding with confidence and sources, a line per passage, its words, all gaps, all counts."""
+    """Each finding with confidence and sources, a line per passage, its words, all gaps, all counts (S0-072, S0-073)."""
     request = write_input(improvements=["say more of costs"], cut_short="budget_time", target_words=900)
     prompt = unmarked(rendered(roles.SYNTHESIZER, request).prompt)
     key = label_key(request)
@@ -289,7 +289,7 @@ def test_a_quote_cannot_imitate_the_lines_around_it() -> None:
 
 
 def test_the_refiner_sees_gaps_under_their_ids() -> None:
-    """S0-079, C0-9: gaps with id, severity and priority, what was asked, the draft, and the budget of iterations."""
+    """Gaps with id, severity and priority, what was asked, the draft, and the budget of iterations (S0-079, C0-9)."""
     prompt = unmarked(rendered(roles.REFINER, refine_input()).prompt)
     assert "gap-1: measured costs (moderate, priority 1, open)\n  suggested: cost of freezing" in prompt
     assert "remaining: 2" in prompt
@@ -300,7 +300,7 @@ def test_the_refiner_sees_gaps_under_their_ids() -> None:
 
 
 def test_the_supervisor_sees_the_reflection_and_the_check() -> None:
-    """S0-035, S0-037: the phase's reflection with its figures, and what the gate said."""
+    """The phase's reflection with its figures, and what the gate said (S0-035, S0-037)."""
     prompt = rendered(roles.SUPERVISOR, reflect_input(open_gaps=["costs"])).prompt
     assert "Gathering ended with 7 sources." in prompt
     assert "- source_count: 7" in prompt
@@ -309,7 +309,7 @@ def test_the_supervisor_sees_the_reflection_and_the_check() -> None:
 
 
 def test_closed_gaps_are_not_counted_as_open() -> None:
-    """S0-073: the count of gaps leaves out those that were addressed."""
+    """The count of gaps leaves out those that were addressed (S0-073)."""
     closed = Gap(id="gap-2", description="done", status=GapStatus.ADDRESSED)
     assert "open gaps: 0" in rendered(roles.SYNTHESIZER, write_input(gaps=[closed])).prompt
 
@@ -325,7 +325,7 @@ def test_a_prompt_and_its_values_must_agree() -> None:
 
 
 def test_confidence_words_in_prompts_are_ours() -> None:
-    """S0-066: the analyzer is offered exactly the five levels that are stored."""
+    """The analyzer is offered exactly the five levels that are stored (S0-066)."""
     system = load_prompt("analyzer").system
     assert all(f"`{level.value}`" in system for level in Confidence)
 

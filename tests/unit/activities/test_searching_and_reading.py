@@ -95,7 +95,7 @@ async def test_a_search_gives_what_the_provider_found() -> None:
     ],
 )
 async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str, retried: bool) -> None:
-    """S0-053, S0-054: no failure of a provider becomes an empty list of hits."""
+    """No failure of a provider becomes an empty list of hits (S0-053, S0-054)."""
     with pytest.raises(ApplicationError) as caught:
         await environment().run(SearchingActivities({"shelf": Shelf(given)}).search, asked(provider))
     assert (caught.value.type, not caught.value.non_retryable) == (name, retried)
@@ -138,7 +138,7 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
 
 
 async def test_a_read_archives_raw_bytes_and_text() -> None:
-    """S0-055: both forms are stored, the record tells where, when and how long, and holds no text itself."""
+    """Both forms are stored, the record tells where, when and how long, and holds no text itself (S0-055)."""
     content = MemoryContent()
     record = await read(document(authors=["A"]), content)
     assert content.data[record.raw.hash] == b"<p>raw</p>"
@@ -174,7 +174,7 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     ],
 )
 async def test_quality_is_what_the_operator_declared(url: str, quality: Quality, reason: str) -> None:
-    """C0-24: documents of a corpus have its declared authority; an unknown word or place is unknown, never high."""
+    """Documents of a corpus have its declared authority; an unknown word or place is unknown, never high (C0-24)."""
     record = await read(document(url=url))
     assert (record.quality, record.quality_reason) == (quality, reason)
 

@@ -88,7 +88,7 @@ async def drafted(
     ],
 )
 def test_markers_have_one_form_or_are_removed(written: str, stored: str) -> None:
-    """X-7: known markers in any form become `[ev-…]`; numbers and unknown names go; code and quoted words stay."""
+    """Known markers in any form become `[ev-…]`; numbers and unknown names go; code and quoted words stay (X-7)."""
     assert cleaned(written) == stored
 
 
@@ -100,7 +100,7 @@ def test_escaped_brackets_of_the_extractive_engine_are_words() -> None:
 
 
 async def test_unknown_markers_are_reported() -> None:
-    """X-7: what was taken out is listed once, in order, and counted in a warning; what stays is listed as cited."""
+    """What was taken out is listed once, in order, and counted in a warning; what stays is listed as cited (X-7)."""
     draft, text, warnings = await drafted(f"# T\n\n## S\n\nA [ev-dead] [{B.id}] b [7] c [{A.id}] [ev-dead].\n")
     assert draft.unresolved_markers == ["ev-dead", "7"]
     assert draft.evidence_ids == [B.id, A.id]
@@ -171,7 +171,7 @@ def test_a_fence_around_the_whole_report_goes() -> None:
 
 
 async def test_figures_come_from_the_text() -> None:
-    """S0-074, S0-116 to S0-119: title, sections, words, characters and confidence are counted, not claimed."""
+    """Title, sections, words, characters and confidence are counted, not claimed (S0-074, S0-116 to S0-119)."""
     markdown = (
         f"# The Title\n\n> Evidence brief.\n\n## Key findings\n\n- A point [{A.id}].\n\n### Detail\n\nMore here.\n\n"
         f"## Executive summary\n\nFirst, e.g. this one [{A.id}]. Second **bold** [{B.id}]! Third? Fourth.\n"
@@ -226,7 +226,7 @@ async def test_a_models_report_that_cites_nothing_is_no_report() -> None:
 
 @pytest.mark.parametrize("markdown", ["", "  \n ", "## Sources\n\n- x", "```markdown\n\n```"])
 async def test_an_empty_report_is_no_report(markdown: str) -> None:
-    """S0-116: nothing but blanks or a list of sources is an unusable answer."""
+    """Nothing but blanks or a list of sources is an unusable answer (S0-116)."""
     with pytest.raises(InvalidOutput):
         await drafted(markdown)
 

@@ -86,7 +86,7 @@ async def bench(window: int, *, characters_per_token: float = 3.0, **options: An
 @pytest.mark.parametrize("text", list(TEXTS))
 @pytest.mark.parametrize(("window", "count"), [(8_192, 1), (8_192, 20), (16_384, 20), (32_768, 20)])
 async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str) -> None:
-    """S0-099: whatever the sources are made of, the first request fits, and the content is cut no more than needed."""
+    """Whatever the sources are made of, the first request fits, and the content is cut no more than needed (S0-099)."""
     async with bench(window) as one:
         output = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS[text], count))
         again = await one.run(
@@ -105,7 +105,7 @@ async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str
 
 @pytest.mark.parametrize(("window", "count"), [(8_192, 3), (8_192, 60), (16_384, 60), (200_000, 60)])
 async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
-    """S0-099, S0-159: a writer with little room sees the sure findings, and the account names what was left out."""
+    """A writer with little room sees the sure findings, and the account names what was left out (S0-099, S0-159)."""
     async with bench(window) as one:
         output = await one.run(roles.SYNTHESIZER, await one.write_input(count))
     prompt = one.api.requests[0].prompt
@@ -121,7 +121,7 @@ async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
 
 
 async def test_other_roles_fit_too() -> None:
-    """S0-099: earlier turns and a report's draft are shortened like sources."""
+    """Earlier turns and a report's draft are shortened like sources (S0-099)."""
     async with bench(8_192) as one:
         turns = [Turn(question=PROSE * 20, answer=PROSE * 40) for _ in range(6)]
         await one.run(roles.PLANNER, plan_input(context=turns))
@@ -132,7 +132,7 @@ async def test_other_roles_fit_too() -> None:
 
 
 async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
-    """S0-099: a question that fills the window alone fails for good, with need and room, and nothing is asked."""
+    """A question that fills the window alone fails for good, with need and room, and nothing is asked (S0-099)."""
     async with bench(8_192) as one:
         with pytest.raises(ApplicationError) as caught:
             await one.run(roles.PLANNER, plan_input(query=PROSE * 400))
@@ -143,7 +143,7 @@ async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
 
 
 async def test_a_window_that_nobody_named_is_found_out() -> None:
-    """S0-099: refusals, which cost nothing, lead to requests that fit; the next call begins with one that does."""
+    """Refusals, which cost nothing, lead to requests that fit; the next call begins with one that does (S0-099)."""
     book = TokenBook(window=8_192, counts_tools=True)
     async with MessagesApi(book=book) as api, engine_for({"default": api}) as engine:
         one = Bench(engine, api)
@@ -187,7 +187,7 @@ async def test_sources_are_shortened_alike() -> None:
 
 
 async def test_a_second_attempt_takes_the_stored_answer_whatever_was_learnt() -> None:
-    """S0-131: the key of a call does not depend on how much of its content had room when it was made."""
+    """The key of a call does not depend on how much of its content had room when it was made (S0-131)."""
     async with bench(8_192) as one:
         request = await one.analyze_input(TEXTS["prose"], 20)
         first = await one.run(roles.ANALYZER, request)

@@ -43,7 +43,7 @@ def test_a_line_is_the_clock_and_the_words() -> None:
 
 
 def test_inner_steps_are_not_told() -> None:
-    """Dispatching a role, evaluating a phase and passing a gate say nothing to a person (X-1)."""
+    """Dispatching a role, evaluating a phase and passing a gate say nothing to a person."""
     assert (
         told(
             ("decision.recorded", "planner: execute_planning", {"agent": "planner", "action": "execute_planning"}),

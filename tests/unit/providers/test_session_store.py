@@ -94,7 +94,7 @@ async def test_a_renamed_file_is_not_another_session(store: FileSessionStore) ->
 
 @pytest.mark.parametrize("name", ["../r-1", "/etc/passwd", "a/b", "", ".", "..", ".hidden", "a\x00b", "x" * 200, "a b"])
 async def test_an_id_that_is_a_path_is_refused(store: FileSessionStore, name: str) -> None:
-    """No id reaches outside the folder (X-7)."""
+    """No id reaches outside the folder."""
     for attempt in (store.load(name), store.delete(name), store.save(name, state(), closed=False)):
         with pytest.raises(InvalidCall):
             await attempt

@@ -103,7 +103,7 @@ async def test_an_answer_may_only_hold_plain_data_and_our_own_classes():
 
 
 async def test_cancelling_the_caller_kills_the_child():
-    """A cancelled task leaves no process behind that goes on working (X-20)."""
+    """A cancelled task leaves no process behind that goes on working."""
     async with SubprocessPool(1) as pool:
         child = await pool.call("os:getpid")
         task = asyncio.create_task(pool.call("time:sleep", 60))

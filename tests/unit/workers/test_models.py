@@ -126,7 +126,7 @@ def test_keys_come_from_the_environment_and_are_shown_nowhere(tmp_path: Path) ->
 
 
 def test_where_text_goes_names_every_endpoint_that_may_be_asked(tmp_path: Path) -> None:
-    """X-15: without a key nothing can go to the public API; with one it may."""
+    """Without a key nothing can go to the public API; with one it may."""
     without, with_key = settings_of(tmp_path, TWO), settings_of(tmp_path, TWO, ANTHROPIC_API_KEY="k")
     assert without.model_host == "gateway.example, 127.0.0.1:11434"
     assert with_key.model_host == "gateway.example, api.anthropic.com, 127.0.0.1:11434"

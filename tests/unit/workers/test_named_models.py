@@ -43,7 +43,7 @@ def resolved(
 
 
 def test_text_goes_where_the_named_models_are_and_where_others_may_take_over(tmp_path: Path) -> None:
-    """X-15: the endpoint of a model that the request names is told first, then those that stand by for it."""
+    """The endpoint of a model that the request names is told first, then those that stand by for it (S0-101)."""
     made = resolved(tmp_path, EVERY_TIER)
     assert made.egress == "passages go to thinker.example, 127.0.0.1:1001 (this machine)"
     assert made.model_host == "thinker.example, 127.0.0.1:1001"

@@ -31,7 +31,7 @@ def variables(server: SearchApis) -> dict[str, str]:
 
 
 async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> None:
-    """S0-102: with all variables set, all providers exist in their order, with their own keys and addresses."""
+    """With all variables set, all providers exist in their order, with their own keys and addresses (S0-102)."""
     async with SearchApis() as server:
         settings = loaded(tmp_path, **variables(server))
         async with open_search_providers(settings.web_search) as providers:
@@ -44,7 +44,7 @@ async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> No
 
 
 async def test_the_contact_is_told_to_every_service(tmp_path: Path) -> None:
-    """X-16: a service can turn to whoever runs this; Wikimedia asks every client for an address."""
+    """A service can turn to whoever runs this; Wikimedia asks every client for an address (X-16)."""
     async with SearchApis() as server:
         settings = loaded(tmp_path, RESEARCH_CONTACT="https://example.org/bot", **variables(server))
         async with open_search_providers(settings.web_search, contact=settings.web.contact) as providers:
@@ -57,7 +57,7 @@ async def test_the_contact_is_told_to_every_service(tmp_path: Path) -> None:
 
 
 async def test_the_models_own_search_is_made_with_its_key_and_prices(tmp_path: Path) -> None:
-    """X-16: the cheapest configured model asks the public endpoint; what it costs is known."""
+    """The cheapest configured model asks the public endpoint; what it costs is known (X-16)."""
     settings = loaded(tmp_path, ANTHROPIC_API_KEY=KEYS["anthropic"], RESEARCH_MODEL="m", RESEARCH_MODEL_SIMPLE=MODEL)
     model = search_model(settings)
     assert model is not None
@@ -126,7 +126,7 @@ def test_choices_say_where_queries_go(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NEEDS if name in KEYS])
 async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path, name: str) -> None:
-    """S0-102: the others are made; asked for alone it is refused; no line shows the key."""
+    """The others are made; asked for alone it is refused; no line shows the key (S0-102)."""
     variable = f"{name.upper()}_API_KEY"
     async with SearchApis() as server:
         settings = loaded(tmp_path, **{**variables(server), variable: "planted key"})
@@ -144,7 +144,7 @@ async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path,
 
 @pytest.mark.parametrize("address", ["http://[half/", "http://:80/", "http://a.example:0/"])
 async def test_an_address_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path, address: str) -> None:
-    """S0-102: whatever the form of addresses lets through is told by the variable's name."""
+    """Whatever the form of addresses lets through is told by the variable's name (S0-102)."""
     web = loaded(tmp_path, BRAVE_API_KEY=KEYS["brave"]).web_search.model_copy(update={"brave_base_url": address})
     assert web.broken() == {"brave": "BRAVE_BASE_URL is no usable address"}
     async with open_search_providers(web) as providers:
@@ -157,7 +157,7 @@ def test_a_model_whose_key_cannot_be_one_searches_nothing(tmp_path: Path) -> Non
 
 
 async def test_those_that_lack_a_key_are_skipped(tmp_path: Path) -> None:
-    """S0-102, S0-171: without any variable the two remain that need no key."""
+    """Without any variable the two remain that need no key (S0-102, S0-171)."""
     async with open_search_providers(loaded(tmp_path).web_search) as providers:
         assert list(providers) == ["semantic_scholar", "wikipedia"]
 

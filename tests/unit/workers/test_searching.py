@@ -60,7 +60,7 @@ class World:
 
 
 async def test_who_failed_again_and_again_is_left_alone_for_a_while() -> None:
-    """X-16: runs that begin meanwhile do without; then one run in turn tries, and its success lets all others in."""
+    """Runs that begin meanwhile do without; then one run in turn tries, and its success lets all others in (X-16)."""
     world = World()
     assert await world.unavailable(*NAMES) == {}
     await world.fail("tavily")
@@ -106,7 +106,7 @@ def configured(folder: Path, **variables: str) -> Settings:
 
 
 async def test_a_service_that_always_fails_is_told_before_the_next_run(tmp_path: Path) -> None:
-    """S0-102: what a run learned of a provider is known when another begins, through what all workers share."""
+    """What a run learned of a provider is known when another begins, through what all workers share (S0-102)."""
     async with SearchApis("503") as broken, SearchApis() as well:
         addresses = {"BRAVE_BASE_URL": broken.url("brave"), "SEARXNG_URL": well.url("searxng")}
         settings = configured(tmp_path, BRAVE_API_KEY=KEYS["brave"], **addresses)
@@ -124,7 +124,7 @@ async def test_a_service_that_always_fails_is_told_before_the_next_run(tmp_path:
 
 
 async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None:
-    """C0-25: an answer is kept for the address that gave it; whoever changes the address asks the new one."""
+    """An answer is kept for the address that gave it; whoever changes the address asks the new one (S0-177)."""
     async with SearchApis() as one, SearchApis() as other:
         for server in (one, other, one):
             async with pool(configured(tmp_path, SEARXNG_URL=server.url("searxng"))) as activities:
@@ -134,7 +134,7 @@ async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", PROVIDERS)
 async def test_an_instance_is_an_address_and_never_a_key(name: str) -> None:
-    """C0-25: addresses, engines and models part the answers kept; keys, and passwords in addresses, do not."""
+    """Addresses, engines and models part the answers kept; keys, and passwords in addresses, do not (S0-177)."""
     change = {"google": {"cse_id": "another"}, "anthropic": {"model": "another"}}.get(name, {})
     instances = []
     for address, given in (

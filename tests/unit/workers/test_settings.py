@@ -173,7 +173,7 @@ def test_a_named_cluster_replaces_the_embedded_engine(places: Places, variable: 
 
 
 def test_secrets_are_never_shown(places: Places) -> None:
-    """Neither the description, nor the digest's input, nor the representation holds a secret (X-7)."""
+    """Neither the description, nor the digest's input, nor the representation holds a secret."""
     settings = places.load(
         ANTHROPIC_API_KEY=KEY,
         REDIS_URL="redis://u:redis-password@h",
@@ -243,7 +243,7 @@ def test_prices_come_from_the_file(places: Places) -> None:
 
 
 def test_child_processes_get_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is passed on to helpers is a short list without keys (X-7)."""
+    """What is passed on to helpers is a short list without keys."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv("SOME_TOKEN", KEY)
     passed = child_environment()

@@ -31,7 +31,7 @@ async def journalled(state: SharedState, key: str) -> str | None:
 
 
 async def test_one_file_without_redis(tmp_path: Path) -> None:
-    """Two workers of a machine share calls and limits through a file in RESEARCH_HOME, the journal durably (C0-25)."""
+    """Two workers of a machine share calls and limits through a file in RESEARCH_HOME, the journal durably (invariant 12)."""
     async with shared_state(settings(tmp_path / "home")) as one, shared_state(settings(tmp_path / "home")) as other:
         assert (one.kind, one.degraded) == ("sqlite", False)
         assert await journalled(one, "k") is None

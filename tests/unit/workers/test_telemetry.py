@@ -48,7 +48,7 @@ def test_every_line_is_one_json_event() -> None:
 
 
 def test_secrets_are_hidden_by_name_and_by_value() -> None:
-    """No key reaches the log: not as a field, not nested, not inside a message, not in a traceback (X-7)."""
+    """No key reaches the log: not as a field, not nested, not inside a message, not in a traceback."""
     stream = io.StringIO()
     configure_logging("json", secrets=[SECRET], stream=stream)
     log = structlog.get_logger("ours")

@@ -162,7 +162,7 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
 
 
 async def test_what_several_providers_had_is_counted_once_for_good() -> None:
-    """Their hits of one page are duplicates of the sub-query and of the run, interrupted or not (S0-050, S0-059)."""
+    """Their hits of one page are duplicates of the sub-query and of the run, interrupted or not (S0-050, S0-058)."""
     shelf = Shelf({FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: []})
     shelf.held = {"corpus:m/a", "corpus:m/b"}
     shelf.open.clear()

@@ -42,9 +42,10 @@ def conduct(world: RandomWorld, state: ResearchState) -> Outcome:
 @BOUNDED
 @given(WORLDS, THINK, POLICY, ITERATIONS)
 def test_whatever_the_world_answers_every_reference_resolves(world, think_mode, policy, iterations) -> None:
-    """Citation→source, evidence→source, finding→evidence resolve; budgets and widths hold (invariants 3, 4, 6, 7, 14).
+    """Citation→source, evidence→source, finding→evidence resolve; budgets and widths hold.
 
-    Also S0-049 (concurrency limit), S0-052 (owner of each source), S0-058 and S0-175 (unknown ids change nothing).
+    Also: each source has an owner, and unknown ids change nothing
+    (invariants 3, 4, 6, 7, 14, S0-049, S0-052, S0-058, S0-175).
     """
     state = beginning(think_mode, policy, iterations)
     conduct(world, state)
@@ -69,7 +70,7 @@ def test_whatever_the_world_answers_every_reference_resolves(world, think_mode, 
 @BOUNDED
 @given(WORLDS, THINK, POLICY, ITERATIONS)
 def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, iterations) -> None:
-    """Unit by unit: the iteration rises by one up to its limit, nothing known is lost (invariants 1, 2; S0-023..S0-026)."""
+    """Unit by unit: the iteration rises by one up to its limit, nothing known is lost (invariants 1, 2, S0-023 to S0-026)."""
 
     async def watch() -> None:
         run = ResearchRun(beginning(think_mode, policy, iterations), Desk(), world.host())
@@ -97,7 +98,7 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
 @BOUNDED
 @given(WORLDS, THINK, POLICY, ITERATIONS)
 def test_rebuilt_from_json_after_every_unit_nothing_changes(world, think_mode, policy, iterations) -> None:
-    """Same answers, same state, and no operation is paid twice (invariants 5, 12, 13)."""
+    """Same answers, same state, and no operation is paid twice (invariants 12, 13)."""
     whole = beginning(think_mode, policy, iterations)
     conduct(world, whole)
     paid = sorted(world.paid)
@@ -124,13 +125,14 @@ def test_rebuilt_from_json_after_every_unit_nothing_changes(world, think_mode, p
 @BOUNDED
 @given(WORLDS, THINK, POLICY, ITERATIONS)
 def test_decide_iteration_follows_synthesis_alone(world, think_mode, policy, iterations) -> None:
-    """The decision is taken after synthesis only, the supervisor does no research, the gatherer asks no model.
-
-    S0-002, S0-004, S0-020, S0-027, S0-085, S0-093.
+    """The decision is taken after synthesis only, the supervisor does no research, the gatherer asks no model
+    (S0-002, S0-004, S0-027, S0-085, S0-092, S0-093).
     """
     state = beginning(think_mode, policy, iterations)
     conduct(world, state)
     for decision in state.decisions:
+        if decision.action == "evaluate_phase" and decision.inputs["phase"] == "refinement":
+            assert decision.outputs.keys() == {"quality_ok", "unaddressed_gaps", "should_iterate"}
         if decision.action == "decide_iteration":
             assert decision.phase is Phase.SYNTHESIS
             assert decision.outputs["next_phase"] in ("refinement", "completed")

@@ -40,7 +40,7 @@ def refused(spent: Usage) -> ApplicationError:
 
 @pytest.mark.parametrize(("spent", "total"), [(SPENT, 0.05), (Usage(cost_usd=None), None)])
 async def test_a_search_that_failed_is_paid_for(spent: Usage, total: float | None) -> None:
-    """What its attempts cost is in the run's sum and in the gatherer's; no search is counted (S0-101)."""
+    """What its attempts cost is in the run's sum and in the gatherer's; no search is counted (X-14)."""
 
     async def search(request: SearchRequest) -> SearchResponse:
         if request.provider == "model":

@@ -8,7 +8,7 @@ from workflows.query_ledger import record_of
 
 
 def test_near_repetitions_are_planned_once() -> None:
-    """Spelling, articles and order in a comparison are no difference; a number is (C0-3)."""
+    """Spelling, articles and order in a comparison are no difference; a number is (S0-043)."""
     texts = ["PostgreSQL vs MySQL in 2023", "mysql vs. postgresql in 2023?", "PostgreSQL vs MySQL in 2024"]
     queries = planned([SubQueryDraft(query=text) for text in texts], 1, 5)
     assert [query.text for query in queries] == [texts[0], texts[2]]

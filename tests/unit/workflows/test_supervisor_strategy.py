@@ -91,7 +91,7 @@ async def test_an_unanswerable_question_is_admitted(tmp_path: Path) -> None:
 
 
 async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
-    """Each phase has a dispatch, an evaluation and a decision, in order (S0-080 to S0-093, S0-183)."""
+    """Each phase has a dispatch, an evaluation and a decision, in order (S0-080, S0-083 to S0-091, S0-093, S0-183)."""
     world = World(tmp_path)
     state = await begin(world)
     await Engine(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct()
@@ -108,6 +108,16 @@ async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
         assert action in actions
     assert [item.seq for item in state.decisions] == list(range(1, len(state.decisions) + 1))
     assert all(item.timestamp for item in state.decisions)
+    figures = {item.inputs["phase"]: item.outputs for item in state.decisions if item.action == "evaluate_phase"}
+    high = sum(finding.confidence.value in ("high", "confirmed") for finding in state.findings)
+    expected = {
+        "planning": {"sub_query_count": len(state.plan.sub_queries), "has_research_brief": True},
+        "gathering": {"source_count": len(state.readable_sources())},
+        "analysis": {"finding_count": len(state.findings), "high_confidence_count": high},
+        "synthesis": {"has_report": True, "report_length": state.draft.characters},
+    }
+    for phase, outputs in expected.items():
+        assert figures[phase] == outputs | {"quality_ok": figures[phase]["quality_ok"]}
 
 
 async def test_an_outage_of_the_search_is_no_empty_answer(tmp_path: Path) -> None:

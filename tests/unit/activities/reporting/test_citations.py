@@ -55,12 +55,12 @@ def number(draft: str, given_before: list[Citation] | None = None) -> NumberedTe
     ],
 )
 def test_numbers_sources_by_first_appearance(draft: str, text: str) -> None:
-    """X-7: a number stands for a source; it is given at first appearance, neighbours of one source become one."""
+    """A number stands for a source; it is given at first appearance, neighbours of one source become one (X-7)."""
     assert number(draft).text == text
 
 
 def test_keeps_numbers_that_were_given_before() -> None:
-    """Invariant 4, X-7: a number never changes; a new source takes the next one, although the order is another."""
+    """A number never changes; a new source takes the next one, although the order is another (invariant 4, X-7)."""
     before = [Citation(number=1, source_id="src-c"), Citation(number=2, source_id="src-b")]
     numbered = number("First [ev-a1], then [ev-b1], then [ev-c1].", before)
     assert numbered.text == "First [3], then [2], then [1]."
@@ -112,7 +112,7 @@ def test_leaves_code_alone(draft: str) -> None:
     ],
 )
 def test_removes_and_reports_what_does_not_resolve(draft: str, text: str, unresolved: list[str]) -> None:
-    """X-7: a marker that names nothing, and a number that somebody wrote by hand, is removed and reported."""
+    """A marker that names nothing, and a number that somebody wrote by hand, is removed and reported (X-7)."""
     numbered = number(draft)
     assert numbered.text == text
     assert numbered.unresolved == unresolved
@@ -198,7 +198,7 @@ DRAFTS = st.lists(st.one_of(GROUPS, SCRAPS), max_size=40).map("".join)
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(DRAFTS)
 def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
-    """Invariant 4: numbers and sources are one to one, every number in the text is one of ours and is a mark."""
+    """Numbers and sources are one to one, every number in the text is one of ours and is a mark (invariant 4)."""
     numbered = number(draft)
     numbers = [citation.number for citation in numbered.citations]
     sources = [citation.source_id for citation in numbered.citations]
@@ -215,7 +215,7 @@ def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(DRAFTS)
 def test_numbering_twice_gives_the_same_numbers(draft: str) -> None:
-    """Invariant 4: numbers of a first rendering survive a second one."""
+    """Numbers of a first rendering survive a second one (invariant 4)."""
     first = number(draft)
     second = number(draft, first.citations)
     assert (second.text, second.citations) == (first.text, first.citations)

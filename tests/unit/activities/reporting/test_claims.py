@@ -90,7 +90,7 @@ def test_passage_that_is_the_quote_is_supported(draft: str) -> None:
     ],
 )
 def test_passage_with_other_words_is_not_supported(words: str) -> None:
-    """Invariant 15: a passage that is not word for word the quote is unverified, also if only the order differs."""
+    """A passage that is not word for word the quote is unverified, also if only the order differs (invariant 15)."""
     (claim,) = claims_of(f"> {words} [{A}]")
     assert (claim.verdict, claim.method) == ("unverified", "none")
 

@@ -11,7 +11,7 @@ SAMPLE = Sample()
 
 
 def test_passage_has_its_words_and_its_context() -> None:
-    """Invariant 10: the quote is text[start:end]; prefix and suffix are the characters around it, 32 at most."""
+    """The quote is text[start:end]; prefix and suffix are the characters around it, 32 at most (invariant 10)."""
     passage = cut_passage(SAMPLE.rule, VACUUM)
     assert passage.quote == VACUUM[SAMPLE.rule.start : SAMPLE.rule.end]
     assert VACUUM[: SAMPLE.rule.start].endswith(passage.prefix)
@@ -37,7 +37,7 @@ def test_other_words_at_the_place_are_refused(changed: str) -> None:
 
 
 def test_evidence_without_stored_text_is_refused() -> None:
-    """Invariant 3: evidence without a source, or without its text, raises ContentMissing."""
+    """Evidence without a source, or without its text, raises ContentMissing (invariant 3)."""
     sources = {source.id: source for source in SAMPLE.sources.values()}
     with pytest.raises(ContentMissing):
         cut_passages(SAMPLE.evidence, sources, {})

@@ -99,7 +99,7 @@ def test_document_has_every_field() -> None:
 
 
 def test_evidence_graph_of_the_document_resolves() -> None:
-    """Invariants 3 and 10: every reference resolves, every quote is the text at its place, claims are at theirs."""
+    """Every reference resolves, every quote is the text at its place, claims are at theirs (invariants 3 and 10)."""
     document = json.loads(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document)
     sources = {source["id"]: source for source in document["sources"]}
     evidence = {item["id"]: item for item in document["evidence"]}
@@ -117,7 +117,7 @@ def test_evidence_graph_of_the_document_resolves() -> None:
 
 
 def test_same_state_gives_the_same_bytes() -> None:
-    """Invariant 13: rendering is a pure function of the state, the texts and the skipped files."""
+    """Rendering is a pure function of the state, the texts and the skipped files (invariant 13)."""
     one = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
     packed = ResearchState.unpack(SAMPLE.state().pack())
     other = render(packed, SAMPLE.draft, dict(reversed(SAMPLE.texts.items())), SKIPPED, "0.1.0")
@@ -125,7 +125,7 @@ def test_same_state_gives_the_same_bytes() -> None:
 
 
 def test_second_rendering_keeps_numbers() -> None:
-    """Invariant 4: with the numbers of the first rendering in the state, a draft in another order keeps them."""
+    """With the numbers of the first rendering in the state, a draft in another order keeps them (invariant 4)."""
     first = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, [], "0.1.0")
     state = SAMPLE.state(citations=first.matter.numbered.citations)
     draft = f"# T\n\nOnly the second [{SAMPLE.forced.id}]."
@@ -181,7 +181,7 @@ def test_sources_of_the_draft_are_replaced_by_ours() -> None:
 
 
 def test_what_was_removed_is_said() -> None:
-    """X-7: removed markers and addresses are counted among the limitations."""
+    """Removed markers and addresses are counted among the limitations (X-7)."""
     draft = f"# T\n\nTold [{SAMPLE.rule.id}] [7]. See https://evil.test/.\n"
     markdown = render(
         SAMPLE.state(draft=ReportDraft(document=SAMPLE.state().draft.document)), draft, SAMPLE.texts, [], "1"

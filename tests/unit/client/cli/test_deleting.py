@@ -210,7 +210,7 @@ def answers(valkey: ValkeyServer) -> int:
 
 
 async def test_a_full_redis_is_emptied(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where Redis takes no changes any more, deleting still removes what it holds of the run (C0-25)."""
+    """Where Redis takes no changes any more, deleting still removes what it holds of the run (F16)."""
     with running_valkey(tmp_path) as valkey:
         monkeypatch.setenv("REDIS_URL", valkey.url)
         await home.save("one", "text")

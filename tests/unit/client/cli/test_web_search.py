@@ -30,7 +30,7 @@ def planted(home: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 async def test_hits_are_shown_and_given_as_json(planted: pytest.MonkeyPatch) -> None:
-    """X-16: rank, title, address and snippet for people; the whole response for programs."""
+    """Rank, title, address and snippet for people; the whole response for programs (X-16)."""
     async with SearchApis() as server:
         planted.setenv("BRAVE_BASE_URL", server.url("brave"))
         shown = await called("backups", "--provider", "brave", "--limit", "2")
@@ -55,7 +55,7 @@ async def test_hits_are_shown_and_given_as_json(planted: pytest.MonkeyPatch) -> 
 def test_what_cannot_be_asked_says_what_to_set(
     planted: pytest.MonkeyPatch, arguments: list[str], code: int, words: str
 ) -> None:
-    """S0-102: a provider without its key is no provider (exit code 7), a wrong name is a wrong command (2)."""
+    """A provider without its key is no provider (exit code 7), a wrong name is a wrong command (2) (S0-102)."""
     result = CliRunner().invoke(app, ["search", "backups", *arguments])
     assert (result.exit_code, result.stdout) == (code, "")
     assert words in result.stderr
@@ -83,7 +83,7 @@ async def test_failures_of_a_service_are_one_line(
 
 
 async def test_a_search_can_be_narrowed_down(planted: pytest.MonkeyPatch) -> None:
-    """X-16: type, domains, language and days reach the service; what it cannot do is told, and stands in the JSON."""
+    """Type, domains, language and days reach the service; what it cannot do is told, and stands in the JSON (X-16)."""
     options = ["--domain", "site-3.example", "--domain", "example", "--not-domain", "site-0.example", "--type", "news"]
     options += ["--language", "eo", "--from", "2024-05", "--to", "2024-06-30", "--provider", "brave"]
     async with SearchApis() as server:
@@ -122,7 +122,7 @@ def test_what_narrows_nothing_down_is_refused(planted: pytest.MonkeyPatch, argum
 
 
 def test_doctor_tells_which_providers_are_set_up(planted: pytest.MonkeyPatch) -> None:
-    """S0-102: one line names those that can be asked, in order, and what the others lack."""
+    """One line names those that can be asked, in order, and what the others lack (S0-102)."""
     result = CliRunner().invoke(app, ["doctor"])
     (line,) = [line for line in result.stdout.splitlines() if "web search" in line]
     places = [line.index(name) for name in ("semantic_scholar", "brave", "wikipedia")]
@@ -131,7 +131,7 @@ def test_doctor_tells_which_providers_are_set_up(planted: pytest.MonkeyPatch) ->
 
 
 async def test_doctor_tells_who_is_left_alone_and_whose_key_is_none(home: Path, planted: pytest.MonkeyPatch) -> None:
-    """S0-102: a key that cannot be one ends nothing, and what runs learned of a provider stands beside its name."""
+    """A key that cannot be one ends nothing, and what runs learned of a provider stands beside its name (S0-102)."""
     planted.setenv("TAVILY_API_KEY", "planted key")
     async with shared_state(load_settings()) as shared:
         for _ in range(FAILURES_TO_OPEN):

@@ -76,7 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_wrong_input_gets_one_clear_answer(folder: Path, arguments: list[str], code: int, words: str) -> None:
-    """What to do next, the right exit code, nothing on standard output, no engine, no crash file (X-1)."""
+    """What to do next, the right exit code, nothing on standard output, no engine, no crash file."""
     home = folder / "home"
     done = CliRunner().invoke(app, arguments, env={"RESEARCH_HOME": str(home), "TEMPORAL_ADDRESS": ""})
     assert (done.exit_code, done.stdout) == (code, "")

@@ -66,7 +66,7 @@ def answered(*apis: MessagesApi) -> int:
     ],
 )
 async def test_another_model_answers_where_one_does_not(scenario: str, named: str) -> None:
-    """S0-096: within one call the next model is asked, once; the account names who answered, what it cost, and why."""
+    """Within one call the next model is asked, once; the account names who answered, what it cost, and why (S0-096)."""
     async with pair(scenario) as (engine, main, other):
         answer = await engine.answer(task(MAIN))
     assert (len(main.calls), len(other.calls), answered(main, other)) == (1, 1, 1)
@@ -85,7 +85,7 @@ async def test_what_one_model_refuses_is_not_put_to_another(scenario: str) -> No
 
 
 async def test_what_is_too_long_goes_to_a_larger_window() -> None:
-    """S0-099: a prompt that one model finds too long is put to those with larger windows only."""
+    """A prompt that one model finds too long is put to those with larger windows only (S0-099)."""
     async with MessagesApi("too_long") as main, MessagesApi() as other:
         models = ["unheard-of", "other:unheard-of-either", f"other:{SPARE}"]
         async with engine_for({"default": main, "other": other}, models) as engine:
@@ -138,7 +138,7 @@ async def test_a_silent_endpoint_costs_no_more_than_the_limit() -> None:
 async def test_when_nobody_answers_the_most_helpful_error_is_told(
     first: str, second: str, kind: type[ProviderError], wait: float | None
 ) -> None:
-    """S0-096: to wait, no longer than the soonest says, if that can help; else what the preferred model needs."""
+    """To wait, no longer than the soonest says, if that can help; else what the preferred model needs (S0-096)."""
     async with pair(first, second) as (engine, main, other):
         with pytest.raises(ProviderError) as caught:
             await engine.answer(task(MAIN))
@@ -148,7 +148,7 @@ async def test_when_nobody_answers_the_most_helpful_error_is_told(
 
 
 async def test_the_model_of_the_request_comes_first() -> None:
-    """S0-101: a model that the request names goes before the configured ones, which stand in for it."""
+    """A model that the request names goes before the configured ones, which stand in for it (S0-101)."""
     async with pair("good") as (engine, main, _):
         first = await engine.answer(task(f"other:{SPARE}"))
         configured = await engine.answer(task())
@@ -307,7 +307,7 @@ class Gate:
 
 
 async def test_each_request_needs_a_permit_and_tells_what_it_took() -> None:
-    """S0-101 with limits: an endpoint whose limit is reached is not asked, and the next one's permit learns its tokens."""
+    """An endpoint whose limit is reached is not asked, and the next one's permit learns its tokens (S0-101)."""
     gate = Gate({"model/default"})
     async with pair("good", limiter=gate) as (engine, main, other):
         answer = await engine.answer(task(MAIN))

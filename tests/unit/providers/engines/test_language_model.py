@@ -131,7 +131,7 @@ async def failure(scenario: str, role: str = "supervisor", mode: ChatMode = Chat
     ],
 )
 async def test_does_every_role_in_every_mode_with_one_request(mode: ChatMode, name: str, draft: type) -> None:
-    """X-15: the same draft comes back however the schema is asked for, and each answer costs one request."""
+    """The same draft comes back however the schema is asked for, and each answer costs one request (X-15)."""
     async with engine_for(mode=mode) as (engine, api):
         answer = await engine.answer(task_of(name))
         again = await engine.answer(task_of(name))

@@ -50,7 +50,7 @@ def problem(role: Any, given: ChatReply) -> str:
     ],
 )
 def test_finds_the_object_in_the_text_and_repairs_it_lightly(text: str, liberties: int) -> None:
-    """X-15: fences, prose, trailing commas and missing closers do no harm, and each liberty is told."""
+    """Fences, prose, trailing commas and missing closers do no harm, and each liberty is told (X-15)."""
     draft, warnings = draft_of(PLANNER, reply(text))
     assert isinstance(draft, PlanDraft)
     assert draft.sub_queries[0].query.startswith("q")
@@ -90,7 +90,7 @@ def test_marks_within_an_answer_are_words_like_others() -> None:
 
 
 def test_a_tool_input_goes_before_text() -> None:
-    """X-15: what the tool was given is the answer, whatever is said beside it."""
+    """What the tool was given is the answer, whatever is said beside it (X-15)."""
     draft, warnings = draft_of(PLANNER, reply("some talk", tool=PLAN, stop="tool_use"))
     assert draft == PlanDraft.model_validate(PLAN)
     assert warnings == []

@@ -76,7 +76,7 @@ async def test_what_the_endpoint_answered_is_what_the_run_accounts_for(tmp_path:
 
 
 async def test_a_run_over_two_endpoints_accounts_for_what_both_charged(tmp_path: Path) -> None:
-    """S0-096: where the preferred endpoint fails half of the time a run completes, and accounts for what both charged."""
+    """Where the preferred endpoint fails half of the time a run completes, and accounts for what both charged (S0-096)."""
     mix = {"status:529": 0.3, "status:429:1": 0.2}
     async with MessagesApi("gaps", mix=mix, seed=3) as main, MessagesApi("gaps") as spare:
         addresses = {"default": main.base_url, "spare": spare.base_url}

@@ -141,7 +141,7 @@ async def test_a_healthy_endpoint_costs_no_change() -> None:
 
 
 async def test_a_poisoned_value_counts_as_none() -> None:
-    """Garbage under the key is a closed circuit (F17), and so is a state that another clock wrote (F13)."""
+    """Garbage under the key is a closed circuit, and so is a state that another clock wrote (F13, F17)."""
     world = World()
     breaker = world.worker()
     await fail(breaker)

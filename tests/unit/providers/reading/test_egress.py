@@ -375,7 +375,7 @@ async def test_proxies_of_the_environment_are_not_used(server: WebServer, monkey
 
 
 async def test_no_answer_at_all_may_be_tried_again(server: WebServer) -> None:
-    """A server that hangs up, and a step that takes too long."""
+    """A server that hangs up, and a step that takes too long (S0-126)."""
 
     async def hang_up(writer: asyncio.StreamWriter) -> None:
         writer.close()

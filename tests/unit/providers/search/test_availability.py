@@ -16,7 +16,7 @@ def by_name(choices: list[ProviderChoice]) -> dict[str, ProviderChoice]:
 
 
 def test_the_order_and_what_is_missing() -> None:
-    """S0-102, S0-171: Tavily, Google, Semantic Scholar, then the others; each skipped one names what to set."""
+    """Tavily, Google, Semantic Scholar, then the others; each skipped one names what to set (S0-102, S0-171)."""
     choices = provider_choices([])
     assert [choice.name for choice in choices] == [
         "tavily", "google", "semantic_scholar", "brave", "searxng", "wikipedia", "anthropic",
@@ -39,19 +39,19 @@ def test_half_of_a_pair_is_not_enough() -> None:
 
 
 def test_everything_set_makes_all_available_in_order() -> None:
-    """S0-102: the order is fixed, not that of the variables."""
+    """The order is fixed, not that of the variables (S0-102)."""
     variables = {name for needs in NEEDS.values() for name in needs.required}
     assert usable(provider_choices(variables)) == list(NEEDS)
 
 
 def test_another_order_is_kept() -> None:
-    """S0-102: an operator may say who is asked first."""
+    """An operator may say who is asked first (S0-102)."""
     choices = provider_choices(["TAVILY_API_KEY"], ["wikipedia", "tavily"])
     assert usable(choices) == ["wikipedia", "tavily"]
 
 
 def test_none_available_is_an_empty_list() -> None:
-    """S0-102: whoever chooses from an order without any available one sees that nothing is left."""
+    """Whoever chooses from an order without any available one sees that nothing is left (S0-102)."""
     assert usable(provider_choices([], ["tavily", "brave"])) == []
 
 
@@ -62,7 +62,7 @@ def test_an_unknown_provider_is_an_error() -> None:
 
 
 def test_every_provider_has_traits_and_says_where_queries_go() -> None:
-    """X-16: types of sources and hosts are data; an address of one's own takes the place of the service's."""
+    """Types of sources and hosts are data; an address of one's own takes the place of the service's (X-16)."""
     assert set(TRAITS) == {*ORDER, "corpus"}
     addresses = {
         "searxng": "http://me:word@search.example:8080/searx",
@@ -87,7 +87,7 @@ def test_every_provider_has_traits_and_says_where_queries_go() -> None:
 
 @pytest.mark.parametrize("variables", [["TAVILY_API_KEY"], ["GOOGLE_API_KEY", "GOOGLE_CSE_ID"], ["SEARXNG_URL"]])
 def test_the_models_search_is_a_way_out_only(variables: list[str]) -> None:
-    """X-16: it is used where no other provider of the web at large is set up, and says so otherwise."""
+    """It is used where no other provider of the web at large is set up, and says so otherwise (X-16)."""
     alone = by_name(provider_choices([], model_offers_search=True))["anthropic"]
     beside = by_name(provider_choices(variables, model_offers_search=True))["anthropic"]
     assert alone.available
@@ -102,7 +102,7 @@ def test_a_provider_that_the_operator_left_out_makes_nothing_superfluous() -> No
 
 
 def test_what_is_set_and_cannot_be_used_is_told_beside_those_that_are_used() -> None:
-    """S0-102: a key with a slip of the pen makes its provider unavailable with that reason, and nobody else."""
+    """A key with a slip of the pen makes its provider unavailable with that reason, and nobody else (S0-102)."""
     broken = {"tavily": "TAVILY_API_KEY holds characters that no key has"}
     choices = provider_choices(["TAVILY_API_KEY"], model_offers_search=True, broken=broken)
     chosen = choose(choices, None, WEB, broken=broken)
@@ -114,7 +114,7 @@ def test_what_is_set_and_cannot_be_used_is_told_beside_those_that_are_used() -> 
 
 
 def test_named_providers_are_used_alone() -> None:
-    """X-16: in the order in which they are named, each once; one that cannot be asked stays, with its reason."""
+    """In the order in which they are named, each once; one that cannot be asked stays, with its reason (X-16)."""
     choices = provider_choices(["BRAVE_API_KEY"])
     chosen = choose(choices, ["wikipedia", "tavily", "brave", "wikipedia"], WEB)
     assert [(choice.name, choice.available) for choice in chosen] == [
@@ -148,7 +148,7 @@ def test_a_name_that_nobody_knows_lists_the_known_ones() -> None:
     ],
 )
 def test_whoever_has_a_wanted_type_is_used(variables: list[str], types: list[SourceType], names: list[str]) -> None:
-    """S0-102, S0-171: without any key, articles and papers stand in for the web at large."""
+    """Without any key, articles and papers stand in for the web at large (S0-102, S0-171)."""
     chosen = choose(provider_choices(variables), None, types)
     assert [choice.name for choice in chosen] == names
     assert all(choice.available for choice in chosen)
@@ -166,7 +166,7 @@ def test_papers_stand_in_for_the_web_only_where_nobody_searches_it() -> None:
 
 
 def test_a_type_that_nobody_has_names_what_to_set() -> None:
-    """S0-102: if none is left, those that could be set up are given with their reasons, none of them available."""
+    """If none is left, those that could be set up are given with their reasons, none of them available (S0-102)."""
     chosen = choose(provider_choices([]), None, NEWS)
     assert {choice.name: choice.reason for choice in chosen} == {
         "tavily": "set TAVILY_API_KEY",

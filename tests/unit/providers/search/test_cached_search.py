@@ -35,7 +35,7 @@ def request(**changes: Any) -> SearchRequest:
 
 
 async def test_a_hit_says_so_and_costs_nothing() -> None:
-    """Another run's same search gets the same hits and warnings; nobody was asked and nobody is charged (C0-25)."""
+    """Another run's same search gets the same hits and warnings; nobody was asked and nobody is charged (S0-177)."""
     provider = Provider()
     search = CachedSearch(provider, Cache(MemorySharedStore()))
     first = await search.search(request())

@@ -101,7 +101,7 @@ async def test_the_environment_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_missing_key_is_refused_before_any_request() -> None:
-    """S0-171: Google's key is required."""
+    """Google's key is required (S0-171)."""
     with pytest.raises(NotConfigured):
         async with open_provider("google", "http://127.0.0.1:1", api_key=""):
             pass

@@ -55,7 +55,7 @@ PLACES = things(
     ],
 )
 async def test_hits_keep_to_the_domains(name: str, allow: list[str], deny: list[str], expected: list[str]) -> None:
-    """X-16: whether the service does it or not, one domain, several, many, or a whole zone; by one request."""
+    """Whether the service does it or not, one domain, several, many, or a whole zone; by one request (X-16)."""
     async with SearchApis(results=PLACES) as server:
         answer = await search(name, server, domains_allow=allow, domains_deny=deny)
     assert titles(answer) == expected
@@ -97,7 +97,7 @@ async def test_an_unknown_language_is_told_and_not_sent(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if not TRAITS[name].filters_language])
 async def test_who_knows_no_language_says_so(name: str) -> None:
-    """X-16: what was asked for and not done is a line of the response."""
+    """What was asked for and not done is a line of the response (X-16)."""
     async with SearchApis() as server:
         answer = await search(name, server, language="de")
     assert answer.warnings == ["cannot keep to a language"]
@@ -141,7 +141,7 @@ SENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", SENT)
 async def test_what_a_service_can_narrow_down_is_left_to_it(name: str) -> None:
-    """X-16: days and domains are in the request itself, in the service's own form, where it knows them."""
+    """Days and domains are in the request itself, in the service's own form, where it knows them (X-16)."""
     domains = {"domains_allow": ["a.example", "b.example"], "domains_deny": ["c.example"]}
     async with SearchApis() as server:
         await search(name, server, published_from="2024-03", published_to="2024-03")
@@ -181,7 +181,7 @@ async def test_searxng_is_given_the_shortest_range(days: int, word: str) -> None
 
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if SourceType.NEWS in TRAITS[name].source_types])
 async def test_news_are_asked_for_where_there_are_any(name: str) -> None:
-    """X-16: news come from the service's own index of them, as sources of that type, with their dates."""
+    """News come from the service's own index of them, as sources of that type, with their dates (X-16)."""
     rows = things({"kind": "web"}, {"kind": "news", "published": "2024-05-17"}, {"kind": "academic"})
     async with SearchApis(results=rows) as server:
         news = await search(name, server, source_type=SourceType.NEWS)
@@ -193,7 +193,7 @@ async def test_news_are_asked_for_where_there_are_any(name: str) -> None:
 
 
 async def test_searxng_asks_for_papers_by_its_category() -> None:
-    """X-16: scientific engines are a category of an instance."""
+    """Scientific engines are a category of an instance (X-16)."""
     rows = things({"kind": "web"}, {"kind": "academic"})
     async with SearchApis(results=rows) as server:
         answer = await search("searxng", server, source_type=SourceType.ACADEMIC, domains_allow=["site-1.example"])

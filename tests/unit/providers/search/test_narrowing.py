@@ -130,7 +130,7 @@ def test_a_range_reaches_back_at_least_to_the_first_day(first: date | None, expe
 
 
 def test_what_cannot_be_done_is_told_line_by_line() -> None:
-    """X-16: types, domains, language and days, each in words; nothing is told when nothing was asked for."""
+    """Types, domains, language and days, each in words; nothing is told when nothing was asked for (X-16)."""
     everything = {
         "source_type": SourceType.NEWS,
         "domains_allow": ["a.example"],

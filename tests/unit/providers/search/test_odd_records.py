@@ -38,7 +38,7 @@ async def good_answer(name: str) -> Any:
 
 @every_provider
 async def test_an_odd_result_costs_at_most_itself(name: str) -> None:
-    """X-16: whatever stands in one field of one result, the results around it are found, in their own places."""
+    """Whatever stands in one field of one result, the results around it are found, in their own places (X-16)."""
     answer = await good_answer(name)
     rows = rows_of(name, answer)
     first, last = rows[0], rows[-1]

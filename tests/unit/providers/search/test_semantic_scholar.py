@@ -12,7 +12,7 @@ from tests.fakes.search_clients import asking, open_provider, search
 
 
 async def test_a_key_is_not_needed() -> None:
-    """S0-171: without a key the search works, and no key is sent."""
+    """Without a key the search works, and no key is sent (S0-171)."""
     async with SearchApis() as server:
         answer = await search("semantic_scholar", server, api_key=None)
     assert len(answer.hits) == 10

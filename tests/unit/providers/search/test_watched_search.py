@@ -35,7 +35,7 @@ async def ask(search: WatchedSearch, times: int) -> None:
 
 
 async def test_failures_open_the_circuit_and_an_answer_closes_it() -> None:
-    """X-16: five failures in a row are known to all workers; a search that succeeds after all ends that."""
+    """Five failures in a row are known to all workers; a search that succeeds after all ends that (X-16)."""
     circuits, provider = CircuitBreaker(MemorySharedStore()), Provider()
     search = WatchedSearch(provider, circuits, SERVICE)
     provider.error = Unavailable("503")

@@ -92,7 +92,7 @@ def test_whatever_a_page_calls_its_date(text: str) -> None:
 
 
 async def test_an_odd_date_costs_nothing_where_days_are_asked_for() -> None:
-    """X-16: it counts as not known, and so its page is kept, like the pages beside it."""
+    """It counts as not known, and so its page is kept, like the pages beside it (X-16)."""
     found = [Found(url=f"https://{n}.example/", published=text) for n, text in enumerate(["2024-05-01", "0000", "x"])]
     hits = hits_of(asking("tavily", published_from="2024"), "tavily", found)
     assert [hit.published_at for hit in hits] == ["2024-05-01", None, None]

@@ -27,7 +27,7 @@ async def failure(name: str, server: SearchApis, **given: Any) -> ProviderError:
 
 @every_provider
 async def test_hits_come_typed_in_rank_order_by_one_request(name: str) -> None:
-    """X-16: a search gives clean hits of this provider, ranked from 1, and costs exactly one request."""
+    """A search gives clean hits of this provider, ranked from 1, and costs exactly one request (X-16)."""
     async with SearchApis() as server:
         answer = await search(name, server, max_results=5)
     assert answer.provider == name

@@ -74,7 +74,7 @@ async def begun_soon(calls: SharedCallStore, key: str) -> str | None:
 
 @everywhere
 async def test_an_answered_call_is_never_made_again(journals: Journals) -> None:
-    """The first attempt gets the call; every later one, in any process, gets its answer (C0-25)."""
+    """The first attempt gets the call; every later one, in any process, gets its answer (invariant 12)."""
     assert await journals.calls.begin("k", "r-1", 60.0) is None
     await journals.calls.finish("k", '{"answer": "ü"}')
     assert await journals.calls.begin("k", "r-1", 60.0) == '{"answer": "ü"}'

@@ -148,7 +148,7 @@ async def test_a_store_that_can_only_be_read_is_away(pair: Pair) -> None:
 
 @pytest.mark.parametrize("empty", [True, False])
 async def test_an_answer_given_while_it_was_away_is_found_afterwards(pair: Pair, *, empty: bool) -> None:
-    """What was journalled locally is carried over when it is asked for, whatever the shared store remembers (C0-25)."""
+    """What was journalled locally is carried over when it is asked for, whatever the shared store remembers (invariant 12)."""
     calls = SharedCallStore(pair.store)
     assert await calls.begin("k", "r-1", 60.0) is None
     pair.leave()

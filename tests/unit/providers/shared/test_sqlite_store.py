@@ -50,7 +50,7 @@ async def pragma(store: SqliteSharedStore, name: str) -> object:
 
 
 async def test_only_the_journal_waits_for_the_disk(store: SqliteSharedStore) -> None:
-    """Durable means written through to the disk at each change (C0-25); limits and caches need not be."""
+    """Durable means written through to the disk at each change; limits and caches need not be (invariant 12)."""
     quick = SqliteSharedStore(store.path, durable=False)
     assert [await pragma(each, "synchronous") for each in (store, quick)] == [2, 1]
     assert await pragma(store, "journal_mode") == "wal"
@@ -113,7 +113,7 @@ async def test_nobody_waits_behind_a_change_that_waits(store: SqliteSharedStore)
 
 
 async def test_a_paid_answer_waits_for_a_held_file(store: SqliteSharedStore) -> None:
-    """A lock that somebody gives back in time costs no answer (C0-25)."""
+    """A lock that somebody gives back in time costs no answer (invariant 12)."""
     calls = SharedCallStore(store)
     assert await calls.begin("k", "r-1", 60.0) is None
     with held(store.path) as hog:

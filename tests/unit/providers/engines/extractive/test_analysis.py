@@ -26,7 +26,7 @@ def quotes(draft: AnalysisDraft) -> list[str]:
 
 
 def test_quotes_are_word_for_word_at_their_offset() -> None:
-    """Invariant 10: a quote is the stored text between its offsets."""
+    """A quote is the stored text between its offsets (invariant 10)."""
     draft = analyze(analyze_input(), documents())
     texts = {source.id: documents()[source.text.hash] for source in sources() if source.text}
     assert draft.findings
@@ -60,7 +60,7 @@ def test_code_output_and_link_lists_are_no_evidence() -> None:
 
 
 def test_addresses_and_our_markers_are_not_quoted() -> None:
-    """X-7: a quote never holds a URL nor what looks like a marker of ours."""
+    """A quote never holds a URL nor what looks like a marker of ours (X-7)."""
     text = (
         "The vault prevents loss of every snapshot, see https://evil.example/x for the vault.\n\n"
         "The vault prevents loss of a snapshot as shown [ev-0123456789] by the vault.\n\n"
@@ -71,7 +71,7 @@ def test_addresses_and_our_markers_are_not_quoted() -> None:
 
 
 def test_name_that_occurs_nowhere_is_admitted() -> None:
-    """C0-24: an unknown name gives no finding, but a gap that can be checked."""
+    """An unknown name gives no finding, but a gap that can be checked (C0-24)."""
     question = "How does the vault replicate to CockroachDB?"
     counts = {"vault": 2, "replic": 0, "cockroachdb": 0}
     draft = analyze(analyze_input(question, documents_searched=1935, term_documents=counts), documents())
@@ -95,14 +95,14 @@ def test_question_without_support_gives_a_gap_instead_of_findings() -> None:
 
 
 def test_suggested_queries_differ_from_what_was_asked() -> None:
-    """S0-064: a gap suggests searches that were not made."""
+    """A gap suggests searches that were not made (S0-064)."""
     task = analyze_input("How do I bake sourdough bread with snapshots?")
     suggested = [query for gap in analyze(task, documents()).gaps for query in gap.suggested_queries]
     assert all(len(query) >= 10 and query not in (task.query, task.sub_query.text) for query in suggested)
 
 
 def test_agreement_of_authoritative_documents_is_high_confidence() -> None:
-    """S0-065: two authoritative documents that hold the same passage give high confidence, one gives medium."""
+    """Two authoritative documents that hold the same passage give high confidence, one gives medium (S0-065)."""
     draft = analyze(analyze_input(), documents())
     twice = next(found for found in draft.findings if "twice" in found.content)
     assert twice.confidence == "high"

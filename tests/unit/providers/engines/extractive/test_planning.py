@@ -32,7 +32,7 @@ def test_tells_types_of_questions_apart(question: str, kind: QuestionType) -> No
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
 def test_plan_keeps_to_its_limits(most: int) -> None:
-    """S0-042, S0-044: never more sub-queries than allowed, priorities from 1, each query at least ten characters."""
+    """Never more sub-queries than allowed, priorities from 1, each query at least ten characters (S0-042, S0-044)."""
     made = plan(plan_input("How does the vault prevent loss?", max_sub_queries=most))
     assert 1 <= len(made.sub_queries) <= most
     assert [query.priority for query in made.sub_queries] == list(range(1, len(made.sub_queries) + 1))
@@ -42,7 +42,7 @@ def test_plan_keeps_to_its_limits(most: int) -> None:
 
 
 def test_first_sub_query_is_the_question_and_all_keep_its_key_terms() -> None:
-    """S0-043: each part of the answer is searched with the words that the question is about."""
+    """Each part of the answer is searched with the words that the question is about (S0-043)."""
     made = plan(plan_input("How does PostgreSQL prevent transaction ID wraparound?"))
     assert made.sub_queries[0].query == "How does PostgreSQL prevent transaction ID wraparound?"
     assert all("wraparound" in query.query for query in made.sub_queries)
@@ -56,7 +56,7 @@ def test_comparison_looks_up_each_side() -> None:
 
 
 def test_done_again_it_asks_something_else() -> None:
-    """S0-122: a retry changes its input, so beside the question itself the new plan repeats no sub-query."""
+    """A retry changes its input, so beside the question itself the new plan repeats no sub-query (C0-27)."""
     first = plan(plan_input())
     issue = GateIssue(code="few", message="too few")
     again = plan(plan_input(issues=[issue], previous=[query.query for query in first.sub_queries]))
@@ -68,7 +68,7 @@ def test_done_again_it_asks_something_else() -> None:
 
 
 def test_guidance_of_a_person_is_searched_and_that_of_the_rules_is_not() -> None:
-    """S0-047, S0-081: what a person or the operator's prompt asks for becomes a search of its own."""
+    """What a person or the operator's prompt asks for becomes a search of its own (S0-047, S0-081)."""
     person = Guidance(origin="person", text="Look at encryption of backups.")
     rules = Guidance(origin="rules", text="Widen the plan towards bananas.")
     made = plan(plan_input(guidance=[person, rules], system_prompt="Mention costs of storage."))

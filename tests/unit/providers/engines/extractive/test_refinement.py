@@ -20,7 +20,7 @@ def gap(description: str = "No passage holds 'expiry'.", **more: object) -> Gap:
 
 
 def test_new_words_make_a_gap_worth_another_search() -> None:
-    """S0-075, S0-078: a significant gap with an untried search is addressable and recommended."""
+    """A significant gap with an untried search is addressable and recommended (S0-075, S0-078)."""
     made = refine(refine_input([gap()], finding_count=3, asked=[QUESTION]), {})
     assert made.gap_analysis[0].addressable
     assert made.gap_analysis[0].follow_up_queries[0].query == "vault snapshot expiry rules"
@@ -45,13 +45,13 @@ def test_what_occurs_nowhere_cannot_be_addressed() -> None:
 
 
 def test_words_that_no_document_holds_are_no_new_words() -> None:
-    """S0-078: an iteration must plausibly help, so words with no document are not tried."""
+    """An iteration must plausibly help, so words with no document are not tried (S0-078)."""
     made = refine(refine_input([gap()], finding_count=3, asked=[QUESTION], term_documents={"expiri": 0, "rule": 0}), {})
     assert not made.gap_analysis[0].addressable
 
 
 def test_nothing_is_recommended_without_iterations_left_or_for_minor_gaps() -> None:
-    """S0-078: the budget of iterations counts, and minor gaps are not worth one."""
+    """The budget of iterations counts, and minor gaps are not worth one (S0-078)."""
     task = refine_input([gap()], finding_count=3, asked=[QUESTION], remaining_iterations=0)
     assert not refine(task, {}).iteration_recommendation.should_iterate
     task = refine_input([gap(priority=3)], finding_count=3, asked=[QUESTION])
@@ -102,5 +102,5 @@ def reflection(phase: Phase, *, valid: bool = True, gaps: int = 0, iteration: in
     ],
 )
 def test_supervisor_follows_the_gate(phase: Phase, valid: bool, gaps: int, iteration: int, action: Action) -> None:
-    """C0-22: the reflection follows the gate and never loosens it."""
+    """The reflection follows the gate and never loosens it (C0-22)."""
     assert reflection(phase, valid=valid, gaps=gaps, iteration=iteration) is action

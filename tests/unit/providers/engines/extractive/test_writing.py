@@ -53,7 +53,7 @@ def test_brief_has_its_shape() -> None:
 
 
 def test_every_quote_is_followed_by_a_known_marker() -> None:
-    """Invariant 4: each indented passage carries its marker, and no marker is unknown."""
+    """Each indented passage carries its marker, and no marker is unknown (invariant 4)."""
     task = sample()
     made = write(task, documents()).markdown
     known = {piece.id for piece in task.evidence}
@@ -88,7 +88,7 @@ def test_denied_premise_comes_first() -> None:
 
 
 def test_empty_brief_admits_and_cites_nothing() -> None:
-    """C0-24: without findings the brief says so, names what is missing and what to try, and cites nothing."""
+    """Without findings the brief says so, names what is missing and what to try, and cites nothing (C0-24)."""
     task = write_input(
         [("mechanism", analyze(analyze_input("What is CockroachDB?"), documents()))], "What is CockroachDB?"
     )
@@ -100,7 +100,7 @@ def test_empty_brief_admits_and_cites_nothing() -> None:
 
 
 def test_gaps_confidence_and_independence_are_stated() -> None:
-    """S0-070, S0-071: gaps, how well things are supported and how many voices there are stand in the brief."""
+    """Gaps, how well things are supported and how many voices there are stand in the brief (S0-070, S0-071)."""
     made = write(sample(), documents()).markdown
     limits = made.split("## Not covered, and limits")[1]
     assert "Confidence: 1 high" in limits

@@ -144,7 +144,7 @@ async def test_only_changed_files_are_read_again(library, folder):
 
 
 async def test_the_digest_depends_on_paths_and_contents_alone(tmp_path, folder, pool, library):
-    """The same folder gives the same digest in another home, and after a touch (C0-24)."""
+    """The same folder gives the same digest in another home, and after a touch (invariant 13)."""
     first = await library.refresh("manual")
     os.utime(folder / "wal.html", (1, 1))
     assert (await library.refresh("manual")).digest == first.digest

@@ -1,0 +1,71 @@
+"""Codes of requirements: where they stand, and that docs/requirements.md resolves them."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.repository import ROOT, load_script, python_files, relative
+
+GENERATOR = load_script(ROOT / "docs" / "generate_requirements.py")
+CODE = re.compile(r"\b[SC]\d-\d|\bX-\d|_[sc]\d_\d|\b[Ii]nvariants? \d|\(F\d+[,)]")
+FAULT = re.compile(r"\bF\d+\b")
+
+# Kinds of codes, so that this file holds none.
+S, C, F, I = "S0", "C0", "F", "invariant"
+
+
+def code_in(text: str) -> str:
+    """The first line of a text that holds a code; empty if none does."""
+    return next((line.strip() for line in text.splitlines() if CODE.search(line)), "")
+
+
+def test_the_page_of_requirements_is_generated() -> None:
+    """docs/requirements.md says what the lines and the tests say: run `make requirements` after a change."""
+    page = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
+    assert page == GENERATOR.page(GENERATOR.load_lines(), GENERATOR.tests_by_code()), "run `make requirements`"
+
+
+def test_every_code_has_a_line_and_every_line_a_test() -> None:
+    """A reader finds each code that a test names, and each promise of the page has a test."""
+    named, explained = set(GENERATOR.tests_by_code()), set(GENERATOR.load_lines())
+    assert not named - explained, "write a line for each in docs/requirements.toml, then run `make requirements`"
+    assert not explained - named, "no test names these: take their lines out of docs/requirements.toml"
+
+
+def test_every_requirement_is_one_line() -> None:
+    """A promise that needs a paragraph is two promises: one line of text each, with a full stop."""
+    odd = {code for code, line in GENERATOR.load_lines().items() if not re.fullmatch(r"[A-Z0-9].*\.", line)}
+    assert not odd
+
+
+@pytest.mark.parametrize(
+    ("docstring", "codes"),
+    [
+        (f"Holds ({S}-008 to {S}-011, {C}-3).", [f"{S}-008", f"{S}-009", f"{S}-010", f"{S}-011", f"{C}-3"]),
+        (f"Holds ({F}16, {I}s 3, 4 and 12).", [f"{F}16", f"{I} 3", f"{I} 4", f"{I} 12"]),
+        ("Holds (exit code 7).", []),
+    ],
+    ids=["range", "list", "other words"],
+)
+def test_ranges_and_lists_are_written_out(docstring: str, codes: list[str]) -> None:
+    """A range names each of its codes, a list each of its numbers, and other words in parentheses none."""
+    sentence, found = GENERATOR.split_docstring(docstring)
+    assert found == codes
+    assert sentence == ("Holds" if codes else docstring)
+
+
+@pytest.mark.parametrize("path", python_files("tests"), ids=relative)
+def test_codes_are_the_last_words_of_a_test(path: Path) -> None:
+    """A code stands in parentheses at the end of a test's docstring, and nowhere else in the code of tests."""
+    rest = path.read_text(encoding="utf-8").splitlines()
+    for node in GENERATOR.test_functions(path):
+        docstring = ast.get_docstring(node) or ""
+        sentence, _ = GENERATOR.split_docstring(docstring)
+        assert not code_in(sentence), f"{node.name}: end the docstring with its codes, in parentheses"
+        assert not FAULT.search(sentence), f"{node.name}: end the docstring with its codes, in parentheses"
+        if docstring:
+            place = node.body[0]
+            rest[place.lineno - 1 : place.end_lineno] = [""] * ((place.end_lineno or 0) - place.lineno + 1)
+    assert not code_in("\n".join(rest)), "say it in words: only a test's docstring names codes"
