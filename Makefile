@@ -14,8 +14,7 @@ override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS
 
-.PHONY: help setup demo run test lint format lock histories configuration requirements bench bench-web storm soak \
-  cluster sbom audit-dependencies base-image clean
+.PHONY: help setup demo run test lint format lock histories configuration requirements bench bench-web storm soak cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'

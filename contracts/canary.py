@@ -16,6 +16,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_plus, urlsplit
 
+from contracts.composition import normalized
+
 STEERED: Final = "the answer repeats the mark that must never be written: words from outside were followed as orders"
 """The problem of such an answer: told to the model that repairs it."""
 STEERED_NOTE: Final = "an answer of the model repeated what it must keep to itself: page text may have steered it"
@@ -196,7 +198,7 @@ def _squeezed(text: str) -> str:
 @lru_cache(maxsize=4_096)
 def _plain_sign(sign: str) -> str:
     """A sign in its simplest form; one by one, for marks upon letters in long rows are slow to put in order."""
-    simple = unicodedata.normalize("NFKD", sign)[:8].translate(LOOK_ALIKES)
+    simple = normalized("NFKD", sign)[:8].translate(LOOK_ALIKES)
     return "".join(str(unicodedata.digit(part, part)) for part in simple)
 
 

@@ -8,8 +8,6 @@ import pytest
 
 from tests.architecture.repository import python_files, relative, syntax, tracked_files
 
-LONGEST_FILE = 400
-
 # Put together from parts, so that this file does not hold what it forbids.
 REGISTRY_HOSTS = ["py" + "pi.org", "pythonhosted" + ".org", "npmjs" + ".", "docker" + ".io", "ghcr" + ".io"]
 MACHINE_PATHS = [r"(?<![\w.])/" + folder + "/" for folder in ("work", "root", "home/[a-z]+", "Users/[A-Za-z]+")]
@@ -24,12 +22,6 @@ def test_every_test_says_what_it_shows(path: Path) -> None:
     functions = [node for node in ast.walk(syntax(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     silent = [node.name for node in functions if node.name.startswith("test_") and not ast.get_docstring(node)]
     assert not silent
-
-
-@pytest.mark.parametrize("path", python_files(), ids=relative)
-def test_no_file_is_long(path: Path) -> None:
-    """A file that outgrows a few screens is two files."""
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
 
 
 @pytest.mark.parametrize(

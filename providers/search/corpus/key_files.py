@@ -23,9 +23,9 @@ FOLDERS: Final = frozenset({".aws", ".ssh", ".gnupg", ".kube", ".docker", ".azur
 LOOKED_AT: Final = 65_536
 """Bytes: a key of a service account stands near the beginning of its file."""
 PRIVATE_KEY: Final = re.compile(
-    rb"\s*(?:\xef\xbb\xbf)?\s*(?:-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-)"
+    rb"\s*+(?:\xef\xbb\xbf\s*+)?(?:-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-)"
 )
-SERVICE_ACCOUNT: Final = re.compile(rb'"private_key"\s*:\s*"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----')
+SERVICE_ACCOUNT: Final = re.compile(rb'"private_key"\s*+:\s*+"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----')
 WHY: Final = "looks like a key or a password; a corpus holds documents"
 
 

@@ -8,7 +8,7 @@ from activities.analysing import Headings, find_quote
 from activities.assessment import content_quality
 from activities.coverage import coverage
 from activities.excerpts import excerpt, shown_parts
-from activities.markers import Citable, unified_markers
+from activities.markers import Citable, PageWords, unified_markers
 from activities.report_shape import shape_of
 from activities.reporting.addresses import Registry, addresses, strip_addresses
 from activities.reporting.characters import clean_characters, code_span, escape_markdown
@@ -49,7 +49,7 @@ from providers.reading.plain_text import extract_plain_text
 from providers.reading.pregate import check_html
 from providers.reading.sniffing import sniff
 from providers.reading.web_page import extract_web_html
-from providers.reading.web_types import declared_type, judge
+from providers.reading.web_types import declared_type, judged, provisional_kind
 from providers.retry_after import retry_after_seconds
 from providers.search import web_hits
 from providers.search.corpus.definitions import corpus_name
@@ -106,7 +106,8 @@ def _traits(text: str) -> object:
 
 ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "sniff": lambda text: sniff(text.encode(), "page"),
-    "judge": lambda text: judge("text/html", text.encode()),
+    "judged": lambda text: judged("text/html", text.encode()),
+    "provisional_kind": lambda text: provisional_kind("text/html", text.encode()),
     "declared_type": declared_type,
     "declared_encoding": lambda text: declared_encoding(text.encode()),
     "decoded": lambda text: decoded(text.encode() + b"\xe9", markup=True),
@@ -170,7 +171,9 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "content_quality": content_quality,
     "excerpt": lambda text: excerpt(text, [SectionHint(start=0, end=len(text), score=1.0)], "how does it work", 4000),
     "shown_parts": shown_parts,
-    "unified_markers": lambda text: unified_markers(text, Citable([], EVIDENCE)),
+    "unified_markers": lambda text: unified_markers(
+        text, Citable({key: key for key in EVIDENCE}), exact=False, pages=PageWords([text])
+    ),
     "report shape": shape_of,
     "strip_addresses": lambda text: strip_addresses(text, REGISTRY, []),
     "addresses": addresses,
