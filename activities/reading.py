@@ -7,11 +7,11 @@ from typing import Final
 
 from temporalio import activity
 
+from activities.assessment.source_judge import Judge
 from activities.attempts import attempted
 from activities.failures import READING, RECORDS, translated
-from activities.judging import Judge
-from activities.untrusted import INVISIBLE
-from activities.wording import bounded, one_line
+from activities.roles.lenient_values import bounded, one_line
+from activities.roles.untrusted import INVISIBLE
 from contracts.activities import ReadRecord, ReadRequest
 from providers.domains import domains_named
 from providers.errors import Retryable, SourceUnreadable

@@ -5,11 +5,11 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.canary import new_canary
 from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, translated
 from activities.heartbeats import heartbeating
 from activities.preparation import Refusal, resolve, resolve_again
+from activities.roles.canary_check import new_canary
 from contracts import failures
 from contracts.activities import DocumentPiece, DocumentPieceRequest, SaveRequest
 from contracts.documents import DocumentRef

@@ -20,7 +20,7 @@ class QueryRecord(Contract):
     text: str
     """As it was asked: capitals tell names from words."""
     normalized_text: str
-    """Its words for comparing, see `workflows.query_ledger.normalized_query`."""
+    """Its words for comparing, see `workflows.rules.query_matching.normalized_query`."""
     provider: str
     source_type: str = "web"
     sub_query_id: str

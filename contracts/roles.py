@@ -323,7 +323,7 @@ class RoleSpec(Generic[I, O]):
     activity: str
     tier: Tier
     prompt: str
-    """File stem in `activities/prompts/`."""
+    """File stem in `activities/roles/prompts/`."""
     input: type[I]
     draft: type[Contract]
     output: type[O]

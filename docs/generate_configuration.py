@@ -26,9 +26,9 @@ from contracts.request import (
     Strategy,
     Verify,
 )
-from workers.settings import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
-from workers.settings_files import is_harmless
-from workers.settings_sections import FileSettings
+from workers.settings.files import is_harmless
+from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
+from workers.settings.sections import FileSettings
 
 PAGE = Path(__file__).with_name("configuration.md")
 

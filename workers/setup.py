@@ -22,9 +22,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from workers.engine_files import EngineError
-from workers.leaving import leave
-from workers.settings import Flags, Settings, SettingsError, load_settings
+from workers.dev_server.files import EngineError
+from workers.process_exit import leave
+from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.temporal import (
     CALL_TIMEOUT,
     SEARCH_ATTRIBUTES,

@@ -23,19 +23,19 @@ from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
-from workflows.activity_options import check_options, prepare_options
-from workflows.call_errors import is_cancelled, reason_of, unstarted
-from workflows.closing import counts_of
-from workflows.desk import Desk
-from workflows.details import details_markdown
-from workflows.engine import Engine
-from workflows.events import page_after
-from workflows.host import TemporalHost
-from workflows.payloads import json_of
-from workflows.providers import with_providers, without
-from workflows.resumption import resumed
-from workflows.run import ResearchRun, Watchers
-from workflows.searching import CORPUS
+from workflows.driver import Engine
+from workflows.phases.closing import counts_of
+from workflows.phases.searching import CORPUS
+from workflows.rules.provider_choice import with_providers, without
+from workflows.run.activity_options import check_options, prepare_options
+from workflows.run.call_errors import is_cancelled, reason_of, unstarted
+from workflows.run.event_ring import page_after
+from workflows.run.host import TemporalHost
+from workflows.run.inbox import Desk
+from workflows.run.payloads import json_of
+from workflows.run.research_run import ResearchRun, Watchers
+from workflows.run.resumption import resumed
+from workflows.run.web_ui_details import details_markdown
 from workflows.strategies import STRATEGIES
 
 T = TypeVar("T")

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.markers import OWN_FORM
-from activities.reporting.addresses import Registry, addresses_in_markdown, is_registered, link_targets
-from activities.reporting.audited import AuditedClaim, AuditedEvidence, AuditedReport, AuditedSource
+from activities.reporting.audited_report import AuditedClaim, AuditedEvidence, AuditedReport, AuditedSource
 from activities.reporting.citations import Mark, numbers_in
 from activities.reporting.claims import word_for_word
-from activities.reporting.layout import layout
+from activities.reporting.links import Registry, addresses_in_markdown, is_registered, link_targets
+from activities.reporting.markdown_layout import layout
 from activities.reporting.quotations import Page, Stretch, quotations, words_of
+from activities.roles.evidence_markers import OWN_FORM
 from contracts.identity import digest
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import IsolatedCalls

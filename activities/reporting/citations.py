@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from activities.markers import MARKER, OWN_FORM, Citable, cited_evidence, unified_markers
-from activities.reporting.addresses import Registry, clean_links
 from activities.reporting.characters import clean_characters
-from activities.reporting.layout import layout
+from activities.reporting.links import Registry, clean_links
+from activities.reporting.markdown_layout import layout
+from activities.roles.evidence_markers import MARKER, OWN_FORM, Citable, cited_evidence, unified_markers
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
 

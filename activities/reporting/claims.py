@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from activities.reporting.addresses import Registry
 from activities.reporting.citations import Mark
-from activities.reporting.layout import Block, layout
-from activities.reporting.passages import Passage
+from activities.reporting.links import Registry
+from activities.reporting.markdown_layout import Block, layout
 from activities.reporting.quotations import Stretch, blanked, forms, printed, quoted_stretches, words_of
+from activities.reporting.quoted_passages import Passage
 from contracts.identity import long_hash
 from providers.sentences import sentence_spans
 

@@ -8,9 +8,9 @@ from html import escape
 import nh3
 from markdown_it.token import Token
 
-from activities.reporting.addresses import Registry
 from activities.reporting.citations import Mark
-from activities.reporting.layout import PARSER
+from activities.reporting.links import Registry
+from activities.reporting.markdown_layout import PARSER
 
 OPEN, CLOSE = "\ue100", "\ue101"
 PLACE = re.compile(f"\\[{OPEN}(\\d+){CLOSE}\\]")

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from activities.reporting.addresses import Registry, strip_addresses
 from activities.reporting.characters import clean_characters, one_line
 from activities.reporting.citations import Mark
-from activities.reporting.layout import Block, layout, plain_text
+from activities.reporting.links import Registry, strip_addresses
+from activities.reporting.markdown_layout import Block, layout, plain_text
 
 LINE_PREFIX = re.compile(r"\n(?:[ \t]*+>)++[ \t]?")
 QUOTE_SIGNS = re.compile(r"(?m)^([ \t]*+)(?:>[ \t]?)++")

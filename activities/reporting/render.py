@@ -9,11 +9,11 @@ from temporalio import activity
 
 from activities.attempts import attempted
 from activities.failures import RECORDS
-from activities.markers import without_markers
-from activities.reporting.document import compose_document, document_text
-from activities.reporting.html import compose_html
-from activities.reporting.markdown import compose_markdown
-from activities.reporting.matter import Matter, gather_matter
+from activities.reporting.html_report import compose_html
+from activities.reporting.json_report import compose_document, document_text
+from activities.reporting.markdown_report import compose_markdown
+from activities.reporting.report_inputs import Matter, gather_matter
+from activities.roles.evidence_markers import without_markers
 from contracts.activities import RenderedReport, RenderRequest
 from contracts.documents import DocumentRef
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Counts, ReportFiles

@@ -6,8 +6,8 @@ from client.cli.failures import CommandError
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.vocabulary import StopReason, ThinkMode
-from workers.configuration import configuration_of
-from workers.settings import Settings
+from workers.resolution_inputs import configuration_of
+from workers.settings.loading import Settings
 
 UNKNOWN_CORPUS_FILES = 1
 """What a folder holds is known once it is indexed; until then it counts as something to search."""

@@ -13,7 +13,7 @@ from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.folders import exists, start_of_file
 from client.cli.report_files import FORMATS
-from client.rendering import printable
+from client.view.rendering import printable
 from contracts.documents import DocumentRef
 from providers.errors import ContentMissing
 

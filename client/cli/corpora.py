@@ -10,7 +10,7 @@ from client.cli.failures import CommandError, quoted
 from client.cli.folders import SET_HOME, ensure_folder, folder_named
 from client.cli.index_progress import index_progress
 from client.cli.research_ids import ALLOWED
-from client.rendering import plural, printable
+from client.view.rendering import plural, printable
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown
 

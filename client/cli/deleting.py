@@ -22,7 +22,7 @@ from client.handle import ResearchClient
 from contracts import names
 from contracts.documents import DocumentRef
 from providers.errors import ContentCorrupt, SharedStateUnavailable
-from workers.engine_files import EngineFiles
+from workers.dev_server.files import EngineFiles
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"

@@ -18,10 +18,10 @@ from client.handle import ResearchClient
 from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
-from providers.session_store import SAFE_ID
-from workers.embedded import describe_engine, detach_engine, ensure_engine
-from workers.engine_files import EngineMovedError
-from workers.settings import Flags, Settings
+from providers.storage.sessions import SAFE_ID
+from workers.dev_server.attach import describe_engine, detach_engine, ensure_engine
+from workers.dev_server.files import EngineMovedError
+from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
 

@@ -20,8 +20,8 @@ from client.cli.exit_codes import ExitCode
 from client.handle import ResearchClient
 from contracts.names import DEEP_RESEARCH, POOLS, WORKFLOWS_QUEUE
 from providers.errors import ProviderError
-from providers.session_store import SAFE_ID
-from workers.engine_files import EngineError
+from providers.storage.sessions import SAFE_ID
+from workers.dev_server.files import EngineError
 from workers.private_files import repair_home
 
 LOW_SPACE_BYTES = 1_000_000_000

@@ -14,9 +14,9 @@ from contracts.request import SearchPolicy
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ANALYZER, PLANNER, REFINER, ROLES, SUPERVISOR, SYNTHESIZER
 from contracts.vocabulary import EngineKind, ThinkMode
-from providers.chat import TokenCounts
-from providers.engines.directory import split_name
-from providers.prices import PriceTable
+from providers.models.chat import TokenCounts
+from providers.models.model_directory import split_name
+from providers.models.prices import PriceTable
 
 REFLECTIONS_PER_ITERATION: Final = 4
 """One after each phase but the first of a follow-up iteration, when the supervisor thinks with a model."""

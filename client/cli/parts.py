@@ -11,13 +11,13 @@ from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
 from client.cli.search_options import SearchOptions
-from client.rendering import plural, printable
+from client.view.rendering import plural, printable
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.vocabulary import PageAccess
-from providers.content_store import hash_of
 from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
+from providers.storage.content import hash_of
 
 SHOWN_CHARACTERS = 1_500
 SNIPPET_CHARACTERS = 300

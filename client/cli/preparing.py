@@ -12,14 +12,14 @@ from client.cli.exit_codes import ExitCode
 from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.run_options import RunOptions
 from client.handle import ResearchClient
-from client.rendering import duration, printable
-from client.wording import engine_words, searching_words
+from client.view.decision_wording import engine_words, searching_words
+from client.view.rendering import duration, printable
 from contracts.request import EngineChoice, ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import EngineKind
-from providers.prices import load_prices
+from providers.models.prices import load_prices
 from providers.search.traits import TRAITS
-from workers.embedded import describe_engine
+from workers.dev_server.attach import describe_engine
 from workers.private_files import files_of_person
 
 EFFECTIVE = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice"}

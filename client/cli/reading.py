@@ -18,8 +18,8 @@ from client.cli.report_files import FORMATS, write_all, write_atomically
 from client.cli.reports import report_documents
 from client.errors import ClientError
 from client.handle import ResearchHandle
-from client.rendering import duration, money, plural, printable
-from client.wording import providers_line
+from client.view.decision_wording import providers_line
+from client.view.rendering import duration, money, plural, printable
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.report import ReportDraft
 from contracts.sources import Source

@@ -35,15 +35,15 @@ from client.cli.run_options import RunOptions
 from client.cli.stored import last_outcome
 from client.cli.watching import sink_for, stay_with
 from client.handle import ResearchClient
-from client.rendering import Frame, ending
+from client.view.rendering import Frame, ending
 from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import Outcome
-from workers.engine_files import EngineFiles, EngineMovedError
+from workers.dev_server.files import EngineFiles, EngineMovedError
 from workers.private_files import umask_of_person
-from workers.settings import Flags
+from workers.settings.loading import Flags
 
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
 HINT_CLUSTER = 'Ctrl-C leaves the run going · report now: research stop {id} · research steer {id} "…"'

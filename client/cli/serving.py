@@ -9,7 +9,7 @@ from client.cli.desk import NO_ENGINE
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.folders import SET_HOME, ensure_folder
-from workers.embedded import describe_engine
+from workers.dev_server.attach import describe_engine
 from workers.pools import chosen_pools
 from workers.process import ProcessOptions, WorkerProcess, run
 from workers.telemetry import configure_logging

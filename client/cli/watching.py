@@ -9,9 +9,9 @@ from client.cli import output
 from client.cli.desk import open_desk
 from client.cli.exit_codes import ExitCode, exit_code
 from client.cli.interrupts import first_interrupt
-from client.console import PlainSink, QuietSink, Sink, TerminalSink, follow
 from client.handle import ResearchHandle
-from client.rendering import Frame, ending
+from client.view.console import PlainSink, QuietSink, Sink, TerminalSink, follow
+from client.view.rendering import Frame, ending
 from contracts.outcome import ResearchResult
 from workers.private_files import umask_of_person
 

@@ -13,8 +13,8 @@ from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
 from providers.errors import Retryable, SourceUnreadable
 from providers.interfaces import SharedStore
-from providers.reading.egress import Egress
-from providers.reading.egress_body import FetchPolicy, Limits
+from providers.reading.egress.body import FetchPolicy, Limits
+from providers.reading.egress.client import Egress
 from providers.reading.robots_store import FetchedRules, SharedRules
 
 ROBOTS_BYTES: Final = 500 * 1024

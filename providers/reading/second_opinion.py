@@ -12,10 +12,10 @@ from typing import Final
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical import BlockKind, Extraction
+from providers.reading.canonical_text import BlockKind, Extraction
 from providers.reading.cleaning import clean, one_line
-from providers.reading.html_document import extract_html
-from providers.reading.html_rules import Element, is_hidden
+from providers.reading.html.page import extract_html
+from providers.reading.html.rules import Element, is_hidden
 from providers.reading.page_dates import iso_date
 from providers.reading.page_signals import POINTERS, prose_of
 

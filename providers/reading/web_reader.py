@@ -8,8 +8,8 @@ import httpx2
 
 from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
-from providers.reading.egress import Egress, Fetched
-from providers.reading.egress_body import FetchPolicy, Limits
+from providers.reading.egress.body import FetchPolicy, Limits
+from providers.reading.egress.client import Egress, Fetched
 from providers.reading.extractor import extract_page
 from providers.reading.robots import Robots
 from providers.reading.web_types import OPENING_BYTES, PDF, PERHAPS_PDF, check_type, provisional_kind

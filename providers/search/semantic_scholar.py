@@ -11,8 +11,8 @@ from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-unt
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.activities import SearchRequest, SearchResponse
-from providers.search.addresses import without_user
 from providers.search.narrowing import Days, narrowing_of
+from providers.search.service_addresses import without_user
 from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Facts, Records, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import UNUSABLE, Found, answered, iso_date, shortened, wanted

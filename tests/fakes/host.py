@@ -7,7 +7,7 @@ from typing import Any
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from workflows.activity_options import CallOptions
+from workflows.run.activity_options import CallOptions
 
 Implementation = Callable[..., Awaitable[Any]]
 

@@ -15,8 +15,8 @@ from contracts.names import POOLS
 from tests.fakes.temporal_server import FAST
 from tests.fakes.world import World
 from tests.integration.engine_homes import kill_engine
-from workers.embedded import detach_engine
-from workers.engine_server import find_binary
+from workers.dev_server.attach import detach_engine
+from workers.dev_server.server import find_binary
 from workers.pools import PoolContents, build_worker
 
 

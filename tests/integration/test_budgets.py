@@ -13,8 +13,8 @@ from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.resolved import ModelPrice
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
-from providers.prices import ModelPrice as TablePrice
-from providers.prices import PriceTable
+from providers.models.prices import ModelPrice as TablePrice
+from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 from tests.fakes.model_ledger import Bill, bill_of

@@ -8,24 +8,24 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.reporting.render import RENDERED
-from activities.role_work import FINISHED
+from activities.roles.role_work import FINISHED
 from contracts import failures
 from contracts.prepared import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, StopReason
-from providers.engines.extractive.engine import DRAFTED
+from providers.extractive.engine import DRAFTED
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
 from tests.fakes.world import World
-from workflows.closing import close
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
+from workflows.driver import Engine
+from workflows.phases.closing import close
+from workflows.phases.pause import think
+from workflows.run.inbox import Desk
+from workflows.run.research_run import ResearchRun
 from workflows.strategies import SupervisorStrategy
-from workflows.think import think
 
 pytestmark = pytest.mark.integration
 

@@ -21,7 +21,7 @@ from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
 from tests.integration.web_pools import over_the_web, web_workers
-from workers.engine_server import find_binary
+from workers.dev_server.server import find_binary
 
 HISTORIES = Path(__file__).parent / "histories"
 REQUEST = {"query": QUESTION, "corpus": "manual"}

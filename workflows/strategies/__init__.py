@@ -1,8 +1,8 @@
 """Strategies: what to do next. The engine owns everything that must always hold."""
 
 from contracts.request import Strategy as StrategyName
-from workflows.strategies.base import Next, Strategy
-from workflows.strategies.supervisor import SupervisorStrategy
+from workflows.strategies.protocol import Next, Strategy
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 STRATEGIES: dict[StrategyName, type[Strategy]] = {StrategyName.SUPERVISOR: SupervisorStrategy}
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from providers.reading.extraction import extract
 from providers.reading.files import read_regular_file
+from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, snippet_of, word_keys
 from providers.search.corpus.key_files import refuse_key
-from providers.search.corpus.passages import index_text, passages_of, sections_of, snippet_of, word_keys
 from providers.text import words
 
 TASK: Final = "providers.search.corpus.indexing_task:read_for_index"

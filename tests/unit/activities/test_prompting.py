@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from activities.excerpts import excerpt
-from activities.labels import label_key, label_of
-from activities.prompt_files import PromptFile, load_prompt
-from activities.prompting import RenderedPrompt, render_role
+from activities.roles.excerpts import excerpt
+from activities.roles.labels import label_key, label_of
+from activities.roles.prompt_files import PromptFile, load_prompt
+from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from contracts import roles
 from contracts.decisions import GateIssue, Guidance
 from contracts.evidence import Gap

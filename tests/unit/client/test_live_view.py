@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from client.live_view import LiveView, Mark, PhaseLine, fold, task_progress, with_status
+from client.view.live_view import LiveView, Mark, PhaseLine, fold, task_progress, with_status
 from contracts.events import Event
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import Phase, RunStatus

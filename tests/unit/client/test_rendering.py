@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from client.live_view import LiveView, fold, with_status
-from client.rendering import Frame, duration, ending, live, money, plural, printable
+from client.view.live_view import LiveView, fold, with_status
+from client.view.rendering import Frame, duration, ending, live, money, plural, printable
 from contracts.events import Event
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
 from contracts.usage import Usage

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from activities import prompt_blocks
-from activities.prompting import render_role
+from activities.roles import prompt_blocks
+from activities.roles.prompt_rendering import render_role
 from contracts import expected_calls, roles
 from contracts.decisions import Guidance
 from contracts.documents import DocumentRef
@@ -24,8 +24,8 @@ from contracts.request import Turn
 from contracts.resolved import ModelPrice
 from contracts.roles import ROLES
 from contracts.vocabulary import Confidence, EngineKind, Phase
-from providers.engines.capabilities import capability_table
-from workflows import projections
+from providers.models.capabilities import capability_table
+from workflows.phases import role_inputs
 
 SCRIPTS = {
     "english": "The engine freezes old rows so that transaction numbers may wrap around safely. ",
@@ -151,7 +151,7 @@ def test_the_figures_are_those_of_the_parts_they_are_about() -> None:
     assert prompt_blocks.MOST_SOURCES <= expected_calls.MOST_SOURCES
     assert prompt_blocks.QUOTE_CHARACTERS <= expected_calls.QUOTE_CHARACTERS
     assert prompt_blocks.DRAFT_CHARACTERS <= expected_calls.DRAFT_CHARACTERS
-    assert projections.MAX_FINDINGS_PER_SUB_QUERY == expected_calls.FINDINGS_PER_SUB_QUERY
+    assert role_inputs.MAX_FINDINGS_PER_SUB_QUERY == expected_calls.FINDINGS_PER_SUB_QUERY
     table = capability_table()
     rooms = [table.default.reasoning_tokens]
     rooms += [entry.reasoning_tokens or 0 for entry in [*table.hosts.values(), *table.models]]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from providers.chat import TokenCounts
-from providers.prices import ModelPrice, load_prices
+from providers.models.chat import TokenCounts
+from providers.models.prices import ModelPrice, load_prices
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from activities.model_call import RoleActivities
 from activities.reporting.render import ReportingActivities
+from activities.roles.model_call import RoleActivities
 from contracts.activities import SIGNATURES
 from contracts.names import POOLS
 from contracts.request import Depth, Strategy
@@ -18,8 +18,8 @@ from providers.search.corpus import CorpusLibrary
 from providers.subprocess_pool import SubprocessPool
 from workers import composition
 from workers.composition import DeclaredAuthorities, compose, configuration_of, corpus_definitions, slots_of
-from workers.settings import Settings
-from workers.settings_sections import CorpusSettings, FileSettings
+from workers.settings.loading import Settings
+from workers.settings.sections import CorpusSettings, FileSettings
 
 NO_CLIENT: Any = None
 """Composing keeps the client for later questions and does not use it."""

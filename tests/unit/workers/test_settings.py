@@ -8,8 +8,8 @@ import pytest
 from contracts.presets import preset
 from contracts.request import Depth, Strategy
 from contracts.vocabulary import Tier
-from workers.settings import FILE_NAME, Flags, Settings, SettingsError, child_environment, load_settings
-from workers.settings_sections import CorpusSettings
+from workers.settings.loading import FILE_NAME, Flags, Settings, SettingsError, child_environment, load_settings
+from workers.settings.sections import CorpusSettings
 
 KEY = "sk-ant-this-is-the-secret"
 

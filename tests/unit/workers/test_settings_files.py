@@ -6,9 +6,9 @@ import pytest
 
 from contracts.request import Depth, Strategy
 from tests.unit.workers.test_settings import Places
-from workers.settings import Flags, SettingsError
-from workers.settings_files import FILE_NAME, HARMLESS, TrustedFiles
-from workers.settings_sections import FileSettings, PresetSettings, SearchSettings
+from workers.settings.files import FILE_NAME, HARMLESS, TrustedFiles
+from workers.settings.loading import Flags, SettingsError
+from workers.settings.sections import FileSettings, PresetSettings, SearchSettings
 
 REFUSED = {
     'home = "planted"': "home",

@@ -18,9 +18,9 @@ from contracts.usage import CallAccount, Usage
 from contracts.vocabulary import EngineKind, Outcome, StopReason, ThinkMode, Tier
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
+from workflows.driver import Engine
+from workflows.run.inbox import Desk
+from workflows.run.research_run import ResearchRun
 from workflows.strategies import SupervisorStrategy
 
 PRICE = ModelPrice(input=3.0, output=15.0)

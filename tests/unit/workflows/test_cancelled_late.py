@@ -11,10 +11,10 @@ from contracts.vocabulary import GatePolicy, Outcome, RunStatus, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
 from tests.unit.workflows.test_invariants import beginning
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.resumption import resumed
-from workflows.run import ResearchRun
+from workflows.driver import Engine
+from workflows.run.inbox import Desk
+from workflows.run.research_run import ResearchRun
+from workflows.run.resumption import resumed
 from workflows.strategies import SupervisorStrategy
 
 

@@ -14,9 +14,9 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Phase, Quality, SourceStatus, StopReason, SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from workflows.desk import Desk, Interrupted
-from workflows.gathering import Gathering
-from workflows.run import ResearchRun
+from workflows.phases.gathering import Gathering
+from workflows.run.inbox import Desk, Interrupted
+from workflows.run.research_run import ResearchRun
 
 FIRST = states.sub_query("first question of the plan", status=SubQueryStatus.PENDING)
 SECOND = states.sub_query("second question of the plan", status=SubQueryStatus.PENDING)

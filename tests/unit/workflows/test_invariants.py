@@ -10,12 +10,12 @@ from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, GatePolicy, Outcome, Phase, SourceStatus, SubQueryStatus, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
-from workflows.closing import close
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
+from workflows.driver import Engine
+from workflows.phases.closing import close
+from workflows.phases.pause import think
+from workflows.run.inbox import Desk
+from workflows.run.research_run import ResearchRun
 from workflows.strategies import SupervisorStrategy
-from workflows.think import think
 
 WORLDS = st.builds(RandomWorld, st.integers(0, 10**9), trouble=st.sampled_from([0.0, 0.2, 0.6]))
 THINK = st.sampled_from([ThinkMode.MODEL, ThinkMode.RULES, ThinkMode.OFF])

@@ -6,7 +6,7 @@ from contracts.decisions import GateIssue, GateResult
 from contracts.roles import ReflectOutput
 from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, Severity, StopReason
 from tests.fakes import states
-from workflows.iteration import decide, retry_key, should_iterate, stop_reason_after_synthesis
+from workflows.strategies.supervisor.iteration import decide, retry_key, should_iterate, stop_reason_after_synthesis
 
 
 def gate(phase: Phase, *, valid: bool = True, policy: GatePolicy = GatePolicy.STRICT) -> GateResult:

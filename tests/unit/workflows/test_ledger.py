@@ -10,7 +10,7 @@ from contracts.request import Depth
 from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.usage import Usage
 from contracts.vocabulary import StopReason
-from workflows.ledger import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation, total
+from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation, total
 
 PRICE = ModelPrice(input=2.0, output=10.0)
 UNLIMITED = SUPERVISOR_PRESETS[Depth.MEDIUM].model_copy(update={"max_cost_usd": None})

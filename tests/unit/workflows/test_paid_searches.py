@@ -14,10 +14,10 @@ from contracts.usage import Usage
 from contracts.vocabulary import Phase, StopReason, SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost, activity_error
-from workflows.call_errors import spent_by
-from workflows.desk import Desk, Interrupted
-from workflows.gathering import Gathering
-from workflows.run import ResearchRun
+from workflows.phases.gathering import Gathering
+from workflows.run.call_errors import spent_by
+from workflows.run.inbox import Desk, Interrupted
+from workflows.run.research_run import ResearchRun
 
 QUERY = states.sub_query("how do widgets decay over time", status=SubQueryStatus.PENDING)
 SPENT = Usage(cost_usd=0.03)

@@ -11,10 +11,10 @@ from contracts.resolved import EffectiveSearch
 from contracts.vocabulary import SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from workflows.desk import Desk
-from workflows.gathering import Gathering
-from workflows.run import ResearchRun
-from workflows.searching import Searching
+from workflows.phases.gathering import Gathering
+from workflows.phases.searching import Searching
+from workflows.run.inbox import Desk
+from workflows.run.research_run import ResearchRun
 
 CANARY = "8fbddb3160f16a89af97bab4"
 

@@ -12,9 +12,9 @@ from contracts.sources import SearchHit
 from contracts.vocabulary import Phase, SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from workflows.desk import Desk
-from workflows.gathering import Gathering
-from workflows.run import ResearchRun
+from workflows.phases.gathering import Gathering
+from workflows.run.inbox import Desk
+from workflows.run.research_run import ResearchRun
 
 QUERIES = [states.sub_query(f"question number {number} of the plan", status=SubQueryStatus.PENDING) for number in "abc"]
 TWO_TYPES = [SourceType.WEB, SourceType.NEWS]

@@ -6,7 +6,7 @@ from contracts.decisions import Verdict
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, GapStatus, Phase, RunStatus, SubQueryStatus
 from tests.fakes import states
-from workflows.resumption import resumed
+from workflows.run.resumption import resumed
 
 
 def go_on(state: ResearchState) -> ResearchState:

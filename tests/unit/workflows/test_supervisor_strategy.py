@@ -10,12 +10,12 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from providers.errors import Unavailable
 from tests.fakes.world import World
-from workflows.closing import close
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
+from workflows.driver import Engine
+from workflows.phases.closing import close
+from workflows.phases.pause import think
+from workflows.run.inbox import Desk
+from workflows.run.research_run import ResearchRun
 from workflows.strategies import SupervisorStrategy
-from workflows.think import think
 
 QUESTION = "How does the engine prevent transaction ID wraparound?"
 

@@ -7,10 +7,10 @@ from contracts.resolved import EffectiveGates, Hook
 from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
-from workflows.desk import Desk
-from workflows.reflection import reflection_prompt
-from workflows.run import ResearchRun
-from workflows.think import think
+from workflows.phases.pause import think
+from workflows.run.inbox import Desk
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.reflection_prompts import reflection_prompt
 
 
 def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:

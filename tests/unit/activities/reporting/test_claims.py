@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.addresses import Registry
 from activities.reporting.citations import number_citations
 from activities.reporting.claims import Claim, find_claims
-from activities.reporting.passages import Passage, cut_passage
+from activities.reporting.links import Registry
+from activities.reporting.quoted_passages import Passage, cut_passage
 from tests.unit.activities.reporting.sample import VACUUM, Sample, make_evidence, make_source
 
 SAMPLE = Sample()

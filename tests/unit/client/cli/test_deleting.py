@@ -15,9 +15,9 @@ from contracts.documents import DocumentRef
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
-from providers.content_store import name_of
+from providers.storage.content import name_of
 from tests.fakes.valkey import ValkeyServer, running_valkey
-from workers.settings import load_settings
+from workers.settings.loading import load_settings
 from workers.shared_state import shared_state
 
 GOES_ON, NOTHING_GOES_ON = 1, 0

@@ -9,7 +9,7 @@ from contracts.request import Depth, SearchPolicy
 from contracts.resolved import EffectiveGates, ProviderChoice
 from contracts.roles import ANALYZER, PLANNER, ROLES
 from contracts.vocabulary import EngineKind, ThinkMode
-from providers.prices import ModelPrice, PriceTable
+from providers.models.prices import ModelPrice, PriceTable
 from tests.fakes import states
 
 LIMITS = SUPERVISOR_PRESETS[Depth.MEDIUM]

@@ -15,7 +15,7 @@ from contracts.resolved import EffectiveGates, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from workers import composition
-from workers.settings import Settings
+from workers.settings.loading import Settings
 from workers.shared_state import shared_state
 
 

@@ -9,16 +9,16 @@ import pytest
 
 from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Tier
-from providers.chat import TokenCounts
-from providers.engines.capabilities import EndpointCapabilities
-from providers.engines.circuits import LocalCircuits
-from providers.engines.directory import MissingChat, ModelDirectory, ModelEndpoint, split_name
-from providers.engines.failover import time_share
-from providers.engines.language_model import LanguageModelEngine
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.limits.circuit import FAILURES_TO_OPEN
-from providers.prices import ModelPrice, load_prices
+from providers.models.capabilities import EndpointCapabilities
+from providers.models.chat import TokenCounts
+from providers.models.endpoint_circuits import LocalCircuits
+from providers.models.failover import time_share
+from providers.models.language_model import LanguageModelEngine
+from providers.models.model_directory import MissingChat, ModelDirectory, ModelEndpoint, split_name
+from providers.models.prices import ModelPrice, load_prices
+from providers.shared.circuit_breaker import FAILURES_TO_OPEN
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 

@@ -9,15 +9,15 @@ from contracts.prepared import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, Tier
-from providers.chat import ChatMode
-from providers.engines.capabilities import CapabilityOverrides
-from providers.engines.language_model import LanguageModelEngine
+from providers.models.capabilities import CapabilityOverrides
+from providers.models.chat import ChatMode
+from providers.models.language_model import LanguageModelEngine
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 from tests.fakes.world import World
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
+from workflows.driver import Engine
+from workflows.run.inbox import Desk
+from workflows.run.research_run import ResearchRun
 from workflows.strategies import SupervisorStrategy
 
 QUESTION = "How does the engine prevent transaction ID wraparound?"

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from providers.limits.aftermath import Memory, aftermath, is_outdated, lacks, reminded
-from providers.limits.rate_state import CLOCK_SECONDS, Place, Probe, RateState, by_clock
-from providers.limits.slowdown import FORGOTTEN_AFTER_SECONDS, Slowdown
-from providers.limits.windows import Amount
+from providers.shared.rate_state import CLOCK_SECONDS, Place, Probe, RateState, by_clock
+from providers.shared.rate_windows import Amount
+from providers.shared.refusal_memory import Memory, aftermath, is_outdated, lacks, reminded
+from providers.shared.slowdown import FORGOTTEN_AFTER_SECONDS, Slowdown
 from tests.unit.providers.limits.simulation import START
 
 NOT_TIMES = {"probe_seconds", "span", "ceiling"}

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
-from providers.reading.egress import MOST_REDIRECTS, Egress, Fetched
-from providers.reading.egress_addresses import host_and_port
-from providers.reading.egress_body import FetchPolicy, Limits
+from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.body import FetchPolicy, Limits
+from providers.reading.egress.client import MOST_REDIRECTS, Egress, Fetched
 from providers.reading.web_reader import PAGE_LIMITS, POLICY
 from providers.reading.web_types import judged
 from tests.fakes.web import (

@@ -9,8 +9,8 @@ import pytest
 from contracts.vocabulary import PageAccess
 from providers.errors import RateLimited, SourceUnreadable
 from providers.interfaces import Reader
-from providers.reading.egress import Egress
-from providers.reading.egress_addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.client import Egress
 from providers.reading.robots import Robots
 from providers.reading.web_reader import Politeness, WebReader
 from providers.subprocess_pool import SubprocessPool

@@ -9,9 +9,9 @@ import structlog
 from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
 from providers.interfaces import StoredValue
 from providers.shared.calls import SharedCallStore
-from providers.shared.circuit import Circuit
-from providers.shared.fallback_store import MIRROR_SECONDS, FallbackStore
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.store_circuit import Circuit
+from providers.shared.stores.fallback_store import MIRROR_SECONDS, FallbackStore
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
 AWAY = SharedStateUnavailable("Redis cannot be used: TimeoutError")

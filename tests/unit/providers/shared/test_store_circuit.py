@@ -1,6 +1,6 @@
 """When somebody who did not answer is asked again."""
 
-from providers.shared.circuit import Circuit
+from providers.shared.store_circuit import Circuit
 
 
 class Clock:

@@ -1,0 +1,144 @@
+"""The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …), as S0 describes it."""
+
+from contracts.plan import Plan, SubQuery
+from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment
+from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
+from workflows.phases.analysis import analyze
+from workflows.phases.gathering import Gathering
+from workflows.phases.role_inputs import refine_fields, write_fields
+from workflows.rules.gaps import asked_for, assessed
+from workflows.rules.sub_queries import follow, follow_ups, planned, unread_candidates
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.protocol import Next
+from workflows.strategies.supervisor.iteration import stop_reason_after_synthesis
+
+FOLLOWING = {
+    Phase.PLANNING: Phase.GATHERING,
+    Phase.GATHERING: Phase.ANALYSIS,
+    Phase.ANALYSIS: Phase.SYNTHESIS,
+}
+"""The transitions without a choice (S0-013 to S0-015)."""
+
+
+class SupervisorStrategy:
+    """One phase per call."""
+
+    async def advance(self, run: ResearchRun) -> Next:
+        """Go where the last verdict leads, and do that phase."""
+        stop = self._move(run)
+        if stop is not None:
+            return Next(finished=stop)
+        phase = run.state.strategy.next_phase
+        run.state.phase = phase
+        await run.watchers.phase_entered(run)
+        text = f"{phase.value}, iteration {run.state.iteration}"
+        run.note("phase.started", text, phase=phase.value, iteration=run.state.iteration)
+        work = {
+            Phase.PLANNING: self._plan,
+            Phase.GATHERING: self._gather,
+            Phase.ANALYSIS: self._analyze,
+            Phase.SYNTHESIS: self._synthesize,
+            Phase.REFINEMENT: self._refine,
+        }[phase]
+        done = await work(run)
+        run.note("phase.finished", self._summary(run, phase), phase=phase.value, summary=self._summary(run, phase))
+        return done
+
+    def _move(self, run: ResearchRun) -> StopReason | None:
+        """Apply the verdict on the last phase to the position; the transition table of S0."""
+        state, verdict = run.state, run.state.verdict
+        if verdict is None or verdict.phase is not state.strategy.next_phase:
+            return None
+        if verdict.action is Action.RETRY:
+            state.verdict = verdict
+            return None
+        if verdict.phase in FOLLOWING:
+            state.strategy.next_phase = FOLLOWING[verdict.phase]
+        elif verdict.action is not Action.ITERATE:
+            return stop_reason_after_synthesis(state)
+        elif verdict.phase is Phase.SYNTHESIS:
+            state.strategy.next_phase = Phase.REFINEMENT
+        else:
+            state.start_new_iteration()
+            state.candidates = []
+            state.strategy.next_phase = Phase.GATHERING
+            run.note("phase.finished", f"iteration {state.iteration} begins", phase=Phase.REFINEMENT.value)
+        return None
+
+    async def _plan(self, run: ResearchRun) -> Next:
+        state, resolved = run.state, run.resolved
+        limit = resolved.limits.max_sub_queries
+        fields = {
+            "system_prompt": resolved.system_prompt,
+            "context": resolved.context,
+            "min_sub_queries": min(2, limit),
+            "max_sub_queries": limit,
+            "corpus": resolved.corpus,
+            "previous": [query.text for query in state.plan.sub_queries],
+            "issues": run.issues(Phase.PLANNING),
+        }
+        output = await run.ask(PLANNER, "plan", fields)
+        queries = planned(output.sub_queries, state.iteration, limit)
+        changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
+        state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, sub_queries=queries)
+        run.note("plan.drafted", f"{len(queries)} sub-queries", count=len(queries))
+        return Next.after(Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
+
+    async def _gather(self, run: ResearchRun) -> Next:
+        state = run.state
+        retrying = state.verdict is not None and state.verdict.action is Action.RETRY
+        pending = state.pending_sub_queries()
+        again = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
+        run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(pending or again)})
+        await Gathering(run, pending or (again if retrying else [])).carry_out()
+        return Next.after(Phase.GATHERING, can_change=bool(unread_candidates(state)))
+
+    async def _analyze(self, run: ResearchRun) -> Next:
+        before = len(run.state.findings)
+        retrying = bool(run.issues(Phase.ANALYSIS))
+        await analyze(run, again=retrying)
+        changed = run.resolved.engine is EngineKind.MODEL or len(run.state.findings) != before
+        return Next.after(Phase.ANALYSIS, can_change=changed and run.resolved.engine is EngineKind.MODEL)
+
+    async def _synthesize(self, run: ResearchRun) -> Next:
+        output = await run.ask(SYNTHESIZER, "write", write_fields(run, issues=run.issues(Phase.SYNTHESIS)))
+        run.state.draft = output.draft
+        run.state.report_improvements = []
+        run.state.candidates = []  # what was found and not read only mattered until here
+        run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
+        return Next.after(Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
+
+    async def _refine(self, run: ResearchRun) -> Next:
+        state = run.state
+        output = await run.ask(REFINER, "refine", refine_fields(run))
+        state.gaps = assessed(state.gaps, output.gap_analysis)
+        state.report_improvements = output.report_improvements
+        advice = output.iteration_recommendation
+        state.strategy.recommended = advice.should_iterate or asked_for(state.gaps)
+        limit = run.resolved.limits.max_sub_queries
+        # What is not going to be searched is not planned: its gap stays stated instead.
+        wanted = state.strategy.recommended
+        fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit) if wanted else []
+        follow(state, fresh)
+        self._close_hopeless(run, output.gap_analysis, fresh)
+        run.note("plan.drafted", f"{len(fresh)} follow-up queries", count=len(fresh))
+        return Next.after(Phase.REFINEMENT, can_change=False)
+
+    def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[SubQuery]) -> None:
+        """Record each gap that the refiner found unaddressable (C0-25: every change is a decision)."""
+        pursued = {query.gap_id for query in fresh}
+        for gap in run.state.gaps:
+            if gap.status is GapStatus.UNADDRESSABLE and gap.id in {item.gap_id for item in reviewed}:
+                run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id})
+            elif gap.id in pursued:
+                run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id})
+
+    def _summary(self, run: ResearchRun, phase: Phase) -> str:
+        state = run.state
+        return {
+            Phase.PLANNING: f"{len(state.plan.sub_queries)} sub-queries",
+            Phase.GATHERING: f"{len(state.readable_sources())} sources read",
+            Phase.ANALYSIS: f"{len(state.findings)} findings, {len(state.unaddressed_gaps())} gaps",
+            Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
+            Phase.REFINEMENT: f"{len(state.pending_sub_queries())} follow-up queries",
+        }[phase]
