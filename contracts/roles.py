@@ -22,17 +22,17 @@ from contracts.vocabulary import Action, EngineKind, Phase, Quality, Severity, T
 
 
 class RoleInput(Contract):
-    """What every role is told."""
+    """What every role is told: the envelope. A strategy leaves it out, and the run fills it in for each call."""
 
-    research_id: str
+    research_id: str = ""
     tenant: str = "default"
-    operation: str
-    """Logical id of the call (`plan/1`, `analyze/2/sq-…`): key of the call store, and the activity id."""
-    engine: EngineKind
+    operation: str = ""
+    """Logical id of the call (`plan/1`, `analyze/2/sq-…`): key of the journal, and the activity id."""
+    engine: EngineKind = EngineKind.EXTRACTIVE
     model: str | None = None
-    date: str
+    date: str = ""
     """Date of the run (ISO 8601), so that the prompt can state it."""
-    query: str
+    query: str = ""
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
@@ -45,6 +45,10 @@ class RoleInput(Contract):
     """The validation error of the previous answer, when this call is its repair."""
     time_limit_seconds: float = 300.0
     """The caller's start-to-close timeout: a client must give up before it."""
+
+    def subject(self) -> str:
+        """What the call is about, for the web UI; empty when the role's name says it."""
+        return ""
 
 
 class RoleOutput(Contract):
@@ -116,6 +120,10 @@ class AnalyzeInput(RoleInput):
     max_findings: int = 5
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+
+    def subject(self) -> str:
+        """The sub-query."""
+        return self.sub_query.text
 
 
 class QuoteDraft(Contract):
@@ -331,10 +339,19 @@ class RoleSpec(Generic[I, O]):
     """Cap on visible output."""
     plain_text: bool = False
     """The engine's answer is the one field of the draft as text, not JSON."""
+    sees_outside_text: bool = True
+    """Whether its prompt holds words of pages, documents or search hits: then it carries the run's canary."""
 
 
 PLANNER: Final = RoleSpec(
-    "planner", "plan_research", Tier.ANALYTICAL, "planner", PlanInput, PlanDraft, PlanOutput, 2_000
+    "planner",
+    "plan_research",
+    Tier.ANALYTICAL,
+    "planner",
+    PlanInput,
+    PlanDraft,
+    PlanOutput,
+    2_000,
 )
 ANALYZER: Final = RoleSpec(
     "analyzer", "analyze_sources", Tier.ANALYTICAL, "analyzer", AnalyzeInput, AnalysisDraft, AnalysisOutput, 6_000

@@ -10,7 +10,7 @@ from temporalio.common import RawValue, SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures, names
-from contracts.activities import CheckedProviders, CheckProvidersRequest
+from contracts.activities import CheckProvidersRequest
 from contracts.events import EventPage
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
@@ -29,11 +29,12 @@ from workflows.phases.searching import CORPUS
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options
 from workflows.run.call_errors import is_cancelled, reason_of, unstarted
+from workflows.run.context import RunContext, Watchers
 from workflows.run.event_ring import page_after
 from workflows.run.host import TemporalHost
 from workflows.run.inbox import Desk
 from workflows.run.payloads import json_of
-from workflows.run.research_run import ResearchRun, Watchers
+from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resumed
 from workflows.run.web_ui_details import details_markdown
 from workflows.strategies import STRATEGIES
@@ -163,9 +164,7 @@ class DeepResearchWorkflow:
         options = prepare_options(_patience(request))
         try:
             return await self._unless_stopped(
-                TemporalHost(request.priority).execute(
-                    activities.prepare_research.__name__, argument, Prepared, options
-                )
+                TemporalHost(request.priority).execute(activities.prepare_research, argument, options)
             )
         except ActivityError as error:
             if is_cancelled(error):
@@ -182,7 +181,7 @@ class DeepResearchWorkflow:
         options = check_options("check-providers", resolved.limits.deadline_seconds)
         try:
             checked = await self._unless_stopped(
-                TemporalHost(priority).execute(activities.check_providers.__name__, argument, CheckedProviders, options)
+                TemporalHost(priority).execute(activities.check_providers, argument, options)
             )
         except ActivityError as error:
             if is_cancelled(error):
@@ -252,11 +251,11 @@ class DeepResearchWorkflow:
 class WorkflowWatchers(Watchers):
     """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
 
-    def changed(self, run: ResearchRun) -> None:
+    def changed(self, run: RunContext) -> None:
         """Renew the current details; this adds nothing to the history."""
         workflow.set_current_details(details_markdown(run.state, run.host.now().timestamp()))
 
-    async def phase_entered(self, run: ResearchRun) -> None:
+    async def phase_entered(self, run: RunContext) -> None:
         """Renew the search attributes, if the namespace knows them."""
         if not run.resolved.search_attributes:
             return

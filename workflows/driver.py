@@ -10,7 +10,6 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.activities import SaveRequest
-from contracts.prepared import SessionRef
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, Phase, RunStatus, StopReason
 from workflows.phases.closing import close
@@ -160,9 +159,7 @@ class Engine:
         run = self._run
         options = cancel_save_options(run.operation(step))
         try:
-            await run.host.execute(
-                activities.save_session.__name__, _save_request(run, closed=True), SessionRef, options
-            )
+            await run.host.execute(activities.save_session, _save_request(run, closed=True), options)
         except ActivityError:
             run.state.last_failure = otherwise
 
@@ -178,7 +175,7 @@ async def save(run: ResearchRun, *, closed: bool) -> None:
     """Write a checkpoint of the session."""
     options = record_options(run.operation("save"), "save the session")
     request = _save_request(run, closed=closed)
-    await run.host.execute(activities.save_session.__name__, request, SessionRef, options)
+    await run.host.execute(activities.save_session, request, options)
 
 
 def _save_request(run: ResearchRun, *, closed: bool) -> SaveRequest:

@@ -1,7 +1,6 @@
 """Analysis: one call per sub-query, all at once, merged in plan order (S0-060 to S0-069, S0-175, C0-23, C0-26)."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from temporalio.exceptions import ActivityError
 
@@ -12,14 +11,12 @@ from contracts.plan import SubQuery
 from contracts.roles import ANALYZER, AnalysisOutput
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, SubQueryStatus
-from workflows.phases.role_inputs import analyze_fields, sources_of
+from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.source_quality import updated
 from workflows.run.call_errors import must_stop, reason_of
 from workflows.run.inbox import Interrupted
-
-if TYPE_CHECKING:
-    from workflows.run.research_run import ResearchRun
+from workflows.run.research_run import ResearchRun
 
 
 def unanalyzed(state: ResearchState) -> list[SubQuery]:
@@ -29,7 +26,7 @@ def unanalyzed(state: ResearchState) -> list[SubQuery]:
     return [query for query in state.plan.sub_queries if query.status in ended and query.id not in done]
 
 
-async def analyze(run: "ResearchRun", *, again: bool = False, engine: EngineKind | None = None) -> None:
+async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
     """Analyze what was gathered and not analyzed yet.
 
     `again` repeats the iteration's sub-queries with the gate's issues.
@@ -62,7 +59,7 @@ async def analyze(run: "ResearchRun", *, again: bool = False, engine: EngineKind
         raise interruption
 
 
-def _finished(run: "ResearchRun", query: SubQuery, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
+def _finished(run: ResearchRun, query: SubQuery, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()
     if isinstance(error, ActivityError) and not must_stop(error):
@@ -72,12 +69,12 @@ def _finished(run: "ResearchRun", query: SubQuery, task: "asyncio.Task[AnalysisO
 
 
 async def _analyze_one(
-    run: "ResearchRun", query: SubQuery, issues: list[GateIssue], engine: EngineKind | None
+    run: ResearchRun, query: SubQuery, issues: list[GateIssue], engine: EngineKind | None
 ) -> AnalysisOutput:
-    return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_fields(run, query, issues), engine)
+    return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
 
 
-def merge(run: "ResearchRun", query: SubQuery, output: AnalysisOutput | None) -> None:
+def merge(run: ResearchRun, query: SubQuery, output: AnalysisOutput | None) -> None:
     """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before (S0-175)."""
     state = run.state
     doubtful = clashing(state, output.evidence) if output else set()
@@ -124,7 +121,7 @@ def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
     }
 
 
-def _assess_sources(run: "ResearchRun", output: AnalysisOutput) -> None:
+def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
     state = run.state
     for source_id in output.analyzed_source_ids:
         if source_id in state.sources:
@@ -135,7 +132,7 @@ def _assess_sources(run: "ResearchRun", output: AnalysisOutput) -> None:
             state.sources[source.id] = updated(source, update)
 
 
-def _merge_gaps(run: "ResearchRun", query: SubQuery, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
+def _merge_gaps(run: ResearchRun, query: SubQuery, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
     """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
     before = {gap.id: gap.status for gap in state.gaps}

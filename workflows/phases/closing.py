@@ -7,12 +7,11 @@ from temporalio.exceptions import ActivityError
 from contracts import activities
 from contracts.activities import RenderedReport, RenderRequest, SaveRequest
 from contracts.outcome import Counts, ResearchResult
-from contracts.prepared import SessionRef
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, unanalyzed
-from workflows.phases.role_inputs import write_fields
+from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.run.activity_options import record_options
 from workflows.run.call_errors import is_cancelled, is_given_up, reason_of
@@ -119,14 +118,14 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
 
     If the model does not manage it in time, or not even that much is left, the extractive engine does it.
     """
-    fields = write_fields(run, issues=[], cut_short=None if reason in NATURAL else reason.value)
+    request = write_input(run, issues=[], cut_short=None if reason in NATURAL else reason.value)
     hopeless = reason is StopReason.PROVIDER_OUTAGE
     try:
-        output = await run.ask(SYNTHESIZER, "write", fields, EngineKind.EXTRACTIVE if hopeless else engine)
+        output = await run.ask(SYNTHESIZER, "write", request, EngineKind.EXTRACTIVE if hopeless else engine)
     except Interrupted:
         run.desk.clear()
         try:
-            output = await run.ask(SYNTHESIZER, "write-at-once", fields, EngineKind.EXTRACTIVE)
+            output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
         except Interrupted:
             run.degrade("no text could be written, not even without the model")
             return
@@ -151,7 +150,7 @@ async def _render(run: ResearchRun) -> RenderedReport:
     resolved = run.resolved
     packed = run.state.pack_for_report()
     request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=packed)
-    return await run.host.execute(activities.render_report.__name__, request, RenderedReport, options)
+    return await run.host.execute(activities.render_report, request, options)
 
 
 async def _save_closed(run: ResearchRun) -> None:
@@ -161,7 +160,7 @@ async def _save_closed(run: ResearchRun) -> None:
         research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack(), closed=True
     )
     try:
-        await run.host.execute(activities.save_session.__name__, request, SessionRef, options)
+        await run.host.execute(activities.save_session, request, options)
     except ActivityError as error:
         if is_cancelled(error):
             raise

@@ -1,7 +1,6 @@
 """Gathering: search, read as soon as the own search returned, merge in a fixed order (S0-049 to S0-059)."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from contracts import activities
 from contracts.activities import ReadRecord, ReadRequest, SearchResponse
@@ -17,15 +16,13 @@ from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_sh
 from workflows.rules.duplicates import Identities
 from workflows.run.activity_options import read_options
 from workflows.run.inbox import Interrupted
-
-if TYPE_CHECKING:
-    from workflows.run.research_run import ResearchRun
+from workflows.run.research_run import ResearchRun
 
 
 class Gathering:
     """One pass over a set of sub-queries."""
 
-    def __init__(self, run: "ResearchRun", sub_queries: list[SubQuery]) -> None:
+    def __init__(self, run: ResearchRun, sub_queries: list[SubQuery]) -> None:
         self._run = run
         self._sub_queries = sub_queries
         self._known = frozenset(run.state.sources)
@@ -94,7 +91,7 @@ class Gathering:
         async with self._reading:
             request = self._read_request(identity, hit)
             options = read_options(request.operation, f"read: {hit.title or hit.url}", run.remaining_work_seconds())
-            record = await run.host.execute(activities.read_source.__name__, request, ReadRecord, options)
+            record = await run.host.execute(activities.read_source, request, options)
         run.note("source.added", f"read: {record.title}", source_id=identity, title=record.title)
         return record
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from temporalio.exceptions import ActivityError
 
@@ -17,9 +17,7 @@ from workflows.rules.duplicates import registered
 from workflows.rules.query_matching import record_of
 from workflows.run.accounting import account
 from workflows.run.call_errors import is_cancelled, must_stop, reason_of
-
-if TYPE_CHECKING:
-    from workflows.run.research_run import ResearchRun
+from workflows.run.research_run import ResearchRun
 
 MOST_SECTIONS = 6
 
@@ -46,7 +44,7 @@ class Gathered:
 
 
 def merge(
-    run: "ResearchRun",
+    run: ResearchRun,
     sub_queries: list[SubQuery],
     found: Gathered,
     allotment: Allotment,
@@ -61,7 +59,7 @@ def merge(
 class _Merge:
     def __init__(
         self,
-        run: "ResearchRun",
+        run: ResearchRun,
         sub_queries: list[SubQuery],
         found: Gathered,
         allotment: Allotment,

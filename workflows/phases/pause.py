@@ -5,7 +5,7 @@ from typing import Any, Final
 from temporalio.exceptions import ActivityError
 
 from contracts.decisions import GateResult, Verdict
-from contracts.roles import SUPERVISOR, ReflectOutput
+from contracts.roles import SUPERVISOR, ReflectInput, ReflectOutput
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, AgentRole, Confidence, GatePolicy, Phase, ThinkMode
 from workflows.run.activity_options import hook_options
@@ -73,16 +73,16 @@ async def _reflect(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectOu
         for issue in gate.issues:
             run.guide("rules", issue.message, gate.phase)
         return None
-    fields = {
-        "phase": gate.phase,
-        "prompt": prompt,
-        "metrics": gate.metrics,
-        "gate_valid": gate.valid,
-        "gate_score": gate.quality_score,
-        "open_gaps": [gap.description for gap in run.state.unaddressed_gaps()],
-        "issues": gate.issues,
-    }
-    reflection = await run.ask(SUPERVISOR, f"reflect/{gate.phase.value}", fields)
+    request = ReflectInput(
+        phase=gate.phase,
+        prompt=prompt,
+        metrics=gate.metrics,
+        gate_valid=gate.valid,
+        gate_score=gate.quality_score,
+        open_gaps=[gap.description for gap in run.state.unaddressed_gaps()],
+        issues=gate.issues,
+    )
+    reflection = await run.ask(SUPERVISOR, f"reflect/{gate.phase.value}", request)
     run.guide("model", reflection.guidance, gate.phase)
     return reflection
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
@@ -19,9 +19,7 @@ from workflows.rules.search_merging import folded_in, merged
 from workflows.run.accounting import account
 from workflows.run.activity_options import search_options
 from workflows.run.call_errors import is_cancelled, reason_of, spent_by
-
-if TYPE_CHECKING:
-    from workflows.run.research_run import ResearchRun
+from workflows.run.research_run import ResearchRun
 
 CORPUS: Final = "corpus"
 MOST_FAILURES: Final = 2
@@ -115,7 +113,7 @@ def used_by(response: SearchResponse) -> Usage:
 class Searching:
     """Asks the providers for the sub-queries of one gathering; remembers who gave out."""
 
-    def __init__(self, run: "ResearchRun", per_query: int) -> None:
+    def __init__(self, run: ResearchRun, per_query: int) -> None:
         self._run = run
         self._resolved = run.resolved
         self._places = places(run.resolved)
@@ -162,7 +160,7 @@ class Searching:
         options = search_options(operation, f"search: {query.text}", run.remaining_work_seconds(), alone=alone)
         request = self._request(operation, query, place)
         try:
-            response = await run.host.execute(activities.search.__name__, request, SearchResponse, options)
+            response = await run.host.execute(activities.search, request, options)
         except ActivityError as error:
             if is_cancelled(error):
                 raise

@@ -7,15 +7,31 @@ unit can be stopped, stored and rebuilt without a server.
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, get_type_hints
 
 from temporalio import workflow
 from temporalio.common import Priority, RawValue
 
+from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from workflows.run.activity_options import CallOptions
 from workflows.run.payloads import plain
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+A = TypeVar("A")
+A_contra = TypeVar("A_contra", contravariant=True)
+I = TypeVar("I", bound=RoleInput)
+O = TypeVar("O", bound=RoleOutput)
+
+
+class Stub(Protocol[A_contra, T_co]):
+    """A typed signature of `contracts.activities`: its name is the activity's name."""
+
+    __name__: str
+
+    def __call__(self, request: A_contra, /) -> Awaitable[T_co]:
+        """Never run: the worker runs the implementation of the same name."""
+        ...
 
 
 class Host(Protocol):
@@ -25,8 +41,12 @@ class Host(Protocol):
         """The workflow's own clock: the same on replay."""
         ...
 
-    async def execute(self, activity: str, argument: Any, result_type: type[T], options: CallOptions) -> T:
-        """Run an activity by name. Raises `temporalio.exceptions.ActivityError`."""
+    async def execute(self, stub: Stub[A, T], argument: A, options: CallOptions) -> T:
+        """Run the activity that a typed stub declares. Raises `temporalio.exceptions.ActivityError`."""
+        ...
+
+    async def execute_role(self, role: RoleSpec[I, O], request: I, options: CallOptions) -> O:
+        """Run a role's activity. Raises `temporalio.exceptions.ActivityError`."""
         ...
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
@@ -60,9 +80,14 @@ class TemporalHost:
         """The workflow clock."""
         return workflow.now()
 
-    async def execute(self, activity: str, argument: Any, result_type: type[T], options: CallOptions) -> T:
+    async def execute(self, stub: Stub[A, T], argument: A, options: CallOptions) -> T:
         """Schedule one activity."""
-        result: T = await self._start(activity, [argument], result_type, options)
+        result: T = await self._start(stub.__name__, [argument], get_type_hints(stub)["return"], options)
+        return result
+
+    async def execute_role(self, role: RoleSpec[I, O], request: I, options: CallOptions) -> O:
+        """Schedule a role's activity."""
+        result: O = await self._start(role.activity, [request], role.output, options)
         return result
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:

@@ -1,6 +1,6 @@
 """Asking a role: reserve, call, settle; repair once, then the deterministic fallback."""
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
@@ -15,11 +15,9 @@ from workflows.run.accounting import account, account_failure, answer_key, forge
 from workflows.run.activity_options import role_options
 from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
 from workflows.run.call_errors import is_given_up, must_stop, reason_of
+from workflows.run.context import RunContext
 from workflows.run.guidance import HEARD, newest
 from workflows.run.inbox import Interrupted
-
-if TYPE_CHECKING:
-    from workflows.run.research_run import ResearchRun
 
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleOutput)
@@ -37,11 +35,11 @@ class CallRefused(Interrupted):
 class RoleCaller:
     """Does one role call after another for a run."""
 
-    def __init__(self, run: "ResearchRun") -> None:
+    def __init__(self, run: RunContext) -> None:
         self._run = run
         self._holdings = Holdings()
 
-    async def ask(self, role: RoleSpec[I, O], step: str, fields: dict[str, Any], engine: EngineKind | None) -> O:
+    async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None) -> O:
         """The role's output: from the engine of the run, repaired once, else from the fallback.
 
         Raises `Interrupted` also where not even the fallback can work on what it is given.
@@ -60,7 +58,7 @@ class RoleCaller:
         forget_failures(self._run.state, operation)
         return output
 
-    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any], kind: EngineKind) -> O:
+    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind) -> O:
         if kind is EngineKind.EXTRACTIVE:
             return await self._call(role, operation, fields, kind, None)
         try:
@@ -77,7 +75,7 @@ class RoleCaller:
             self._run.degrade(f"{role.name}: done without the model, whose answers could not be used")
         return await self._call(role, f"{operation}/fallback", fields, EngineKind.EXTRACTIVE, None)
 
-    async def _answer_of_model(self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any]) -> O | None:
+    async def _answer_of_model(self, role: RoleSpec[I, O], operation: str, fields: I) -> O | None:
         """The model's answer, repaired once; null if neither could be used."""
         try:
             return await self._call(role, operation, fields, EngineKind.MODEL, None)
@@ -95,11 +93,9 @@ class RoleCaller:
         given_up = self._run.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
         return EngineKind.EXTRACTIVE if given_up else self._run.resolved.engine
 
-    async def _call(
-        self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any], kind: EngineKind, repair: str | None
-    ) -> O:
+    async def _call(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> O:
         request = self._request(role, operation, fields, kind, repair)
-        summary = self._summary(role, fields)
+        summary = _summary(role, fields)
         if kind is not EngineKind.MODEL:
             output = await self._executed(role, request, summary)
             self._settle(role, output)
@@ -117,25 +113,25 @@ class RoleCaller:
             self._holdings.close(number, left)
         return output
 
-    def _request(
-        self, role: RoleSpec[I, O], operation: str, fields: dict[str, Any], kind: EngineKind, repair: str | None
-    ) -> I:
+    def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
+        """The role's own fields with the envelope that every call carries."""
         run = self._run
-        return role.input(
-            research_id=run.resolved.research_id,
-            tenant=run.resolved.tenant,
-            operation=operation,
-            engine=kind,
-            model=run.resolved.models.get(role.tier.value) if kind is EngineKind.MODEL else None,
-            date=run.state.started_at[:10],
-            query=run.resolved.query,
-            language=run.resolved.language,
-            iteration=run.state.iteration,
-            max_iterations=run.resolved.limits.max_iterations,
-            guidance=newest(run.state.guidance, HEARD),
-            canary=run.resolved.canary,
-            repair=repair,
-            **fields,
+        return fields.model_copy(
+            update={
+                "research_id": run.resolved.research_id,
+                "tenant": run.resolved.tenant,
+                "operation": operation,
+                "engine": kind,
+                "model": run.resolved.models.get(role.tier.value) if kind is EngineKind.MODEL else None,
+                "date": run.state.started_at[:10],
+                "query": run.resolved.query,
+                "language": run.resolved.language,
+                "iteration": run.state.iteration,
+                "max_iterations": run.resolved.limits.max_iterations,
+                "guidance": newest(run.state.guidance, HEARD),
+                "canary": run.resolved.canary if role.sees_outside_text else "",
+                "repair": repair,
+            }
         )
 
     async def _executed(self, role: RoleSpec[I, O], request: I, summary: str) -> O:
@@ -143,7 +139,7 @@ class RoleCaller:
         run = self._run
         options = role_options(request.operation, summary, request.engine, run.remaining_work_seconds())
         timed = request.model_copy(update={"time_limit_seconds": options.start_to_close.total_seconds()})
-        return await run.within_limits(run.host.execute(role.activity, timed, role.output, options))
+        return await run.within_limits(run.host.execute_role(role, timed, options))
 
     async def _reserved(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
         """What is reserved for a call, under its number. Waits while calls under way may give back enough.
@@ -228,11 +224,6 @@ class RoleCaller:
                 AgentRole(role.name), f"execute_{phase.value if phase else role.name}", "", {"operation": operation}
             )
 
-    def _summary(self, role: RoleSpec[I, O], fields: dict[str, Any]) -> str:
-        sub_query = fields.get("sub_query")
-        verb = role.activity.split("_", maxsplit=1)[0]
-        return f"{verb}: {sub_query.text}" if sub_query is not None else role.activity.replace("_", " ")
-
 
 class _Unusable(Exception):
     """A paid call brought nothing that can be used; `problem` is for the repair, null if none can help."""
@@ -254,3 +245,9 @@ def _details(cause: BaseException | None) -> dict[str, Any]:
 
 def _short(cause: BaseException | None) -> str:
     return (cause.message if isinstance(cause, ApplicationError) else str(cause))[:200]
+
+
+def _summary(role: RoleSpec[Any, Any], request: RoleInput) -> str:
+    """What the web UI shows beside the activity's name."""
+    subject = request.subject()
+    return f"{role.activity.split('_', maxsplit=1)[0]}: {subject}" if subject else role.activity.replace("_", " ")

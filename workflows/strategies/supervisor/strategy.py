@@ -1,11 +1,11 @@
 """The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …), as S0 describes it."""
 
 from contracts.plan import Plan, SubQuery
-from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment
+from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment, PlanInput
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import refine_fields, write_fields
+from workflows.phases.role_inputs import refine_input, write_input
 from workflows.rules.gaps import asked_for, assessed
 from workflows.rules.sub_queries import follow, follow_ups, planned, unread_candidates
 from workflows.run.research_run import ResearchRun
@@ -68,16 +68,16 @@ class SupervisorStrategy:
     async def _plan(self, run: ResearchRun) -> Next:
         state, resolved = run.state, run.resolved
         limit = resolved.limits.max_sub_queries
-        fields = {
-            "system_prompt": resolved.system_prompt,
-            "context": resolved.context,
-            "min_sub_queries": min(2, limit),
-            "max_sub_queries": limit,
-            "corpus": resolved.corpus,
-            "previous": [query.text for query in state.plan.sub_queries],
-            "issues": run.issues(Phase.PLANNING),
-        }
-        output = await run.ask(PLANNER, "plan", fields)
+        request = PlanInput(
+            system_prompt=resolved.system_prompt,
+            context=resolved.context,
+            min_sub_queries=min(2, limit),
+            max_sub_queries=limit,
+            corpus=resolved.corpus,
+            previous=[query.text for query in state.plan.sub_queries],
+            issues=run.issues(Phase.PLANNING),
+        )
+        output = await run.ask(PLANNER, "plan", request)
         queries = planned(output.sub_queries, state.iteration, limit)
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
         state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, sub_queries=queries)
@@ -101,7 +101,7 @@ class SupervisorStrategy:
         return Next.after(Phase.ANALYSIS, can_change=changed and run.resolved.engine is EngineKind.MODEL)
 
     async def _synthesize(self, run: ResearchRun) -> Next:
-        output = await run.ask(SYNTHESIZER, "write", write_fields(run, issues=run.issues(Phase.SYNTHESIS)))
+        output = await run.ask(SYNTHESIZER, "write", write_input(run, issues=run.issues(Phase.SYNTHESIS)))
         run.state.draft = output.draft
         run.state.report_improvements = []
         run.state.candidates = []  # what was found and not read only mattered until here
@@ -110,7 +110,7 @@ class SupervisorStrategy:
 
     async def _refine(self, run: ResearchRun) -> Next:
         state = run.state
-        output = await run.ask(REFINER, "refine", refine_fields(run))
+        output = await run.ask(REFINER, "refine", refine_input(run))
         state.gaps = assessed(state.gaps, output.gap_analysis)
         state.report_improvements = output.report_improvements
         advice = output.iteration_recommendation
