@@ -5,16 +5,17 @@ from typing import Any
 from pydantic import Field
 
 from contracts.base import Contract
-from contracts.vocabulary import Action, AgentRole, GatePolicy, Phase
+from contracts.vocabulary import Action, GatePolicy
 
 
 class AgentDecision(Contract):
     """One entry of the decision log (S0-085)."""
 
     seq: int
-    agent: AgentRole
+    agent: str
+    """Who decided: a role, `gatherer`, or another name that the strategy declares."""
     action: str
-    phase: Phase | None = None
+    phase: str | None = None
     iteration: int = 1
     rationale: str = ""
     inputs: dict[str, Any] = {}
@@ -33,7 +34,7 @@ class GateIssue(Contract):
 class GateResult(Contract):
     """What a validator says of a phase (S0-122)."""
 
-    phase: Phase
+    phase: str
     valid: bool
     issues: list[GateIssue] = []
     quality_score: float = Field(ge=0, le=10)
@@ -46,14 +47,14 @@ class Guidance(Contract):
 
     origin: str
     """`model`, `rules`, `hook` or `person`."""
-    phase: Phase | None = None
+    phase: str | None = None
     text: str = Field(max_length=2_000)
 
 
-class Verdict(Contract):
-    """The decision that the engine took after a unit; the strategy's next unit obeys it."""
+class Pause(Contract):
+    """What was decided after a unit of work (gate, reflection, hook, decision); the strategy's next unit obeys it."""
 
-    phase: Phase
+    phase: str
     action: Action
     rationale: str = ""
     score: float = 0.0

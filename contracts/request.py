@@ -12,16 +12,6 @@ from contracts.vocabulary import GatePolicy, ThinkMode
 Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
 
 
-class Strategy(StrEnum):
-    """Which strategy conducts the run."""
-
-    SUPERVISOR = "supervisor"
-    REFLECTIVE = "reflective"
-    LIVING = "living"
-    ORCHESTRATOR = "orchestrator"
-    RECURSIVE = "recursive"
-
-
 class Mode(StrEnum):
     """How much ceremony a question gets."""
 
@@ -185,7 +175,8 @@ class ResearchRequest(StrictContract):
     """The one argument of the workflow `deep-research`."""
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
-    strategy: Strategy = Strategy.SUPERVISOR
+    strategy: Name = "supervisor"
+    """The name of a declared strategy (`contracts.strategies`)."""
     mode: Mode = Mode.AUTO
     depth: Depth = Depth.AUTO
     engine: EngineChoice = EngineChoice.AUTO

@@ -5,7 +5,7 @@ workflow gets back once the draft has been grounded in stored text and stored it
 """
 
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from contracts.report import ReportDraft
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.usage import CallAccount
-from contracts.vocabulary import Action, EngineKind, Phase, Quality, Severity, Tier
+from contracts.vocabulary import Action, EngineKind, Quality, Severity, Tier
 
 
 class RoleInput(Contract):
@@ -283,7 +283,7 @@ class RefineOutput(RoleOutput):
 class ReflectInput(RoleInput):
     """A think-pause: the reflection prompt with the phase's figures, and what the gate said."""
 
-    phase: Phase
+    phase: str
     prompt: str
     metrics: dict[str, float] = {}
     gate_valid: bool
@@ -365,5 +365,3 @@ REFINER: Final = RoleSpec(
 SUPERVISOR: Final = RoleSpec(
     "supervisor", "reflect_on_phase", Tier.SIMPLE, "supervisor", ReflectInput, ReflectionDraft, ReflectOutput, 1_024
 )
-
-ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (PLANNER, ANALYZER, SYNTHESIZER, REFINER, SUPERVISOR)

@@ -4,9 +4,9 @@ import base64
 import zlib
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from contracts.decisions import AgentDecision, GateResult, Guidance, Verdict
+from contracts.decisions import AgentDecision, GateResult, Guidance, Pause
 from contracts.events import Event
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, ResearchResult
@@ -16,28 +16,29 @@ from contracts.report import ReportDraft
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Candidate, Source
 from contracts.usage import Usage
-from contracts.vocabulary import GapStatus, Phase, Quality, RunStatus, SourceStatus, SubQueryStatus
+from contracts.vocabulary import GapStatus, Quality, RunStatus, SourceStatus, SubQueryStatus
 
 SCHEMA_VERSION = 1
 PACKED_EVENTS = 30
 
 
-class SupervisorPosition(BaseModel):
-    """Where the strategy `supervisor` stands: the phase that comes next, and which phases were retried."""
+class Position(BaseModel):
+    """Where a strategy stands. Each strategy extends this model; no product code outside it knows the other fields."""
 
-    next_phase: Phase = Phase.PLANNING
-    retried: list[str] = []
-    """`<phase>/<iteration>` of each phase that had its one retry."""
-    recommended: bool | None = None
-    """What the refiner recommended; null before a refinement."""
+    model_config = ConfigDict(extra="allow")
+
+    strategy: str
+    """The name of the strategy. It has no default, so no serialisation drops it."""
 
 
-class UnitDone(BaseModel):
-    """A unit whose think-pause is still to come: a run that ends in between does not do the unit again."""
+class Unit(BaseModel):
+    """A finished unit of work whose pause is still to come: a run that ends in between does not repeat the unit."""
 
-    phase: Phase
+    name: str
     can_change: bool = True
+    """Whether doing it again would have a different input."""
     iteration_ended: bool = False
+    """Whether the history may start anew after it."""
 
 
 class ResearchState(BaseModel):
@@ -48,10 +49,12 @@ class ResearchState(BaseModel):
     schema_version: int = SCHEMA_VERSION
     resolved: ResolvedResearch | None = None
     status: RunStatus = RunStatus.CREATED
-    phase: Phase | None = None
+    phase: str | None = None
+    """The unit that is being worked on, by its name."""
     iteration: int = 1
-    strategy: SupervisorPosition = SupervisorPosition()
-    unit_done: UnitDone | None = None
+    position: SerializeAsAny[Position] | None = None
+    """Where the strategy stands; None before its first unit."""
+    unit_done: Unit | None = None
     plan: Plan = Plan()
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
@@ -75,7 +78,8 @@ class ResearchState(BaseModel):
     report_improvements: list[str] = []
     citations: list[Citation] = []
     gates: list[GateResult] = []
-    verdict: Verdict | None = None
+    pause: Pause | None = None
+    """What was decided after the last unit."""
     guidance: list[Guidance] = []
     decisions: list[AgentDecision] = []
     events: list[Event] = []
@@ -148,7 +152,7 @@ class ResearchState(BaseModel):
 
     def pack_for_report(self) -> str:
         """What rendering a report needs, in the same form: nothing of how the run goes on."""
-        return self._packed(exclude={"candidates", "operations", "aliases", "guidance", "strategy"}, events=0)
+        return self._packed(exclude={"candidates", "operations", "aliases", "guidance", "position"}, events=0)
 
     def _packed(self, exclude: set[str], events: int) -> str:
         slim = self.model_copy(update={"events": self.events[-events:] if events else []})

@@ -17,13 +17,14 @@ from contracts.parse_request import InvalidRequest, parse_request
 from contracts.plan import Plan
 from contracts.prepared import Prepared, PrepareRequest
 from contracts.presets import effective_limits, preset
+from contracts.progress import Progress
 from contracts.report import ReportDraft
 from contracts.request import ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
-from workflows.driver import Engine
+from workflows.driver import Driver
 from workflows.phases.closing import counts_of
 from workflows.phases.searching import CORPUS
 from workflows.rules.provider_choice import with_providers, without
@@ -37,7 +38,7 @@ from workflows.run.payloads import json_of
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resumed
 from workflows.run.web_ui_details import details_markdown
-from workflows.strategies import STRATEGIES
+from workflows.strategies import STRATEGIES, Strategy
 
 T = TypeVar("T")
 
@@ -61,18 +62,18 @@ class DeepResearchWorkflow:
         if prepared.stored_result is not None:
             return prepared.stored_result
         prepared = await self._with_providers_checked(prepared, parsed.priority)
-        self._begin(prepared, started)
+        strategy = STRATEGIES[prepared.resolved.strategy]()
+        self._begin(prepared, started, strategy)
         run = ResearchRun(self._state, self._desk, TemporalHost(parsed.priority), WorkflowWatchers())
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
-        strategy = STRATEGIES[parsed.strategy]()
-        engine: Engine
+        driver: Driver
 
         async def start_history_anew() -> None:
             if not workflow.info().is_continue_as_new_suggested():
                 return
-            saved = await engine.checkpoint_now()
+            saved = await driver.checkpoint_now()
             await workflow.wait_condition(workflow.all_handlers_finished)
             if not saved or self._desk.holds_something:
                 # What was asked for since the save would be lost with this history: the next boundary tries again.
@@ -80,14 +81,14 @@ class DeepResearchWorkflow:
             again = parsed.model_copy(update={"continue_from": workflow.info().workflow_id})
             workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
-        engine = Engine(run, strategy, start_history_anew, stored=prepared.packed_state is not None)
+        driver = Driver(run, strategy, start_history_anew, stored=prepared.packed_state is not None)
         try:
-            outcome = await engine.conduct()
+            outcome = await driver.conduct()
         except ActivityError as error:
             if is_cancelled(error):
                 raise
             failure = self._failed(run, error)
-            await engine.keep_failed()
+            await driver.keep_failed()
             raise failure from None
         await WorkflowWatchers().phase_entered(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -107,7 +108,7 @@ class DeepResearchWorkflow:
             message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
             raise ApplicationError(message, type=failures.INVALID_REQUEST)
         last = self._state.resolved.limits.max_iterations if self._state.resolved else 1
-        writing = self._state.phase is Phase.SYNTHESIS and self._state.iteration >= last
+        writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= last
         if self._desk.closing or writing:
             raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
 
@@ -206,13 +207,13 @@ class DeepResearchWorkflow:
                 task.exception()
         raise _stopped_before_it_began(workflow.info().workflow_id)
 
-    def _begin(self, prepared: Prepared, started: datetime) -> None:
+    def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task."""
         resolved = prepared.resolved
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
         continued = workflow.info().continued_run_id is not None
         if prepared.packed_state and not continued:
-            state = resumed(state, resolved, started.isoformat(timespec="milliseconds"))
+            state = resumed(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resumed)
         state.resolved = resolved
         state.started_at = state.started_at or started.isoformat(timespec="milliseconds")
         if not continued or not state.deadline_at:
@@ -261,10 +262,8 @@ class WorkflowWatchers(Watchers):
             return
         state = run.state
         values = {
-            names.PHASE_ATTRIBUTE: state.result.outcome.value
-            if state.result
-            else (state.phase or Phase.PLANNING).value,
-            names.STRATEGY_ATTRIBUTE: run.resolved.strategy.value,
+            names.PHASE_ATTRIBUTE: state.result.outcome.value if state.result else (state.phase or ""),
+            names.STRATEGY_ATTRIBUTE: run.resolved.strategy,
             names.TENANT_ATTRIBUTE: run.resolved.tenant,
         }
         if state.result is not None:
@@ -293,7 +292,8 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         phase=state.phase,
         iteration=state.iteration,
         max_iterations=resolved.limits.max_iterations if resolved else 1,
-        strategy=resolved.strategy.value if resolved else "supervisor",
+        strategy=resolved.strategy if resolved else "supervisor",
+        progress=STRATEGIES[resolved.strategy]().progress(state) if resolved else Progress(),
         engine=resolved.engine.value if resolved else "",
         corpus=resolved.corpus.name if resolved and resolved.corpus else None,
         egress=resolved.egress if resolved else "",

@@ -1,6 +1,6 @@
-"""The engine: drives a strategy unit by unit, and always ends with one honest outcome.
+"""The driver: drives a strategy unit by unit, and always ends with one honest outcome.
 
-After each unit the engine, not the strategy, does gate → think-pause → decision → limits → checkpoint.
+After each unit the driver, not the strategy, sees to the pause, the limits and the checkpoint.
 """
 
 import asyncio
@@ -11,19 +11,18 @@ from temporalio.exceptions import ActivityError
 from contracts import activities
 from contracts.activities import SaveRequest
 from contracts.request import OnDeadline
-from contracts.vocabulary import Action, Outcome, Phase, RunStatus, StopReason
+from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
-from workflows.phases.pause import think
 from workflows.run.activity_options import cancel_save_options, record_options
 from workflows.run.call_errors import is_cancelled
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import Strategy
+from workflows.strategies.protocol import Finished, Strategy
 
 UNSAVED = "a checkpoint could not be saved"
 
 
-class Engine:
+class Driver:
     """One run under one strategy."""
 
     def __init__(
@@ -79,17 +78,15 @@ class Engine:
                 self._take_steering()
                 if self._run.state.unit_done is None:
                     done = await self._strategy.advance(self._run)
-                    if done.finished is not None:
-                        return done.finished
-                    self._run.state.unit_done = done.unit
+                    if isinstance(done, Finished):
+                        return done.reason
+                    self._run.state.unit_done = done
                 unit = self._run.state.unit_done
-                if unit is None:
-                    continue
-                verdict = await think(self._run, unit.phase, can_change=unit.can_change)
+                pause = await self._strategy.pause(self._run, unit)
                 self._run.state.unit_done = None
                 self._check_interruption()
                 # A run that completes here is saved when it closes.
-                if unit.iteration_ended and verdict.action is Action.ITERATE:
+                if unit.iteration_ended and pause.action is Action.ITERATE:
                     await self._boundary()
         except Interrupted as interrupted:
             return interrupted.reason
@@ -167,7 +164,7 @@ class Engine:
         state = self._run.state
         state.metadata[kind] = True
         state.metadata["partial"] = True
-        state.metadata["abort_phase"] = (state.phase or Phase.PLANNING).value
+        state.metadata["abort_phase"] = state.phase or ""
         state.metadata["abort_iteration"] = state.iteration
 
 

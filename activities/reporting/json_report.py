@@ -86,7 +86,7 @@ def compose_document(matter: Matter, text: ReportText) -> dict[str, Any]:
         "research_id": resolved.research_id,
         "query": resolved.query,
         "effective_request": resolved.model_dump(mode="json", exclude={"canary"}),
-        "strategy": resolved.strategy.value,
+        "strategy": resolved.strategy,
         "engine_by_role": state.engine_by_role,
         "models": state.models_used,
         "prompt_versions": state.prompt_versions,

@@ -137,7 +137,7 @@ def _check(matter: Matter) -> Fact:
 
 def method_facts(matter: Matter) -> list[Fact]:
     """All facts, in the order in which they are read."""
-    product = f"durable-research {matter.product_version}, strategy {matter.resolved.strategy.value}."
+    product = f"durable-research {matter.product_version}, strategy {matter.resolved.strategy}."
     times = f"Started {moment(matter.state.started_at)}, ended {moment(matter.ending.ended_at)}."
     return [
         _outcome(matter),

@@ -13,7 +13,8 @@ from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from activities.roles.synthesizer import MARKDOWN
-from contracts.roles import ROLES, RoleInput, RoleOutput, RoleSpec, WriteOutput
+from contracts.roles import RoleInput, RoleOutput, RoleSpec, WriteOutput
+from contracts.strategies import declared_roles
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured
@@ -40,7 +41,7 @@ class RoleActivities:
 
     def register(self) -> list[Callable[..., Any]]:
         """One activity per role, under the role's own name and with its exact types."""
-        return [self._activity(role) for role in ROLES]
+        return [self._activity(role) for role in declared_roles()]
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
         """Load, render, ask, finish. Must run inside an activity; raises `ApplicationError`."""

@@ -152,7 +152,7 @@ def _refiner(request: roles.RefineInput, rendering: Rendering) -> dict[str, str]
 def _supervisor(request: roles.ReflectInput, _: Rendering) -> dict[str, str]:
     verdict = "passed" if request.gate_valid else "not passed"
     return {
-        "phase": request.phase.value,
+        "phase": request.phase,
         "reflection": guarded(request.prompt),
         "metrics": "\n".join(f"- {name}: {value:g}" for name, value in sorted(request.metrics.items())) or "- none",
         "gate": f"{verdict}, {request.gate_score:g} of 10",

@@ -14,7 +14,8 @@ from activities.roles.synthesizer import finish_report
 from activities.roles.untrusted import unsigned
 from contracts import roles
 from contracts.base import Contract
-from contracts.roles import ROLES, RoleInput, RoleOutput
+from contracts.roles import RoleInput, RoleOutput
+from contracts.strategies import declared_roles
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 
@@ -37,7 +38,7 @@ Finished = tuple[str, str | None]
 
 def first_prompt(role: str, request: RoleInput, documents: Mapping[str, str], content_characters: int) -> FirstPrompt:
     """The prompt with all of its content. Whoever shortens it sees nothing of the documents but these excerpts."""
-    spec = next(spec for spec in ROLES if spec.name == role)
+    spec = next(spec for spec in declared_roles() if spec.name == role)
     excerpts: dict[str, str] = {}
     prompt = render_role(spec, request, documents, content_characters, 1.0, excerpts)
     return prompt.system, prompt.prompt, prompt.version, prompt.common_length, prompt.left_out, excerpts

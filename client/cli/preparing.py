@@ -78,7 +78,7 @@ async def dry_run(desk: Desk, asked: Asked, options: RunOptions) -> int:
     limits, corpus = resolved.limits, asked.request.corpus or "-"
     rows = {
         "question": resolved.query,
-        "strategy": f"{resolved.strategy.value}, depth {resolved.depth.value}",
+        "strategy": f"{resolved.strategy}, depth {resolved.depth.value}",
         "corpus": f"{corpus} ({asked.folder})" if asked.folder else corpus,
         "web": searching_words(resolved) or "not searched",
         "engine": engine_words(resolved),

@@ -130,10 +130,8 @@ async def decisions(given: str, *, as_json: bool) -> int:
         output.document([each.model_dump(mode="json") for each in log])
         return ExitCode.COMPLETED
     for each in log:
-        where = f"{each.phase.value} {each.iteration}" if each.phase else ""
-        head = (
-            f"{each.seq:>3}  {each.timestamp[11:19]}  {where:<14} {each.agent.value}: {each.action.replace('_', ' ')}"
-        )
+        where = f"{each.phase} {each.iteration}" if each.phase else ""
+        head = f"{each.seq:>3}  {each.timestamp[11:19]}  {where:<14} {each.agent}: {each.action.replace('_', ' ')}"
         reason = CODE.sub(lambda code: code[0].replace("_", " "), printable(each.rationale))
         output.say(Text(head).append(f"  {reason}" if reason else "", "dim"))
     return ExitCode.COMPLETED
@@ -261,7 +259,7 @@ def _status_table(status: ResearchStatus) -> Text:
         ("question", printable(status.query)),
         (
             "phase",
-            f"{status.phase.value if status.phase else '-'}, iteration {status.iteration} of {status.max_iterations}",
+            f"{status.phase or '-'}, iteration {status.iteration} of {status.max_iterations}",
         ),
         (
             "with",

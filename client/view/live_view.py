@@ -3,38 +3,20 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Final
 
 from client.view.decision_wording import decision_words, text_of
 from contracts.events import Event
 from contracts.outcome import ResearchStatus
-from contracts.vocabulary import Phase
-
-PHASE_LABELS: Final = {
-    Phase.PLANNING: "plan",
-    Phase.GATHERING: "gather",
-    Phase.ANALYSIS: "analyze",
-    Phase.SYNTHESIS: "write",
-    Phase.REFINEMENT: "refine",
-}
-ORDER: Final = tuple(PHASE_LABELS)
-
-
-class Mark(StrEnum):
-    """How far something is."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
+from contracts.progress import Mark
 
 
 @dataclass(frozen=True)
 class PhaseLine:
-    """One phase of the current iteration."""
+    """One unit of the strategy, such as a phase of the current iteration."""
 
-    phase: Phase
+    phase: str
+    label: str = ""
     mark: Mark = Mark.WAITING
     iteration: int = 1
     detail: str = ""
@@ -59,8 +41,11 @@ class LiveView:
     """All that a live view shows; `status` is the newest answer of the query of that name."""
 
     status: ResearchStatus | None = None
-    phases: tuple[PhaseLine, ...] = tuple(PhaseLine(phase) for phase in ORDER)
+    phases: tuple[PhaseLine, ...] = ()
+    """The units of the strategy in their order, as far as `status` and events have told."""
     tasks: tuple[TaskLine, ...] = ()
+    tasks_phase: str = ""
+    """The unit that the tasks belong to."""
     sources: int = 0
     findings: int = 0
     gaps: int = 0
@@ -94,16 +79,16 @@ def fold(view: LiveView, events: Iterable[Event]) -> LiveView:
 
 def with_status(view: LiveView, status: ResearchStatus) -> LiveView:
     """The view with a newer status; its failure is shown unless events told a later one."""
-    phases = view.phases
-    if status.phase is not None and all(line.mark is Mark.WAITING for line in phases):
-        known = PhaseLine(status.phase, Mark.RUNNING, status.iteration)
-        phases = tuple(known if line.phase is status.phase else line for line in phases)
-    return replace(
-        view,
-        status=status,
-        phases=phases,
-        failure=view.failure or status.last_failure,
-    )
+    known = {line.phase: line for line in view.phases}
+    told = [
+        known[unit.name]
+        if unit.name in known and known[unit.name].mark is not Mark.WAITING
+        else PhaseLine(unit.name, unit.label, unit.mark, status.iteration, unit.detail)
+        for unit in status.progress.units
+    ]
+    names = {unit.name for unit in status.progress.units}
+    phases = (*told, *(line for line in view.phases if line.phase not in names))
+    return replace(view, status=status, phases=phases, failure=view.failure or status.last_failure)
 
 
 def task_progress(view: LiveView) -> tuple[int, int]:
@@ -112,14 +97,15 @@ def task_progress(view: LiveView) -> tuple[int, int]:
 
 
 def _phase_started(view: LiveView, event: Event) -> LiveView:
-    phase = _phase(event)
-    if phase is None:
+    phase = text_of(event, "phase")
+    if not phase:
         return view
     iteration = _number(event, "iteration") or _iteration_in(event.text)
-    place = ORDER.index(phase)
-    again = PhaseLine(phase, Mark.RUNNING, iteration, started=event.time)
-    later = tuple(PhaseLine(each, iteration=iteration) for each in ORDER[place + 1 :])
-    tasks = () if phase is Phase.GATHERING else view.tasks
+    place = next((number for number, line in enumerate(view.phases) if line.phase == phase), len(view.phases))
+    label = text_of(event, "label") or (view.phases[place].label if place < len(view.phases) else phase)
+    again = PhaseLine(phase, label, Mark.RUNNING, iteration, started=event.time)
+    later = tuple(PhaseLine(line.phase, line.label, iteration=iteration) for line in view.phases[place + 1 :])
+    tasks = () if phase == view.tasks_phase else view.tasks
     return replace(view, phases=(*view.phases[:place], again, *later), tasks=tasks)
 
 
@@ -144,7 +130,9 @@ def _task(mark: Mark, detail: Callable[[Event], str]) -> "Step":
         text = text_of(event, "text") or (known.text if known else event.text)
         line = TaskLine(name, text, mark, detail(event))
         if known is None:
-            return replace(view, tasks=(*view.tasks, line))
+            running = next((each.phase for each in view.phases if each.mark is Mark.RUNNING), view.tasks_phase)
+            earlier = view.tasks if running == view.tasks_phase else ()
+            return replace(view, tasks=(*earlier, line), tasks_phase=running)
         return replace(view, tasks=tuple(line if task is known else task for task in view.tasks))
 
     return step
@@ -218,13 +206,8 @@ STEPS: Final[dict[str, Step]] = {
 
 
 def _on_phase(view: LiveView, event: Event, change: Callable[[PhaseLine], PhaseLine]) -> LiveView:
-    phase = _phase(event)
-    return replace(view, phases=tuple(change(line) if line.phase is phase else line for line in view.phases))
-
-
-def _phase(event: Event) -> Phase | None:
-    name = text_of(event, "phase")
-    return Phase(name) if name in set(Phase) else None
+    phase = text_of(event, "phase")
+    return replace(view, phases=tuple(change(line) if line.phase == phase else line for line in view.phases))
 
 
 def _iteration_in(text: str) -> int:

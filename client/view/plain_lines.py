@@ -48,7 +48,7 @@ def standing(view: LiveView, clock: datetime) -> str:
     status = view.status
     if status is None:
         return f"{clock:%H:%M:%S} waiting for the first answer of a worker"
-    phase = status.phase.value if status.phase else status.status.value
+    phase = status.phase or status.status.value
     parts = [f"{phase}, {duration(status.elapsed_seconds)} of {duration(status.deadline_seconds)}"]
     parts += [plural(status.counts.sources, "source"), plural(status.counts.findings, "finding")]
     if status.usage.model_calls:

@@ -7,10 +7,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from client.view.live_view import PHASE_LABELS, LiveView, Mark, PhaseLine, TaskLine, task_progress
+from client.view.live_view import LiveView, PhaseLine, TaskLine, task_progress
 from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.progress import Mark
 from contracts.usage import Usage
-from contracts.vocabulary import Outcome, Phase
+from contracts.vocabulary import Outcome
 
 SIGNS: Final = {Mark.WAITING: "○", Mark.RUNNING: "▸", Mark.DONE: "✔", Mark.FAILED: "✖"}
 STYLES: Final = {Mark.WAITING: "dim", Mark.RUNNING: "bold cyan", Mark.DONE: "green", Mark.FAILED: "red"}
@@ -83,10 +84,10 @@ def live(view: LiveView, frame: Frame) -> RenderableType:
             waiting.append(line)
             continue
         rows.append(_phase(line, view))
-        if line.phase is Phase.GATHERING:
+        if line.phase == view.tasks_phase:
             rows.extend(_task(task) for task in view.tasks)
     if waiting and not view.finished:
-        rows.append(Text("   ".join(f"○ {PHASE_LABELS[line.phase]}" for line in waiting), style="dim"))
+        rows.append(Text("   ".join(f"○ {line.label}" for line in waiting), style="dim"))
     rows.append(Text())
     rows.extend(_remarks(view))
     if frame.notice:
@@ -148,11 +149,11 @@ def _about(view: LiveView, frame: Frame) -> list[Text]:
 
 
 def _phase(line: PhaseLine, view: LiveView) -> RenderableType:
-    label = Text(f"{SIGNS[line.mark]} {PHASE_LABELS[line.phase]:<{LABEL_WIDTH}}", style=STYLES[line.mark])
+    label = Text(f"{SIGNS[line.mark]} {line.label:<{LABEL_WIDTH}}", style=STYLES[line.mark])
     detail = line.detail
     if line.mark is Mark.RUNNING:
         settled, total = task_progress(view)
-        of_all = f"{settled} of {total}" if line.phase is Phase.GATHERING and total else ""
+        of_all = f"{settled} of {total}" if line.phase == view.tasks_phase and total else ""
         detail = " · ".join(part for part in (f"iteration {line.iteration}", of_all, detail) if part)
     grid = Table.grid(expand=True, padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)

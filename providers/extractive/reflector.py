@@ -10,7 +10,7 @@ def reflect(task: ReflectInput) -> ReflectionDraft:
     figures = ", ".join(f"{name} {value:g}" for name, value in sorted(task.metrics.items()))
     return ReflectionDraft(
         action=action.value,
-        rationale=f"The gate after {task.phase.value} is {'satisfied' if task.gate_valid else 'not satisfied'}"
+        rationale=f"The gate after {task.phase} is {'satisfied' if task.gate_valid else 'not satisfied'}"
         f" ({task.gate_score:g} of 10{'; ' + figures if figures else ''}).",
         quality_assessment=QualityAssessmentDraft(
             score=min(10.0, max(1.0, task.gate_score)),
@@ -24,6 +24,6 @@ def reflect(task: ReflectInput) -> ReflectionDraft:
 def _action(task: ReflectInput) -> Action:
     if not task.gate_valid:
         return Action.RETRY
-    if task.phase is Phase.SYNTHESIS:
+    if task.phase == Phase.SYNTHESIS:
         return Action.ITERATE if task.open_gaps and task.iteration < task.max_iterations else Action.COMPLETE
     return Action.PROCEED

@@ -10,7 +10,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from contracts.base import Contract
-from contracts.roles import ROLES, RoleSpec
+from contracts.roles import RoleSpec
+from contracts.strategies import declared_roles
 from providers.errors import AnswerCut, AnswerRefused, InvalidOutput
 from providers.models.chat import ChatReply
 from providers.models.message_envelope import FOREIGN_TOOL
@@ -69,7 +70,7 @@ def needs_isolation(reply: ChatReply) -> bool:
 
 def draft_fields(role: str, reply: ChatReply) -> tuple[dict[str, Any], list[str]]:
     """`draft_of` for a child process: the draft's fields, and the warnings. Raises as `draft_of` does."""
-    draft, warnings = draft_of(next(spec for spec in ROLES if spec.name == role), reply)
+    draft, warnings = draft_of(next(spec for spec in declared_roles() if spec.name == role), reply)
     return draft.model_dump(), warnings
 
 

@@ -17,7 +17,7 @@ from activities.searching import SearchingActivities
 from contracts import activities as signatures
 from contracts.activities import ReadRequest
 from contracts.names import CORPUS_SCHEME
-from contracts.roles import ROLES
+from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SourceUnreadable
@@ -103,7 +103,7 @@ class World:
 
     def host(self) -> InProcessHost:
         """A host that runs them without a server."""
-        names = [role.activity for role in ROLES]
+        names = [role.activity for role in declared_roles()]
         names += [signature.__name__ for signature in signatures.SIGNATURES]
         by_name = {implementation.__name__: implementation for implementation in self.activities()}
         return InProcessHost({name: _in_environment(by_name[name]) for name in names})

@@ -22,7 +22,7 @@ from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
 from tests.fakes.world import World
 from workflows.driver import Engine
 from workflows.phases.closing import close
-from workflows.phases.pause import think
+from workflows.strategies.supervisor.pause import pause_after
 from workflows.run.inbox import Desk
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import SupervisorStrategy
@@ -126,7 +126,7 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_written_anew(
     run, strategy = ResearchRun(state, Desk(), host), SupervisorStrategy()
     while (step := await strategy.advance(run)).finished is None:
         assert step.unit is not None
-        await think(run, step.unit.phase, can_change=step.unit.can_change)
+        await pause_after(run, step.name, can_change=step.can_change)
     assert state.draft is not None
     state.draft = state.draft.model_copy(update={"document": await world.content.put_text(POISON, "text/markdown")})
     state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value

@@ -22,7 +22,7 @@ from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from contracts.presets import depth_of, effective_limits, preset
-from contracts.request import Depth, Limits, Name, Strategy
+from contracts.request import Depth, Limits, Name
 from contracts.resolved import EffectiveLimits
 from providers.credentials import in_clear
 from providers.models.model_directory import DEFAULT_ENDPOINT
@@ -123,7 +123,7 @@ class Settings(BaseSettings):
     workers: WorkersSettings = WorkersSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
-    strategy: dict[Strategy, dict[Depth, PresetSettings]] = {}
+    strategy: dict[Name, dict[Depth, PresetSettings]] = {}
     left_out: str | None = None
     """Which keys of the working directory's file were not used, and how to use them."""
 
@@ -172,7 +172,7 @@ class Settings(BaseSettings):
         held = {**own, DEFAULT_ENDPOINT: self.anthropic_api_key}
         return {name: key for name, key in held.items() if key is not None}
 
-    def preset(self, strategy: Strategy, depth: Depth) -> EffectiveLimits:
+    def preset(self, strategy: str, depth: Depth) -> EffectiveLimits:
         """The built-in preset with the operator's values over it. Raises KeyError for a strategy not built yet."""
         base = preset(strategy, depth)
         chosen = self.strategy.get(strategy, {})

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from contracts.names import POOLS, WORKFLOWS_QUEUE
-from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType, Strategy
+from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
 from contracts.shapes import CONTACT, LANGUAGE_TAG
+from contracts.strategies import PLANNED, declared
 from contracts.vocabulary import Severity
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.search.availability import ORDER
@@ -124,11 +125,12 @@ class FileSettings(Section):
     workers: WorkersSettings = WorkersSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
-    strategy: dict[Strategy, dict[Depth, PresetSettings]] = {}
+    strategy: dict[Name, dict[Depth, PresetSettings]] = {}
 
     @model_validator(mode="after")
     def _only_what_is_built(self) -> "FileSettings":
-        unbuilt = [name for name in self.strategy if name is not Strategy.SUPERVISOR]
-        if unbuilt:
-            raise ValueError(f"strategy.{unbuilt[0].value}: not available yet")
+        known = {strategy.name for strategy in declared()}
+        for name in self.strategy:
+            if name not in known:
+                raise ValueError(f"strategy.{name}: {'not available yet' if name in PLANNED else 'unknown strategy'}")
         return self

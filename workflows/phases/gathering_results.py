@@ -113,7 +113,7 @@ class _Merge:
         source = self._source(identity, choice, self._allotment.owners[identity], task)
         if source is not None:
             cached = source.status is SourceStatus.FULL and task.result().cached
-            account(self._state, AgentRole.GATHERER.value, Usage(reads=1, cached_reads=int(cached)))
+            account(self._state, AgentRole.GATHERER, Usage(reads=1, cached_reads=int(cached)))
         return source
 
     def _source(

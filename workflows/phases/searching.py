@@ -166,11 +166,11 @@ class Searching:
                 raise
             answers.errors[place.name] = reason_of(error)
             answers.asked.append((place.name, place.source_type.value, None))
-            account(run.state, AgentRole.GATHERER.value, spent_by(error))
+            account(run.state, AgentRole.GATHERER, spent_by(error))
             self._failed(query, operation, place.name, error)
             return
         self._answered.add(place.name)
-        account(run.state, AgentRole.GATHERER.value, used_by(response))
+        account(run.state, AgentRole.GATHERER, used_by(response))
         answers.responses.append(response)
         answers.asked.append((place.name, place.source_type.value, len(response.hits)))
         for warning in response.warnings:

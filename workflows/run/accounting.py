@@ -4,7 +4,6 @@ from contracts.base import Contract
 from contracts.identity import short_hash
 from contracts.state import ResearchState
 from contracts.usage import Usage
-from contracts.vocabulary import Phase
 
 MOST_PAID_FAILURES = 200
 """Unfinished operations have few answers; a session that is resumed for ever still stays small."""
@@ -15,7 +14,7 @@ def account(state: ResearchState, role: str, usage: Usage) -> None:
 
     Searches and reads are the gatherer's (`AgentRole.GATHERER`).
     """
-    phase = (state.phase or Phase.PLANNING).value
+    phase = state.phase or ""
     state.usage = state.usage.plus(usage)
     state.usage_by_role[role] = state.usage_by_role.get(role, Usage()).plus(usage)
     state.usage_by_phase[phase] = state.usage_by_phase.get(phase, Usage()).plus(usage)

@@ -9,7 +9,7 @@ from contracts.decisions import AgentDecision, GateIssue, Guidance
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, Phase, StopReason
+from contracts.vocabulary import Action, AgentRole, StopReason
 from workflows.rules.gaps import STEER, opened
 from workflows.run.event_ring import add_event
 from workflows.run.guidance import PERSON, with_guidance
@@ -92,7 +92,7 @@ class RunContext:
                 task.exception()
 
     # --- guidance --------------------------------------------------------------------------------------------------
-    def guide(self, origin: str, text: str, phase: Phase | None) -> None:
+    def guide(self, origin: str, text: str, phase: str | None) -> None:
         """Give the next phase something to go by (S0-081)."""
         if text.strip():
             said = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
@@ -111,12 +111,12 @@ class RunContext:
             for gap in fresh:
                 self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id})
 
-    def issues(self, phase: Phase) -> list[GateIssue]:
+    def issues(self, phase: str) -> list[GateIssue]:
         """Why a phase is done again; empty the first time."""
-        verdict = self.state.verdict
-        if verdict is None or verdict.phase is not phase or verdict.action.value != "retry":
+        pause = self.state.pause
+        if pause is None or pause.phase != phase or pause.action is not Action.RETRY:
             return []
-        gates = [gate for gate in self.state.gates if gate.phase is phase]
+        gates = [gate for gate in self.state.gates if gate.phase == phase]
         return gates[-1].issues if gates else []
 
     # --- records ---------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class RunContext:
 
     def decide(
         self,
-        agent: AgentRole,
+        agent: str,
         action: str,
         rationale: str = "",
         inputs: dict[str, Any] | None = None,
@@ -147,7 +147,7 @@ class RunContext:
         )
         if len(self.state.decisions) < MAX_DECISIONS:
             self.state.decisions.append(decision)
-        self.note("decision.recorded", f"{agent.value}: {action} {rationale}".strip(), agent=agent.value, action=action)
+        self.note("decision.recorded", f"{agent}: {action} {rationale}".strip(), agent=agent, action=action)
 
     def holds_private(self, url: str) -> bool:
         """Whether an address carries words that only this run knows: its canary, or what a person told it alone."""

@@ -167,7 +167,7 @@ class RoleCaller:
 
     def _kept_for_report(self, role: RoleSpec[I, O]) -> Reservation:
         run = self._run
-        reflects_on_report = role.name == SUPERVISOR.name and run.state.phase is Phase.SYNTHESIS
+        reflects_on_report = role.name == SUPERVISOR.name and run.state.phase == Phase.SYNTHESIS
         if role.name == SYNTHESIZER.name or reflects_on_report:
             return NOTHING
         sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
@@ -219,10 +219,8 @@ class RoleCaller:
         """S0-086: the dispatch is a decision of its own, without outputs until it is executed."""
         run = self._run
         phase = run.state.phase
-        if role.name != AgentRole.SUPERVISOR.value:
-            run.decide(
-                AgentRole(role.name), f"execute_{phase.value if phase else role.name}", "", {"operation": operation}
-            )
+        if role.name != AgentRole.SUPERVISOR:
+            run.decide(role.name, f"execute_{phase or role.name}", "", {"operation": operation})
 
 
 class _Unusable(Exception):

@@ -19,7 +19,7 @@ def details_markdown(state: ResearchState, now: float) -> str:
         return "preparing"
     elapsed = max(0.0, now - state.clock_started_at)
     head = (
-        f"**{state.status.value}** · {state.phase.value if state.phase else 'starting'} · "
+        f"**{state.status.value}** · {state.phase or 'starting'} · "
         f"iteration {state.iteration} of {resolved.limits.max_iterations} · "
         f"{elapsed:.0f} of {resolved.limits.deadline_seconds:.0f} s"
     )
@@ -31,7 +31,7 @@ def details_markdown(state: ResearchState, now: float) -> str:
     lines += [f"- {MARKS[query.status]} {_shown(query.text, 150)}" for query in state.plan.sub_queries[:10]]
     if state.decisions:
         last = state.decisions[-1]
-        lines += ["", f"Last decision: {last.agent.value} – {_shown(f'{last.action} {last.rationale}', 250)}"]
+        lines += ["", f"Last decision: {last.agent} – {_shown(f'{last.action} {last.rationale}', 250)}"]
     if state.last_failure:
         lines += ["", f"Last failure: {_shown(state.last_failure, 300)}"]
     return "\n".join(lines)

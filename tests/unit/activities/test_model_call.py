@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from activities.journal import CallJournal
 from activities.roles.model_call import RoleActivities
 from contracts import failures, roles
-from contracts.roles import ROLES
+from contracts.strategies import declared_roles
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers import errors
@@ -327,7 +327,7 @@ def test_one_activity_per_role_with_the_role_s_types() -> None:
     """Each role is registered under its own name, with exactly its input and output types."""
     registered = [activity._Definition.must_from_callable(one) for one in Bench(PLAN).activities.register()]
     assert [(one.name, one.arg_types, one.ret_type) for one in registered] == [
-        (role.activity, [role.input], role.output) for role in ROLES
+        (role.activity, [role.input], role.output) for role in declared_roles()
     ]
 
 

@@ -11,7 +11,7 @@ from contracts.activities import SearchRequest
 from contracts.identity import canonical_url, evidence_id, finding_id, gap_id, source_id, sub_query_id
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
-from contracts.request import Depth, Gates, Limits, Strategy
+from contracts.request import Depth, Gates, Limits
 from contracts.roles import PlanInput
 from contracts.sources import Source
 from contracts.state import ResearchState
@@ -24,7 +24,7 @@ def test_six_roles_and_five_phases() -> None:
     assert {role.value for role in AgentRole} == {
         "supervisor", "planner", "gatherer", "analyzer", "synthesizer", "refiner",
     }  # fmt: skip
-    assert [phase.value for phase in Phase] == ["planning", "gathering", "analysis", "synthesis", "refinement"]
+    assert list(Phase) == ["planning", "gathering", "analysis", "synthesis", "refinement"]
 
 
 def test_every_phase_has_its_agent() -> None:
@@ -40,7 +40,7 @@ def test_every_phase_has_its_agent() -> None:
 def test_only_the_question_is_needed() -> None:
     """Everything else has a default."""
     request = parse_request('{"query": " How? "}')
-    assert (request.query, request.strategy, request.corpus) == ("How?", Strategy.SUPERVISOR, None)
+    assert (request.query, request.strategy, request.corpus) == ("How?", "supervisor", None)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_presets_carry_the_documented_figures() -> None:
         depth: (limits.max_iterations, limits.max_sub_queries, limits.max_sources, limits.max_new_sources,
                 limits.deadline_seconds)
         for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED, Depth.AUTO)
-        for limits in [preset(Strategy.SUPERVISOR, depth)]
+        for limits in [preset("supervisor", depth)]
     }  # fmt: skip
     assert figures == {
         Depth.LIGHT: (1, 3, 15, 15, 300),
@@ -114,7 +114,7 @@ def test_presets_carry_the_documented_figures() -> None:
 
 def test_explicit_limits_win_over_the_preset() -> None:
     """The reserve shrinks with a short deadline, so that there is time to work at all (X-13, X-24)."""
-    limits = effective_limits(preset(Strategy.SUPERVISOR, Depth.MEDIUM), Limits(max_sources=2, deadline_seconds=12))
+    limits = effective_limits(preset("supervisor", Depth.MEDIUM), Limits(max_sources=2, deadline_seconds=12))
     assert (limits.max_sources, limits.max_new_sources, limits.max_sources_per_query) == (2, 2, 2)
     assert limits.deadline_seconds == 12
     assert limits.reserve_seconds == 2

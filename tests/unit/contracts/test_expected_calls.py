@@ -22,7 +22,7 @@ from contracts.identity import digest
 from contracts.plan import SubQuery
 from contracts.request import Turn
 from contracts.resolved import ModelPrice
-from contracts.roles import ROLES
+from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, EngineKind, Phase
 from providers.models.capabilities import capability_table
 from workflows.phases import role_inputs
@@ -160,8 +160,8 @@ def test_the_figures_are_those_of_the_parts_they_are_about() -> None:
 
 def test_every_role_has_figures_and_the_bound_is_above_what_is_expected() -> None:
     """No role is left out of the estimate, and none is expected to need more than the ledger reserves."""
-    assert set(EXPECTED_OUTPUT_TOKENS) == {role.name for role in ROLES}
-    for role in ROLES:
+    assert set(EXPECTED_OUTPUT_TOKENS) == {role.name for role in declared_roles()}
+    for role in declared_roles():
         assert expected_call(role).output_tokens <= role.output_tokens < worst_output(role)
 
 

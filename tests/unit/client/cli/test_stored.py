@@ -9,7 +9,7 @@ from client.cli.stored import last_outcome, result_of, status_at_checkpoint
 from client.cli.stores import open_stores
 from client.cli.tombstones import buried, bury
 from contracts.outcome import ResearchResult
-from contracts.presets import SUPERVISOR_PRESETS
+from contracts.presets import preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveGates, ResolvedResearch
 from contracts.state import ResearchState
@@ -25,7 +25,7 @@ def state(**changes: object) -> ResearchState:
         research_id="r",
         query="Why?",
         engine=EngineKind.EXTRACTIVE,
-        limits=SUPERVISOR_PRESETS[Depth.LIGHT],
+        limits=preset("supervisor", Depth.LIGHT),
         gates=EffectiveGates(),
         tenant="acme",
     )
