@@ -1,13 +1,14 @@
 """The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
 
 import asyncio
+import traceback
 from collections.abc import Coroutine
 from datetime import datetime
 from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RawValue, SearchAttributeKey
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from contracts import activities, failures, names
 from contracts.activities import CheckProvidersRequest
@@ -38,7 +39,7 @@ from workflows.run.payloads import json_of
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resumed
 from workflows.run.web_ui_details import details_markdown
-from workflows.strategies import STRATEGIES, Strategy
+from workflows.strategies import Strategy, strategy_of
 
 T = TypeVar("T")
 
@@ -55,14 +56,26 @@ class DeepResearchWorkflow:
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
-        """Parse, prepare, conduct, answer. Every way in that makes no sense ends at once with what is wrong."""
+        """Parse, prepare, conduct, answer. Every way in that makes no sense ends at once with what is wrong.
+
+        An error that no code foresaw ends the run as failed, too: the server would retry the workflow task for ever. A
+        non-determinism error is raised outside this method, so a bad deploy still only blocks its runs.
+        """
+        try:
+            return await self._conduct(request)
+        except FailureError:
+            raise
+        except Exception as error:  # noqa: BLE001  the edge of the workflow
+            raise _unforeseen(error) from None
+
+    async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
         parsed = _parse(request)
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
         prepared = await self._with_providers_checked(prepared, parsed.priority)
-        strategy = STRATEGIES[prepared.resolved.strategy]()
+        strategy = strategy_of(prepared.resolved.strategy)
         self._begin(prepared, started, strategy)
         run = ResearchRun(self._state, self._desk, TemporalHost(parsed.priority), WorkflowWatchers())
         for choice in prepared.resolved.providers:
@@ -87,7 +100,13 @@ class DeepResearchWorkflow:
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            failure = self._failed(run, error)
+            failure = self._failed(run, f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500])
+            await driver.keep_failed()
+            raise failure from None
+        except FailureError:
+            raise
+        except Exception as error:  # noqa: BLE001  what no code foresaw: the session is kept, and can be resumed
+            failure = self._failed(run, _unforeseen(error).message)
             await driver.keep_failed()
             raise failure from None
         await WorkflowWatchers().phase_entered(run)
@@ -221,10 +240,9 @@ class DeepResearchWorkflow:
             state.deadline_at = started.timestamp() + resolved.limits.deadline_seconds
         self._state = state
 
-    def _failed(self, run: ResearchRun, error: ActivityError) -> ApplicationError:
+    def _failed(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
-        message = f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500]
         run.state.last_failure = message
         run.state.status = RunStatus.FAILED
         run.note("run.finished", f"failed: {message}", outcome=Outcome.FAILED.value)
@@ -247,6 +265,16 @@ class DeepResearchWorkflow:
             started_at=state.started_at,
             ended_at=workflow.now().isoformat(timespec="milliseconds"),
         )
+
+
+def _unforeseen(error: Exception) -> ApplicationError:
+    """What to say of an error of the product itself: its type and place, never its words, which may be a page's."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = "/".join(last.filename.split("/")[-2:])
+    message = (
+        f"internal error: {type(error).__name__} at {place}:{last.lineno}; resume goes on from the last checkpoint"
+    )
+    return ApplicationError(message, type=failures.RESEARCH_FAILED, non_retryable=True)
 
 
 class WorkflowWatchers(Watchers):
@@ -293,7 +321,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         iteration=state.iteration,
         max_iterations=resolved.limits.max_iterations if resolved else 1,
         strategy=resolved.strategy if resolved else "supervisor",
-        progress=STRATEGIES[resolved.strategy]().progress(state) if resolved else Progress(),
+        progress=strategy_of(resolved.strategy).progress(state) if resolved else Progress(),
         engine=resolved.engine.value if resolved else "",
         corpus=resolved.corpus.name if resolved and resolved.corpus else None,
         egress=resolved.egress if resolved else "",

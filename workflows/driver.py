@@ -69,7 +69,10 @@ class Driver:
 
     async def keep_failed(self) -> None:
         """Save the session of a run that failed, if that is possible at all; else the last checkpoint remains."""
-        await self._save_at_the_end("save-failed", "the session could not be saved when the run failed")
+        try:
+            await self._save_at_the_end("save-failed", "the session could not be saved when the run failed")
+        except ValueError:
+            self._run.state.last_failure += " (its state cannot be stored)"
 
     async def _work(self) -> StopReason:
         """Advance until the strategy has finished or something ends the work early."""

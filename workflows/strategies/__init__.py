@@ -1,6 +1,6 @@
 """Strategies: what to do next. The driver owns everything that must always hold."""
 
-from contracts.strategies import declared
+from contracts.strategies import declaration, declared
 from workflows.strategies.protocol import Finished, Strategy
 
 
@@ -11,7 +11,15 @@ def _loaded(implementation: str) -> type[Strategy]:
     return found
 
 
-STRATEGIES: dict[str, type[Strategy]] = {strategy.name: _loaded(strategy.implementation) for strategy in declared()}
-"""By name, loaded with the workflow module so that nothing is imported while a run is going on."""
+_strategies: dict[str, type[Strategy]] = {strategy.name: _loaded(strategy.implementation) for strategy in declared()}
+"""Loaded with the workflow module, so that nothing is imported while a run is going on."""
 
-__all__ = ["STRATEGIES", "Finished", "Strategy"]
+
+def strategy_of(name: str) -> Strategy:
+    """A strategy by name. Raises KeyError for one that is not declared in this process."""
+    if name not in _strategies:
+        _strategies[name] = _loaded(declaration(name).implementation)
+    return _strategies[name]()
+
+
+__all__ = ["Finished", "Strategy", "strategy_of"]
