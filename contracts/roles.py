@@ -5,6 +5,7 @@ workflow gets back once the draft has been grounded in stored text and stored it
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, Generic, Literal, TypeVar
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from contracts.report import ReportDraft
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.usage import CallAccount
-from contracts.vocabulary import Action, EngineKind, Quality, Severity, Tier
+from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
 
 
 class RoleInput(Contract):
@@ -57,6 +58,15 @@ class RoleOutput(Contract):
     account: CallAccount = CallAccount()
 
 
+def words_of(kind: type[StrEnum]) -> dict[str, Any]:
+    """Extra JSON schema of a field that takes the words of an enumeration.
+
+    The model is told the closed vocabulary; its answer is read leniently all the same, because many endpoints do not
+    hold a model to a schema.
+    """
+    return {"enum": [member.value for member in kind]}
+
+
 # --- planner -------------------------------------------------------------------------------------------------------
 class PlanInput(RoleInput):
     """Hand-off to the planner (S0-047, S0-048)."""
@@ -76,7 +86,7 @@ class SubQueryDraft(Contract):
 
     query: str = Field(description="a specific question that can be searched for by itself")
     rationale: str = Field(default="", description="why the answer needs it")
-    priority: int = Field(default=1, description="1 is the most important")
+    priority: int = Field(default=1, description="1 is the most important", json_schema_extra={"minimum": 1})
     facet: str = Field(default="", description="the aspect it covers, one or two words")
 
 
@@ -138,7 +148,7 @@ class FindingDraft(Contract):
     """A finding as an analyzer proposes it (S0-061)."""
 
     content: str = Field(description="one specific statement that the quotes support")
-    confidence: str = Field(default="low", description="low, medium, high, confirmed or speculation")
+    confidence: str = Field(default="low", json_schema_extra=words_of(Confidence))
     quotes: list[QuoteDraft] = Field(default=[], description="the passages it rests on")
     category: str | None = None
 
@@ -148,15 +158,15 @@ class GapDraft(Contract):
 
     description: str
     suggested_queries: list[str] = []
-    priority: int = 1
-    kind: str = "missing"
+    priority: int = Field(default=1, description="1 is the most important", json_schema_extra={"minimum": 1})
+    kind: str = Field(default="missing", json_schema_extra=words_of(GapKind))
 
 
 class QualityUpdateDraft(Contract):
     """An opinion of a source (S0-063)."""
 
     source_id: str
-    quality: str
+    quality: str = Field(json_schema_extra=words_of(Quality))
 
 
 class AnalysisDraft(Contract):
@@ -241,7 +251,7 @@ class GapAnalysisDraft(Contract):
     """A gap as a refiner judges it (S0-075)."""
 
     gap_id: str
-    severity: str = "moderate"
+    severity: str = Field(default="moderate", json_schema_extra=words_of(Severity))
     addressable: bool = True
     follow_up_queries: list[FollowUpDraft] = []
 
@@ -294,7 +304,7 @@ class ReflectInput(RoleInput):
 class QualityAssessmentDraft(Contract):
     """A supervisor’s assessment (S0-034)."""
 
-    score: float = Field(default=5, description="1 to 10")
+    score: float = Field(default=5, json_schema_extra={"minimum": 1, "maximum": 10})
     strengths: list[str] = []
     weaknesses: list[str] = []
 
@@ -302,7 +312,7 @@ class QualityAssessmentDraft(Contract):
 class ReflectionDraft(Contract):
     """What a supervisor returns (S0-034)."""
 
-    action: str = Field(description="proceed, retry, iterate or complete")
+    action: str = Field(json_schema_extra=words_of(Action))
     rationale: str = ""
     quality_assessment: QualityAssessmentDraft = QualityAssessmentDraft()
     guidance: str = Field(default="", description="what the next phase should do differently")

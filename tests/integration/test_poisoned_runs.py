@@ -22,10 +22,10 @@ from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
 from tests.fakes.world import World
 from workflows.driver import Engine
 from workflows.phases.closing import close
-from workflows.strategies.supervisor.pause import pause_after
 from workflows.run.inbox import Desk
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import SupervisorStrategy
+from workflows.strategies import Finished, SupervisorStrategy
+from workflows.strategies.supervisor.pause import pause_after
 
 pytestmark = pytest.mark.integration
 
@@ -124,13 +124,12 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_written_anew(
 
     world, host, state = await begun(tmp_path, pool, is_poison)
     run, strategy = ResearchRun(state, Desk(), host), SupervisorStrategy()
-    while (step := await strategy.advance(run)).finished is None:
-        assert step.unit is not None
+    while not isinstance(step := await strategy.advance(run), Finished):
         await pause_after(run, step.name, can_change=step.can_change)
     assert state.draft is not None
     state.draft = state.draft.model_copy(update={"document": await world.content.put_text(POISON, "text/markdown")})
     state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value
-    outcome = await close(run, step.finished)
+    outcome = await close(run, step.reason)
     report = await report_of(world, state)
     assert outcome is Outcome.PARTIAL
     assert POISON not in report
