@@ -6,7 +6,7 @@ workflow gets back once the draft has been grounded in stored text and stored it
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import Field
 
