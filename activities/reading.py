@@ -44,7 +44,7 @@ class ReadingActivities:
 
     @activity.defn(name="read_source")
     async def read_source(self, request: ReadRequest) -> ReadRecord:
-        """Fetch, extract and archive one document; the text stays in the content store (S0-055)."""
+        """Fetch, extract and archive one document; the text stays in the content store."""
         async with attempted(READING):
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")

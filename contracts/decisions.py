@@ -9,7 +9,7 @@ from contracts.vocabulary import Action, GatePolicy
 
 
 class AgentDecision(Contract):
-    """One entry of the decision log (S0-085)."""
+    """One entry of the decision log."""
 
     seq: int
     agent: str
@@ -32,7 +32,7 @@ class GateIssue(Contract):
 
 
 class GateResult(Contract):
-    """What a validator says of a phase (S0-122)."""
+    """What a validator says of a phase."""
 
     phase: str
     valid: bool
@@ -43,7 +43,7 @@ class GateResult(Contract):
 
 
 class Guidance(Contract):
-    """What a think-pause, a hook or a person wants of the next phase (S0-081)."""
+    """What a think-pause, a hook or a person wants of the next phase."""
 
     origin: str
     """`model`, `rules`, `hook` or `person`."""

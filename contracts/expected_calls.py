@@ -20,9 +20,9 @@ FIXED_INPUT_TOKENS: Final = 4_000
 BYTES_PER_TOKEN: Final = 3
 """Of what is sent as text: English has about four bytes per token, Chinese three."""
 CONTENT_CHARACTERS: Final = 1_000
-"""Characters of each source that the analyzer is shown (S0-060); one token each, which no script exceeds by much."""
+"""Characters of each source that the analyzer is shown; one token each, which no script exceeds by much."""
 MOST_SOURCES: Final = 20
-"""Sources that one analysis is shown (S0-060)."""
+"""Sources that one analysis is shown."""
 SOURCE_HEAD_TOKENS: Final = 300
 """Title, address and snippet of a source."""
 QUOTE_CHARACTERS: Final = 400

@@ -30,7 +30,7 @@ class Counts(Contract):
 
 
 class Citation(Contract):
-    """A number in the report and the source behind it: a bijection that never changes (invariant 4)."""
+    """A number in the report and the source behind it: a bijection that never changes."""
 
     number: int
     source_id: str

@@ -1,4 +1,4 @@
-"""The ledger of what was asked: a run does not ask one thing twice, whichever branch or iteration asks (C0-1)."""
+"""The ledger of what was asked: a run does not ask one thing twice, whichever branch or iteration asks."""
 
 from enum import StrEnum
 

@@ -87,7 +87,7 @@ class Models(StrictContract):
 
 
 class SearchPolicy(StrEnum):
-    """How several providers share a query (X-16)."""
+    """How several providers share a query."""
 
     FAN_OUT = "fan_out"
     """Each one is asked; their hits are taken in turns."""
@@ -96,7 +96,7 @@ class SearchPolicy(StrEnum):
 
 
 class SourceType(StrEnum):
-    """What sort of source is looked for on the web (S0-056)."""
+    """What sort of source is looked for on the web."""
 
     WEB = "web"
     ACADEMIC = "academic"

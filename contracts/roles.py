@@ -69,7 +69,7 @@ def words_of(kind: type[StrEnum]) -> dict[str, Any]:
 
 # --- planner -------------------------------------------------------------------------------------------------------
 class PlanInput(RoleInput):
-    """Hand-off to the planner (S0-047, S0-048)."""
+    """Hand-off to the planner."""
 
     current_phase: Literal["planning"] = "planning"
     system_prompt: str | None = None
@@ -82,7 +82,7 @@ class PlanInput(RoleInput):
 
 
 class SubQueryDraft(Contract):
-    """A sub-query as a planner proposes it (S0-041)."""
+    """A sub-query as a planner proposes it."""
 
     query: str = Field(description="a specific question that can be searched for by itself")
     rationale: str = Field(default="", description="why the answer needs it")
@@ -91,7 +91,7 @@ class SubQueryDraft(Contract):
 
 
 class PlanDraft(Contract):
-    """What a planner returns (S0-041)."""
+    """What a planner returns."""
 
     research_brief: str = Field(default="", description="two or three sentences: approach and aspects")
     sub_queries: list[SubQueryDraft]
@@ -119,7 +119,7 @@ class SourceExtract(Contract):
 
 
 class AnalyzeInput(RoleInput):
-    """Hand-off to the analyzer: one sub-query with its sources (S0-060, S0-068, C0-26)."""
+    """Hand-off to the analyzer: one sub-query with its sources."""
 
     current_phase: Literal["analysis"] = "analysis"
     brief: str = ""
@@ -145,7 +145,7 @@ class QuoteDraft(Contract):
 
 
 class FindingDraft(Contract):
-    """A finding as an analyzer proposes it (S0-061)."""
+    """A finding as an analyzer proposes it."""
 
     content: str = Field(description="one specific statement that the quotes support")
     confidence: str = Field(default="low", json_schema_extra=words_of(Confidence))
@@ -154,7 +154,7 @@ class FindingDraft(Contract):
 
 
 class GapDraft(Contract):
-    """A gap as an analyzer proposes it (S0-062)."""
+    """A gap as an analyzer proposes it."""
 
     description: str
     suggested_queries: list[str] = []
@@ -163,7 +163,7 @@ class GapDraft(Contract):
 
 
 class QualityUpdateDraft(Contract):
-    """An opinion of a source (S0-063)."""
+    """An opinion of a source."""
 
     source_id: str
     quality: str = Field(json_schema_extra=words_of(Quality))
@@ -191,7 +191,7 @@ class AnalysisOutput(RoleOutput):
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------
 class WriteInput(RoleInput):
-    """Hand-off to the synthesizer (S0-072, S0-073)."""
+    """Hand-off to the synthesizer."""
 
     current_phase: Literal["synthesis"] = "synthesis"
     brief: str = ""
@@ -225,7 +225,7 @@ class WriteOutput(RoleOutput):
 
 # --- refiner -------------------------------------------------------------------------------------------------------
 class RefineInput(RoleInput):
-    """Hand-off to the refiner: gaps with their ids (S0-079, C0-9)."""
+    """Hand-off to the refiner: gaps with their ids."""
 
     current_phase: Literal["refinement"] = "refinement"
     gaps: list[Gap]
@@ -241,14 +241,14 @@ class RefineInput(RoleInput):
 
 
 class FollowUpDraft(Contract):
-    """A follow-up query and what it is to bring (S0-075)."""
+    """A follow-up query and what it is to bring."""
 
     query: str
     expected_contribution: str = ""
 
 
 class GapAnalysisDraft(Contract):
-    """A gap as a refiner judges it (S0-075)."""
+    """A gap as a refiner judges it."""
 
     gap_id: str
     severity: str = Field(default="moderate", json_schema_extra=words_of(Severity))
@@ -257,7 +257,7 @@ class GapAnalysisDraft(Contract):
 
 
 class RecommendationDraft(Contract):
-    """Whether to go round again (S0-076)."""
+    """Whether to go round again."""
 
     should_iterate: bool = False
     rationale: str = ""
@@ -265,7 +265,7 @@ class RecommendationDraft(Contract):
 
 
 class RefineDraft(Contract):
-    """What a refiner returns (S0-075 to S0-077)."""
+    """What a refiner returns."""
 
     gap_analysis: list[GapAnalysisDraft]
     iteration_recommendation: RecommendationDraft
@@ -302,7 +302,7 @@ class ReflectInput(RoleInput):
 
 
 class QualityAssessmentDraft(Contract):
-    """A supervisor’s assessment (S0-034)."""
+    """A supervisor’s assessment."""
 
     score: float = Field(default=5, json_schema_extra={"minimum": 1, "maximum": 10})
     strengths: list[str] = []
@@ -310,7 +310,7 @@ class QualityAssessmentDraft(Contract):
 
 
 class ReflectionDraft(Contract):
-    """What a supervisor returns (S0-034)."""
+    """What a supervisor returns."""
 
     action: str = Field(json_schema_extra=words_of(Action))
     rationale: str = ""

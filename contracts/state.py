@@ -64,7 +64,7 @@ class ResearchState(BaseModel):
     lost_providers: dict[str, str] = {}
     """Search providers that gave out during the run, and why: they are not asked any more."""
     analyzed_sub_queries: list[str] = []
-    """Sub-queries whose sources were analyzed: a resumed run does not analyze them again (S0-131)."""
+    """Sub-queries whose sources were analyzed: a resumed run does not analyze them again."""
     query_ledger: list[QueryRecord] = []
     """Every query to every provider, answered or not."""
     duplicates: int = 0
@@ -85,7 +85,7 @@ class ResearchState(BaseModel):
     events: list[Event] = []
     event_count: int = 0
     operations: dict[str, int] = {}
-    """How often each logical operation was asked for: makes operation ids unique and stable (invariant 12)."""
+    """How often each logical operation was asked for: makes operation ids unique and stable."""
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
@@ -110,19 +110,19 @@ class ResearchState(BaseModel):
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
     metadata: dict[str, Any] = {}
-    """S0's `state.metadata`: `agent_decisions` is served from `decisions`; abort marks live here (S0-129)."""
+    """S0's `state.metadata`: `agent_decisions` is served from `decisions`; abort marks live here."""
     result: ResearchResult | None = None
 
     def unaddressed_gaps(self) -> list[Gap]:
-        """Gaps that no later evidence has closed (S0-025)."""
+        """Gaps that no later evidence has closed."""
         return [gap for gap in self.gaps if gap.status is GapStatus.OPEN]
 
     def has_unresolved_gaps(self) -> bool:
-        """Whether a gap is open (S0-173)."""
+        """Whether a gap is open."""
         return bool(self.unaddressed_gaps())
 
     def completed_sub_queries(self) -> list[SubQuery]:
-        """Sub-queries whose search succeeded (S0-173)."""
+        """Sub-queries whose search succeeded."""
         return [query for query in self.plan.sub_queries if query.status is SubQueryStatus.COMPLETED]
 
     def pending_sub_queries(self) -> list[SubQuery]:
@@ -131,7 +131,7 @@ class ResearchState(BaseModel):
         return [query for query in self.plan.sub_queries if query.status in waiting]
 
     def start_new_iteration(self) -> int:
-        """Go on to the next iteration, keeping all sources, findings and gaps (S0-023, S0-026)."""
+        """Go on to the next iteration, keeping all sources, findings and gaps."""
         self.iteration += 1
         return self.iteration
 

@@ -63,7 +63,7 @@ def web_search_of(settings: Settings) -> WebSearchConfiguration:
 
 
 def search_choices(settings: Settings) -> list[ProviderChoice]:
-    """The web's providers in the configured order, each with whether it can be asked and why (S0-102)."""
+    """The web's providers in the configured order, each with whether it can be asked and why."""
     order, model = settings.search.providers or ORDER, search_model(settings)
     choices = settings.web_search.choices(order, model_offers_search=model is not None)
     if model is None or model.base_url is None:

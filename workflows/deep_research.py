@@ -156,7 +156,7 @@ class DeepResearchWorkflow:
 
     @workflow.query(name=names.DECISIONS)
     def decisions(self) -> list[dict[str, Any]]:
-        """The decision log (S0-084)."""
+        """The decision log."""
         return [decision.model_dump(mode="json") for decision in self._state.decisions]
 
     @workflow.query(name=names.SOURCES)
@@ -192,7 +192,7 @@ class DeepResearchWorkflow:
             raise _refused(workflow.info().workflow_id, error) from None
 
     async def _with_providers_checked(self, prepared: Prepared, priority: int) -> Prepared:
-        """Before anything is paid: those who search look whether the web's providers can be asked (S0-102)."""
+        """Before anything is paid: those who search look whether the web's providers can be asked."""
         resolved = prepared.resolved
         web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
         if not web or workflow.info().continued_run_id is not None:

@@ -145,7 +145,7 @@ class Driver:
         return Outcome.TIMED_OUT
 
     async def _cancelled(self) -> None:
-        """Keep the state, with one save of at most five seconds (S0-123 to S0-130)."""
+        """Keep the state, with one save of at most five seconds."""
         run = self._run
         # The report may just have been written: without its result the run can go on, and says what it is.
         run.state.result = None

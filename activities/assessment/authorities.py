@@ -1,4 +1,4 @@
-"""What a host tells about the authority of its pages: a table of domains, never the page's own words (X-20)."""
+"""What a host tells about the authority of its pages: a table of domains, never the page's own words."""
 
 import tomllib
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What a source is worth: pure rules over its host, its date and its text, with a reason of one line (S0-067, X-20).
+"""What a source is worth: pure rules over its host, its date and its text, with a reason of one line.
 
 Label: the parts are weighted (in the manner of S0-160, by kind of search). `high` needs a sum of 0.70, an authority of
 0.70, a relevance of 0.30, a content of 0.40 and a site where not anybody can write. `low` is a sum below 0.40, an

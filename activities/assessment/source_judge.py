@@ -30,7 +30,7 @@ ASSESSED: Final = f"{__name__}:assessed"
 def judge_of(
     isolated: IsolatedCalls, authority_by_corpus: Mapping[str, str], authorities: Mapping[str, str] | None = None
 ) -> Judge:
-    """Judges by the operator's declarations: what each corpus is worth (C0-24), and domains of the web.
+    """Judges by the operator's declarations: what each corpus is worth, and domains of the web.
 
     Pages are looked at in killable processes.
     """

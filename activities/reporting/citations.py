@@ -1,4 +1,4 @@
-"""Evidence markers become numbers: one number per source, by first appearance, never changed once given (X-7)."""
+"""Evidence markers become numbers: one number per source, by first appearance, never changed once given."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -16,7 +16,7 @@ CONTEXT_CHARACTERS = 220
 
 @dataclass(frozen=True)
 class Passage:
-    """A verbatim passage: `quote == text[start:end]` of the stored text of its source (invariant 10)."""
+    """A verbatim passage: `quote == text[start:end]` of the stored text of its source."""
 
     evidence: Evidence
     quote: str

@@ -1,4 +1,4 @@
-"""The analyzer's draft as findings with evidence: what cannot be grounded is dropped and counted (S0-060 to S0-069)."""
+"""The analyzer's draft as findings with evidence: what cannot be grounded is dropped and counted."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -33,7 +33,7 @@ LOWEST_PRIORITY: Final = 10
 
 
 def finish_analysis(work: Work) -> AnalysisOutput:
-    """What the workflow gets of an analysis: every evidence is `text[start:end]` of a stored text (invariant 10)."""
+    """What the workflow gets of an analysis: every evidence is `text[start:end]` of a stored text."""
     grounding = _Grounding(work)
     findings: dict[str, Finding] = {}
     dropped = 0
@@ -181,6 +181,6 @@ def _quality_updates(work: Work) -> Iterator[QualityUpdate]:
 
 
 def _analyzed(work: Work) -> list[str]:
-    """Sources that the engine saw (C0-23): a model sees as many as fit into its prompt."""
+    """Sources that the engine saw: a model sees as many as fit into its prompt."""
     seen = shown_sources(work.request) if work.account.engine is EngineKind.MODEL else work.request.sources
     return [source.id for source in seen if source.text and work.documents.get(source.text.hash)]

@@ -1,4 +1,4 @@
-"""Evidence markers in a draft: brought into one form, and taken out where they name nothing (X-7).
+"""Evidence markers in a draft: brought into one form, and taken out where they name nothing.
 
 Only the names that the writer was given in this very call count. What stands in a quotation is a page's word: it is
 escaped, so that Markdown shows it as it stands, and never becomes a citation.

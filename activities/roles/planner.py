@@ -1,4 +1,4 @@
-"""The planner's draft as a plan: no empty or repeated sub-query, never too many (S0-041 to S0-044, S0-176)."""
+"""The planner's draft as a plan: no empty or repeated sub-query, never too many."""
 
 from typing import Final
 

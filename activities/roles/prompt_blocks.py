@@ -15,9 +15,9 @@ from contracts.roles import AnalyzeInput, RefineInput, RoleInput, SourceExtract,
 from contracts.vocabulary import Confidence
 
 DEFAULT_CONTENT_CHARACTERS: Final = 1_000
-"""Characters of each source that the analyzer sees (S0-060)."""
+"""Characters of each source that the analyzer sees."""
 MOST_SOURCES: Final = 20
-"""Sources in one prompt (S0-060)."""
+"""Sources in one prompt."""
 SNIPPET_CHARACTERS: Final = 300
 QUOTE_CHARACTERS: Final = 400
 SHORT_TITLE: Final = 80
@@ -44,13 +44,13 @@ class Rendering:
 
 
 def shown_sources(request: AnalyzeInput, rendering: Rendering | None = None) -> list[SourceExtract]:
-    """The sources that fit into a prompt, in the order in which they were given (S0-060)."""
+    """The sources that fit into a prompt, in the order in which they were given."""
     first = request.sources[:MOST_SOURCES]
     return first if rendering is None else first[: len(_allotted(first, rendering))]
 
 
 def shown_findings(request: WriteInput, rendering: Rendering) -> list[Finding]:
-    """The findings that have room, in their order; where some have not, certain ones go before guesses (S0-159)."""
+    """The findings that have room, in their order; where some have not, certain ones go before guesses."""
     count = findings_shown(len(request.findings), rendering.share)
     ranked = sorted(request.findings, key=lambda finding: CERTAINTY.index(finding.confidence))
     kept = {finding.id for finding in ranked[:count]}
@@ -147,7 +147,7 @@ def source_lines(request: WriteInput, rendering: Rendering) -> str:
 
 
 def gaps_block(gaps: list[Gap], key: str, *, suggestions: bool = False) -> str:
-    """All gaps under their labels (C0-9)."""
+    """All gaps under their labels."""
     lines = [line for gap in gaps for line in _gap_lines(gap, key, suggestions=suggestions)]
     return data("gaps", lines) or "(none)"
 

@@ -1,4 +1,4 @@
-"""The refiner's draft as an assessment of known gaps (S0-075 to S0-079, S0-175)."""
+"""The refiner's draft as an assessment of known gaps."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a report is made of: its title, sections, summary and length, read from the Markdown itself (S0-074)."""
+"""What a report is made of: its title, sections, summary and length, read from the Markdown itself."""
 
 import re
 from bisect import bisect_left

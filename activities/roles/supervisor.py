@@ -1,4 +1,4 @@
-"""The supervisor's draft as a decision (S0-034)."""
+"""The supervisor's draft as a decision."""
 
 from typing import Final
 

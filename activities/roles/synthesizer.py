@@ -1,4 +1,4 @@
-"""The synthesizer's text as a stored draft whose every marker names a passage (S0-070 to S0-074, X-7)."""
+"""The synthesizer's text as a stored draft whose every marker names a passage."""
 
 import re
 from collections.abc import Iterable, Mapping

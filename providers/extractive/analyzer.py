@@ -30,7 +30,7 @@ AGREEMENT = 0.5
 
 
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
-    """Find the passages of one sub-query (S0-061 to S0-069, C0-26)."""
+    """Find the passages of one sub-query."""
     every = readings(task.sources, documents, task.language)
     question = read_question(task.query)
     asked = _asked(task)

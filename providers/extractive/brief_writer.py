@@ -19,7 +19,7 @@ BRIEF_WORDS = 900
 
 
 def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
-    """Write the brief; without findings, an honest admission that cites nothing (S0-070 to S0-074)."""
+    """Write the brief; without findings, an honest admission that cites nothing."""
     question = read_question(task.query)
     every = readings(task.sources, documents, task.language)
     quoted = quotations(task, every, aim_of(question, question.main_facet, task, every))

@@ -28,7 +28,7 @@ _APPROACH = {
 
 
 def plan(task: PlanInput) -> PlanDraft:
-    """Make the plan (S0-041 to S0-048); done again, it asks other words first (S0-122)."""
+    """Make the plan; done again, it asks other words first."""
     question = read_question(task.query)
     wanted = [part for part in _guidance(task) if len(part.query) >= SHORTEST_QUERY]
     again = bool(task.issues or task.previous)
@@ -106,7 +106,7 @@ def _about(entity: str, question: Question) -> SubQueryDraft:
 
 
 def _guidance(task: PlanInput) -> list[SubQueryDraft]:
-    """Extra searches from what a person, a hook or a model asked for, and from the operator's own prompt (S0-047)."""
+    """Extra searches from what a person, a hook or a model asked for, and from the operator's own prompt."""
     texts = [guidance.text for guidance in task.guidance if guidance.origin != "rules"]
     if task.system_prompt:
         texts.append(task.system_prompt)

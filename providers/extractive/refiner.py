@@ -16,7 +16,7 @@ _NOWHERE = re.compile(r"\boccurs? in none of\b")
 
 
 def refine(task: RefineInput, documents: Mapping[str, str]) -> RefineDraft:
-    """Judge every open gap (S0-075 to S0-079): conservative, another iteration must plausibly help."""
+    """Judge every open gap: conservative, another iteration must plausibly help."""
     draft = documents.get(task.draft.hash, "") if task.draft else ""
     expansion = _expansion(draft, task)
     tried = {normalized_text(text) for text in [*task.asked, task.query]}

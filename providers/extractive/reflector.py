@@ -5,7 +5,7 @@ from contracts.vocabulary import Action, Phase
 
 
 def reflect(task: ReflectInput) -> ReflectionDraft:
-    """Say what the gate's result means for the next step (S0-034, S0-035); it never loosens a gate (C0-22)."""
+    """Say what the gate's result means for the next step; it never loosens a gate."""
     action = _action(task)
     figures = ", ".join(f"{name} {value:g}" for name, value in sorted(task.metrics.items()))
     return ReflectionDraft(

@@ -1,4 +1,4 @@
-"""What of a task fits: into the model's window, and into the time that it has (S0-099). Pure."""
+"""What of a task fits: into the model's window, and into the time that it has. Pure."""
 
 from dataclasses import dataclass, field
 from typing import Final

@@ -67,7 +67,7 @@ class ModelDirectory:
         self._tiers = tiers or {}
 
     def candidates(self, named: str | None, tier: Tier) -> list[Candidate]:
-        """What may do a role of this tier: the model that the call names first (S0-101), then the configured ones."""
+        """What may do a role of this tier: the model that the call names first, then the configured ones."""
         written = [*([named] if named else []), *self._tiers.get(tier, ())]
         return [self._candidate(name) for name in dict.fromkeys(written)]
 

@@ -18,7 +18,7 @@ SIZE_LIMITS: Final = {
     DocumentKind.DOCX: 20_000_000,
     DocumentKind.GZIP: 20_000_000,
 }
-"""Bytes (reliability-and-security 2.2); a file is not even opened above the largest of them."""
+"""Bytes; a file is not even opened above the largest of them."""
 LARGEST_FILE: Final = max(SIZE_LIMITS.values())
 GZIP_WINDOW: Final = 31
 """zlib's way to say: gzip header, largest window."""

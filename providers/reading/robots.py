@@ -25,7 +25,7 @@ FAILURE_KEPT_SECONDS: Final = 30.0
 LONGEST_FAILURE: Final = 300.0
 KEPT_SITES: Final = 1_000
 LONGEST_DELAY: Final = 10.0
-"""Seconds between two requests that a site may ask for (reliability-and-security 2.3)."""
+"""Seconds between two requests that a site may ask for."""
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
 """The server has no such file for us: everything may be read. Any other failure means that nothing may."""
 

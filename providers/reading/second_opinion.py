@@ -2,7 +2,7 @@
 
 It sees the tree without what readers do not see, and what it returns is written by the same rules as every page, so
 that the stored text stays canonical. Its known ways to take minutes are all matters of size: it is not asked about
-pages beyond the limits here, and the child that runs it is killed at its own limit (reliability-and-security 5.6).
+pages beyond the limits here, and the child that runs it is killed at its own limit.
 """
 
 import re

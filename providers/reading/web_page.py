@@ -29,7 +29,7 @@ from providers.reading.second_opinion import (
 from providers.reading.web_types import HTML, JSON, MARKDOWN, OPENING_BYTES, PDF, XML, judged
 
 KEPT_BYTES: Final = 200_000
-"""Of the text of one page, as UTF-8 (reliability-and-security 2.2)."""
+"""Of the text of one page, as UTF-8."""
 OTHER_READING: Final = "the text is the reading of trafilatura: our own found little beside links"
 BEGINNING_ONLY: Final = "the text is long: only its first {kept:,} characters are kept"
 

@@ -1,4 +1,4 @@
-"""Which providers can be asked, in which order, what the others lack, and which of them a run uses (S0-102, S0-171)."""
+"""Which providers can be asked, in which order, what the others lack, and which of them a run uses."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

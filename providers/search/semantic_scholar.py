@@ -131,7 +131,7 @@ class QuietLibrary(AsyncSemanticScholar):  # type: ignore[misc]
 
 
 class SemanticScholarSearch:
-    """Papers by relevance; a key is not needed and raises limits (S0-171).
+    """Papers by relevance; a key is not needed and raises limits.
 
     Days are given to it; a paper whose day it does not know counts by its year. Domains are those of the address at
     which a paper can be read, and left to the filter on the hits.

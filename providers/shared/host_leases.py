@@ -1,4 +1,4 @@
-"""Who may ask a host now: pure decisions, all by the store's clock (reliability 2.3)."""
+"""Who may ask a host now: pure decisions, all by the store's clock."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""Politeness towards hosts, kept by all workers together (reliability 2.3)."""
+"""Politeness towards hosts, kept by all workers together."""
 
 import asyncio
 import secrets

@@ -46,7 +46,7 @@ class WebSearchSettings(Section):
         return {name: why for name, why in reasons if why is not None}
 
     def choices(self, order: Sequence[str] = ORDER, *, model_offers_search: bool = False) -> list[ProviderChoice]:
-        """The providers in order, each with whether it can be asked and why, and where its queries go (S0-102)."""
+        """The providers in order, each with whether it can be asked and why, and where its queries go."""
         return provider_choices(
             self.variables_set(),
             order,

@@ -1,4 +1,4 @@
-"""Analysis: one call per sub-query, all at once, merged in plan order (S0-060 to S0-069, S0-175, C0-23, C0-26)."""
+"""Analysis: one call per sub-query, all at once, merged in plan order."""
 
 import asyncio
 
@@ -75,7 +75,7 @@ async def _analyze_one(
 
 
 def merge(run: ResearchRun, query: SubQuery, output: AnalysisOutput | None) -> None:
-    """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before (S0-175)."""
+    """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before."""
     state = run.state
     doubtful = clashing(state, output.evidence) if output else set()
     findings = [one for one in output.findings if doubtful.isdisjoint(one.evidence_ids)] if output else []

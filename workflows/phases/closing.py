@@ -1,4 +1,4 @@
-"""Closing a run: write from what is there, number, render, save (X-4, C0-13, C0-24)."""
+"""Closing a run: write from what is there, number, render, save."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Gathering: search, read as soon as the own search returned, merge in a fixed order (S0-049 to S0-059)."""
+"""Gathering: search, read as soon as the own search returned, merge in a fixed order."""
 
 import asyncio
 
@@ -60,7 +60,7 @@ class Gathering:
         """One sub-query: its search, then at once the reads of its guaranteed share."""
         stored = [candidate.hit for candidate in self._run.state.candidates if candidate.sub_query_id == query.id]
         if stored:
-            # An interrupted or repeated gathering has this answer already: it is not asked for again (S0-131).
+            # An interrupted or repeated gathering has this answer already: it is not asked for again.
             self._found.responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
         else:
             async with self._turns:

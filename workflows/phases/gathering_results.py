@@ -87,7 +87,7 @@ class _Merge:
 
     # --- sources ---------------------------------------------------------------------------------------------------
     def _take_reads(self) -> None:
-        """What was read enters the registry; a page that turns out to be a known one joins it (S0-050)."""
+        """What was read enters the registry; a page that turns out to be a known one joins it."""
         state = self._state
         fresh: list[tuple[SearchHit, Source]] = []
         finders: dict[str, str] = {}

@@ -17,7 +17,7 @@ UNREADABLE: Final = object()
 
 
 def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any]) -> None:
-    """Keep what the gate says, as a decision with the figures of the unit (S0-087)."""
+    """Keep what the gate says, as a decision with the figures of the unit."""
     run.state.gates.append(gate)
     inputs = {"phase": gate.phase, "iteration": run.state.iteration}
     reasons = "; ".join(issue.message for issue in gate.issues)
@@ -56,7 +56,7 @@ async def reflect(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectOut
 
 
 async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
-    """The operator's hook: called with (state, prompt), answers guidance or nothing (S0-081, S0-082)."""
+    """The operator's hook: called with (state, prompt), answers guidance or nothing."""
     hook = run.resolved.hook
     if hook is None:
         return

@@ -1,4 +1,4 @@
-"""What each role is shown of the state: projections, so that nobody gets the whole of it (X-6)."""
+"""What each role is shown of the state: projections, so that nobody gets the whole of it."""
 
 from contracts.decisions import GateIssue
 from contracts.plan import SubQuery
@@ -36,7 +36,7 @@ def sources_of(run: ResearchRun, query: SubQuery) -> list[Source]:
 
 
 def analyze_input(run: ResearchRun, query: SubQuery, issues: list[GateIssue]) -> AnalyzeInput:
-    """Hand-off to the analyzer (S0-068)."""
+    """Hand-off to the analyzer."""
     state = run.state
     return AnalyzeInput(
         brief=state.plan.brief,
@@ -52,7 +52,7 @@ def analyze_input(run: ResearchRun, query: SubQuery, issues: list[GateIssue]) ->
 
 
 def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:
-    """Hand-off to the synthesizer (S0-072, S0-073)."""
+    """Hand-off to the synthesizer."""
     state = run.state
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
@@ -76,7 +76,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
 
 
 def refine_input(run: ResearchRun) -> RefineInput:
-    """Hand-off to the refiner: gaps as objects with ids (S0-079, C0-9)."""
+    """Hand-off to the refiner: gaps as objects with ids."""
     state = run.state
     top = (Confidence.HIGH, Confidence.CONFIRMED)
     return RefineInput(

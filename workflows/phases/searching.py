@@ -1,4 +1,4 @@
-"""Searching for one sub-query: every provider of the run by its policy, one list of hits (X-16, S0-053, S0-097)."""
+"""Searching for one sub-query: every provider of the run by its policy, one list of hits."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which hits and sources are one and the same: pure, and the same whatever the order of arrival (S0-050, S0-058).
+"""Which hits and sources are one and the same: pure, and the same whatever the order of arrival.
 
 Before reading: the same canonical URL or known alias, else the same DOI. After reading: the same final URL, else the
 same content. An equal title alone makes a candidate, which is reported and kept.
@@ -124,7 +124,7 @@ def registered(
 
 
 def merge_aliases(kept: Source, duplicate: Source) -> Source:
-    """The source that stays, with the sub-queries, addresses and missing details of its duplicate (S0-052)."""
+    """The source that stays, with the sub-queries, addresses and missing details of its duplicate."""
     own = canonical_url(kept.url)
     urls = {canonical_url(url): url for url in (duplicate.url, *duplicate.aliases, *kept.aliases)}
     update: dict[str, object] = {

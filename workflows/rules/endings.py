@@ -1,4 +1,4 @@
-"""How a run ends: outcome, completeness and the words for them, from the state alone (C0-13, C0-24, X-4)."""
+"""How a run ends: outcome, completeness and the words for them, from the state alone."""
 
 from contracts.identity import normalized_text
 from contracts.names import CORPUS_SCHEME
@@ -42,7 +42,7 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
 
 
 def unanswered(question: str, state: ResearchState) -> list[str]:
-    """Texts of sub-queries that are neither answered by a finding nor stated as a gap (C0-24).
+    """Texts of sub-queries that are neither answered by a finding nor stated as a gap.
 
     Where a sub-query is the person's question itself, a stated gap is no answer to it: findings on its aspects alone
     make no completed run. A finding of a later search that was to close that gap is one.

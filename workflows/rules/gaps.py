@@ -1,4 +1,4 @@
-"""The life of a gap: opened by analysis, a silent sub-query or a person; closed by later evidence (C0-8, C0-25)."""
+"""The life of a gap: opened by analysis, a silent sub-query or a person; closed by later evidence."""
 
 from collections.abc import Iterable
 
@@ -40,14 +40,14 @@ def opened(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> lis
 
 
 def silent_gap(query: SubQuery) -> GapDraft:
-    """The gap that an unanswered sub-query leaves: its question is stated, never passed over (C0-24)."""
+    """The gap that an unanswered sub-query leaves: its question is stated, never passed over."""
     if query.status is SubQueryStatus.FAILED:
         return GapDraft(description=f"The search for “{query.text[:250]}” failed, so it is not answered.", priority=1)
     return GapDraft(description=f"Nothing in the sources answers “{query.text[:250]}”.", priority=2)
 
 
 def after_analysis(gaps: list[Gap], queries: Iterable[SubQuery], findings: Iterable[Finding]) -> list[Gap]:
-    """Close the gaps whose follow-up brought findings; one attempt without any makes a gap unaddressable (C0-25)."""
+    """Close the gaps whose follow-up brought findings; one attempt without any makes a gap unaddressable."""
     found: dict[str, list[str]] = {}
     for finding in findings:
         if finding.sub_query_id:
@@ -65,7 +65,7 @@ def asked_for(gaps: Iterable[Gap]) -> bool:
 
 
 def assessed(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
-    """Apply what the refiner says of each gap; unknown ids were ignored before (S0-175)."""
+    """Apply what the refiner says of each gap; unknown ids were ignored before."""
     by_id = {assessment.gap_id: assessment for assessment in assessments}
     return [_assessed(gap, by_id[gap.id]) if gap.id in by_id else gap for gap in gaps]
 

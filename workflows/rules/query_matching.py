@@ -1,4 +1,4 @@
-"""Whether something was asked before: pure, over iterations and parallel branches (C0-1).
+"""Whether something was asked before: pure, over iterations and parallel branches.
 
 Two queries are one if their words are the same in the same order, or nearly so. Not asking a question that was new
 loses an answer, asking one again costs one search: in doubt they are two.

@@ -1,4 +1,4 @@
-"""Several providers' answers to one query as one list of hits: pure, and the same whoever answered first (X-16)."""
+"""Several providers' answers to one query as one list of hits: pure, and the same whoever answered first."""
 
 from collections.abc import Sequence
 

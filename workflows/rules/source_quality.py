@@ -1,4 +1,4 @@
-"""What the analyzer thinks of a source, kept within bounds: pure (S0-063, S0-067, X-20)."""
+"""What the analyzer thinks of a source, kept within bounds: pure."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""From what planner and refiner propose to sub-queries with ids (S0-042 to S0-044, C0-1, C0-3)."""
+"""From what planner and refiner propose to sub-queries with ids."""
 
 from collections.abc import Iterable, Sequence
 
@@ -34,7 +34,7 @@ def planned(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list
 def follow_ups(
     state: ResearchState, assessments: Iterable[GapAssessment], priority_gaps: Sequence[str], limit: int
 ) -> list[SubQuery]:
-    """New sub-queries for open gaps, at most `limit`; a question that was asked before is not asked again (C0-1)."""
+    """New sub-queries for open gaps, at most `limit`; a question that was asked before is not asked again."""
     # One whose search failed was not answered: it may be asked again.
     asked = [query.text for query in state.plan.sub_queries if query.status is not SubQueryStatus.FAILED]
     open_gaps = {gap.id: gap for gap in state.gaps if gap.status is GapStatus.OPEN}

@@ -1,7 +1,7 @@
 """The budget: reserved before each model call, settled after it. Pure functions of limits, use and reservations.
 
 A call may start only if its reservation fits beside what was used, what is under way and what is kept for the report.
-So no limit is exceeded as long as no call needs more than its reservation (invariant 6).
+So no limit is exceeded as long as no call needs more than its reservation.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from contracts.vocabulary import StopReason
 REPORT_CALLS: Final = 2
 """Calls kept for the synthesis: it writes, and repairs once."""
 SYNTHESIS_SHARE: Final = 0.35
-"""At most this share of a limit is kept for the synthesis (S0-165): small limits must leave something to research."""
+"""At most this share of a limit is kept for the synthesis: small limits must leave something to research."""
 TOLERANCE_USD: Final = 1e-9
 """Sums of money are not exact in binary."""
 

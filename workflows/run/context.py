@@ -53,7 +53,7 @@ class RunContext:
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def operation(self, step: str) -> str:
-        """A logical operation id: `step/iteration`, with its repetition in this session (invariant 12)."""
+        """A logical operation id: `step/iteration`, with its repetition in this session."""
         base = f"{step}/{self.state.iteration}"
         count = self.state.operations.get(base, 0)
         return base if count == 0 else f"{base}/again-{count + 1}"
@@ -93,7 +93,7 @@ class RunContext:
 
     # --- guidance --------------------------------------------------------------------------------------------------
     def guide(self, origin: str, text: str, phase: str | None) -> None:
-        """Give the next phase something to go by (S0-081)."""
+        """Give the next phase something to go by."""
         if text.strip():
             said = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
             self.state.guidance = with_guidance(self.state.guidance, said)
@@ -133,7 +133,7 @@ class RunContext:
         inputs: dict[str, Any] | None = None,
         outputs: dict[str, Any] | None = None,
     ) -> None:
-        """Append to the decision log (S0-084, S0-085)."""
+        """Append to the decision log."""
         decision = AgentDecision(
             seq=len(self.state.decisions) + 1,
             agent=agent,

@@ -1,4 +1,4 @@
-"""Going on from a stored session: what is kept, what is done again (S0-131 to S0-136, C0-14). Pure."""
+"""Going on from a stored session: what is kept, what is done again. Pure."""
 
 from typing import Protocol
 

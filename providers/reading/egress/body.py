@@ -13,7 +13,7 @@ from providers.errors import SourceUnreadable
 PIECE_BYTES: Final = 65_536
 RATIO_LIMIT: Final = 200
 RATIO_FROM_BYTES: Final = 1_000_000
-"""A compressed body may unpack to 200 times its size once it is larger than this (reliability-and-security 2.2)."""
+"""A compressed body may unpack to 200 times its size once it is larger than this."""
 GZIP_OR_ZLIB: Final = 47
 """zlib's way to say: either header, largest window."""
 GZIP_MARK: Final = b"\x1f\x8b"

@@ -2,7 +2,7 @@
 
 Checks are made where they cannot be left out: the text of each URL in `egress_gate`, the address of each connection
 in `egress_network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
-credentials or environment variables take part (reliability-and-security 2.1).
+credentials or environment variables take part.
 """
 
 import asyncio

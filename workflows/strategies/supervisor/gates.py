@@ -1,6 +1,6 @@
-"""Gates: deterministic validators with S0's thresholds (S0-103 to S0-122).
+"""Gates: deterministic validators with S0's thresholds.
 
-They decide about a retry, never about the outcome (C0-24).
+They decide about a retry, never about the outcome.
 """
 
 from contracts.decisions import GateIssue, GateResult
@@ -50,7 +50,7 @@ def check_plan(state: ResearchState) -> GateResult:
 
 
 def check_sources(state: ResearchState) -> GateResult:
-    """Enough sources, a good one among them, half of the sub-queries done (S0-108 to S0-111)."""
+    """Enough sources, a good one among them, half of the sub-queries done."""
     sources = state.readable_sources()
     queries = state.plan.sub_queries
     completed = sum(query.status is SubQueryStatus.COMPLETED for query in queries)
@@ -67,7 +67,7 @@ def check_sources(state: ResearchState) -> GateResult:
 
 
 def check_findings(state: ResearchState) -> GateResult:
-    """Enough findings, a well-supported one, and enough of the sources used (S0-112 to S0-115, C0-23)."""
+    """Enough findings, a well-supported one, and enough of the sources used."""
     high = sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings)
     analyzed = {source.id for source in state.readable_sources() if source.analyzed}
     cited = {source_id for finding in state.findings for source_id in finding.source_ids} & analyzed
@@ -91,7 +91,7 @@ def check_findings(state: ResearchState) -> GateResult:
 
 
 def check_report(state: ResearchState) -> GateResult:
-    """A report with headings, long enough, whose markers all resolve (S0-116 to S0-119, C0-17)."""
+    """A report with headings, long enough, whose markers all resolve."""
     draft = state.draft
     if draft is None or draft.characters == 0:
         missing = [GateIssue(code="no_report", message="there is no report")]
@@ -112,7 +112,7 @@ def check_report(state: ResearchState) -> GateResult:
 
 
 def check_gaps(state: ResearchState) -> GateResult:
-    """Always valid; open gaps with no iteration left are noted (S0-120, S0-121)."""
+    """Always valid; open gaps with no iteration left are noted."""
     open_gaps = len(state.unaddressed_gaps())
     last = state.resolved.limits.max_iterations if state.resolved else 1
     issues = []

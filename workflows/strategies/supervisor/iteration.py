@@ -14,24 +14,24 @@ SEVERITY_ORDER = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
 
 
 def actionable_gaps(state: ResearchState) -> list[Gap]:
-    """Open gaps that matter enough to search again (C0-5); unaddressable ones are no longer open."""
+    """Open gaps that matter enough to search again; unaddressable ones are no longer open."""
     floor = state.resolved.limits.severity_floor if state.resolved else Severity.MODERATE
     return [gap for gap in state.unaddressed_gaps() if SEVERITY_ORDER[gap.severity] >= SEVERITY_ORDER[floor]]
 
 
 def should_iterate(state: ResearchState) -> bool:
-    """Whether gaps remain that matter and an iteration is left (S0-025, C0-5)."""
+    """Whether gaps remain that matter and an iteration is left."""
     last = state.resolved.limits.max_iterations if state.resolved else 1
     return bool(actionable_gaps(state)) and state.iteration < last
 
 
 def retry_key(phase: str, iteration: int) -> str:
-    """How a phase's one retry is remembered (C0-2)."""
+    """How a phase's one retry is remembered."""
     return f"{phase}/{iteration}"
 
 
 def decide(state: ResearchState, gate: GateResult, reflection: ReflectOutput | None, *, can_change: bool) -> Pause:
-    """What happens after a phase. A reflection may tighten; it may loosen the iteration decision alone (C0-27)."""
+    """What happens after a phase. A reflection may tighten; it may loosen the iteration decision alone."""
     wants_retry = (not gate.valid and gate.policy is GatePolicy.STRICT) or (
         reflection is not None and reflection.action is Action.RETRY
     )

@@ -1,4 +1,4 @@
-"""The pause after each phase: gate, reflection, hook, decision, in this order (S0-080 to S0-093, S0-172, S0-183)."""
+"""The pause after each phase: gate, reflection, hook, decision, in this order."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ async def pause_after(run: ResearchRun, phase: Phase, *, can_change: bool) -> Pa
 
 
 def phase_outputs(phase: Phase, state: ResearchState) -> dict[str, Any]:
-    """What the evaluation of each phase records (S0-088 to S0-092)."""
+    """What the evaluation of each phase records."""
     if phase == Phase.PLANNING:
         return {"sub_query_count": len(state.plan.sub_queries), "has_research_brief": bool(state.plan.brief.strip())}
     if phase == Phase.GATHERING:

@@ -1,4 +1,4 @@
-"""Think-pause prompts: what the supervisor is told and asked after each phase (S0-036 to S0-040)."""
+"""Think-pause prompts: what the supervisor is told and asked after each phase."""
 
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, Phase

@@ -24,7 +24,7 @@ FOLLOWING = {
     Phase.GATHERING: Phase.ANALYSIS,
     Phase.ANALYSIS: Phase.SYNTHESIS,
 }
-"""The transitions without a choice (S0-013 to S0-015)."""
+"""The transitions without a choice."""
 
 
 class SupervisorStrategy:
