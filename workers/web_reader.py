@@ -7,7 +7,7 @@ from providers.interfaces import SharedStore
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.robots import Robots
-from providers.reading.web_reader import Politeness, WebReader
+from providers.reading.web_reader import PolitenessOfHosts, WebReader
 from providers.subprocess_pool import SubprocessPool
 from workers.settings.loading import APPLICATION, Settings
 
@@ -19,7 +19,7 @@ async def web_reader(
     version: str,
     *,
     store: SharedStore | None = None,
-    politeness: Politeness | None = None,
+    politeness: PolitenessOfHosts | None = None,
 ) -> AsyncIterator[WebReader]:
     """A reader that is closed at the end; `version` is told to every site, with the configured contact.
 

@@ -34,7 +34,7 @@ from workflows.run.call_errors import is_cancelled, reason_of, unstarted
 from workflows.run.context import RunContext, Watchers
 from workflows.run.event_ring import page_after
 from workflows.run.host import TemporalHost
-from workflows.run.inbox import Desk
+from workflows.run.inbox import Inbox
 from workflows.run.payloads import json_of
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resumed
@@ -52,7 +52,7 @@ class DeepResearchWorkflow:
 
     def __init__(self) -> None:
         self._state = ResearchState()
-        self._desk = Desk()
+        self._inbox = Inbox()
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
@@ -77,7 +77,7 @@ class DeepResearchWorkflow:
         prepared = await self._with_providers_checked(prepared, parsed.priority)
         strategy = strategy_of(prepared.resolved.strategy)
         self._begin(prepared, started, strategy)
-        run = ResearchRun(self._state, self._desk, TemporalHost(parsed.priority), WorkflowWatchers())
+        run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), WorkflowWatchers())
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
@@ -88,7 +88,7 @@ class DeepResearchWorkflow:
                 return
             saved = await driver.checkpoint_now()
             await workflow.wait_condition(workflow.all_handlers_finished)
-            if not saved or self._desk.holds_something:
+            if not saved or self._inbox.holds_something:
                 # What was asked for since the save would be lost with this history: the next boundary tries again.
                 return
             again = parsed.model_copy(update={"continue_from": workflow.info().workflow_id})
@@ -117,7 +117,7 @@ class DeepResearchWorkflow:
     @workflow.update(name=names.STEER)
     async def steer(self, text: str) -> str:
         """Tell the run what to look at; the next phase hears it."""
-        self._desk.steering.append(text.strip())
+        self._inbox.steering.append(text.strip())
         return "taken: the next phase will go by it"
 
     @steer.validator
@@ -128,15 +128,15 @@ class DeepResearchWorkflow:
             raise ApplicationError(message, type=failures.INVALID_REQUEST)
         last = self._state.resolved.limits.max_iterations if self._state.resolved else 1
         writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= last
-        if self._desk.closing or writing:
+        if self._inbox.closing or writing:
             raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
 
     @workflow.update(name=names.STOP_AND_REPORT)
     async def stop_and_report(self) -> str:
         """End the work now and write the report from what is there. Acknowledged at once."""
-        if self._desk.closing or self._desk.interruption is not None:
+        if self._inbox.closing or self._inbox.interruption is not None:
             return "already stopping: the report is being written"
-        self._desk.interrupt(StopReason.USER_STOPPED)
+        self._inbox.interrupt(StopReason.USER_STOPPED)
         return "stopping: the report is written from what is there"
 
     @workflow.query(name=names.STATUS)
@@ -216,7 +216,7 @@ class DeepResearchWorkflow:
         """What a run begins with, for as long as nobody stops it: then there is nothing to report from."""
         task = asyncio.ensure_future(work)
         try:
-            await workflow.wait_condition(lambda: task.done() or self._desk.interruption is not None)
+            await workflow.wait_condition(lambda: task.done() or self._inbox.interruption is not None)
             if task.done():
                 return task.result()
         finally:

@@ -53,7 +53,7 @@ class Driver:
             alarm.cancel()
             # No save of an older state may come after the last one.
             await self._checkpoint_done()
-            run.desk.closing = True
+            run.inbox.closing = True
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline is OnDeadline.ABORT:
                 return await self._abort()
             return await close(run, reason)
@@ -97,17 +97,17 @@ class Driver:
     async def _alarm(self) -> None:
         """The one durable timer of a run: rings when the work must give way to writing."""
         await self._run.host.sleep(max(0.0, self._run.remaining_work_seconds()))
-        self._run.desk.interrupt(StopReason.BUDGET_TIME)
+        self._run.inbox.interrupt(StopReason.BUDGET_TIME)
 
     def _check_interruption(self) -> None:
-        if self._run.desk.interruption is not None:
-            raise Interrupted(self._run.desk.interruption)
+        if self._run.inbox.interruption is not None:
+            raise Interrupted(self._run.inbox.interruption)
 
     def _take_steering(self) -> None:
         """What people asked for becomes guidance, and a question to search for once there is a plan."""
         run = self._run
-        while run.desk.steering:
-            run.steer(run.desk.steering.pop(0))
+        while run.inbox.steering:
+            run.steer(run.inbox.steering.pop(0))
 
     async def _boundary(self) -> None:
         """Save in the background; the history may start anew only once the session is saved."""

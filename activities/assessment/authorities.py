@@ -21,7 +21,7 @@ PUBLISHER: Final = "publisher"
 DECLARED: Final[Mapping[Quality, float]] = {Quality.HIGH: 0.95, Quality.MEDIUM: 0.6, Quality.LOW: 0.1}
 
 
-class Tier(StrictContract):
+class AuthorityTier(StrictContract):
     """A sort of site, and what it is worth for each kind of search, 0 to 1."""
 
     phrase: str
@@ -40,7 +40,7 @@ class Tier(StrictContract):
 
 
 @dataclass(frozen=True)
-class Standing:
+class Authority:
     """What is known of one host."""
 
     tier: str
@@ -56,10 +56,10 @@ class Authorities(StrictContract):
 
     as_of: str
     forum_labels: str
-    general: Tier
-    tiers: Mapping[str, Tier]
+    general: AuthorityTier
+    tiers: Mapping[str, AuthorityTier]
 
-    def standing(self, url: str, mode: SourceType, declared: Mapping[str, Quality] | None = None) -> Standing:
+    def standing(self, url: str, mode: SourceType, declared: Mapping[str, Quality] | None = None) -> Authority:
         """The standing of an address' host: the operator's word, else the longest domain of the table, else general.
 
         `declared` maps domains in lower case to labels; each stands for what lies below it, too.
@@ -68,13 +68,13 @@ class Authorities(StrictContract):
         for domain in _upwards(host):
             label = (declared or {}).get(domain, Quality.UNKNOWN)
             if label in DECLARED:
-                return Standing("declared", DECLARED[label], CHOSEN_BY_OPERATOR, declared=label)
+                return Authority("declared", DECLARED[label], CHOSEN_BY_OPERATOR, declared=label)
         domain = next((domain for domain in _upwards(host) if domain in self._tier_by_domain), "")
         name = self._tier_by_domain.get(domain, GENERAL)
         if domain != host and host.partition(".")[0] in self._forum_labels:
             name = COMMUNITY
         tier = self.tiers.get(name, self.general)
-        return Standing(name, tier.authority(mode), tier.phrase, tier.user_generated)
+        return Authority(name, tier.authority(mode), tier.phrase, tier.user_generated)
 
     @cached_property
     def _tier_by_domain(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Standing
+from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Authority
 from activities.assessment.question_coverage import Coverage, coverage
 from activities.assessment.recency import Age, age_of
 from contracts.activities import ReadRequest
@@ -107,16 +107,16 @@ def content_quality(text: str) -> float:
 
 def _standing(
     request: ReadRequest, document: ExtractedDocument, authorities: Authorities, declared: Mapping[str, Quality] | None
-) -> Standing:
+) -> Authority:
     standing = authorities.standing(document.url, request.mode, declared)
     # A search for papers tells the identifier itself; on a host without an entry it stands for a publisher's page.
     if standing.tier == GENERAL and request.mode is SourceType.ACADEMIC and request.doi:
         published = authorities.tiers[PUBLISHER].authority(request.mode)
-        return Standing(GENERAL, (standing.authority + published) / 2, "publication with an identifier")
+        return Authority(GENERAL, (standing.authority + published) / 2, "publication with an identifier")
     return standing
 
 
-def _label(mode: SourceType, standing: Standing, age: Age, relevance: float, content: float) -> Quality:
+def _label(mode: SourceType, standing: Authority, age: Age, relevance: float, content: float) -> Quality:
     if standing.declared is not None:
         return standing.declared
     weights = WEIGHTS[mode]
@@ -135,7 +135,7 @@ def _label(mode: SourceType, standing: Standing, age: Age, relevance: float, con
     return Quality.HIGH if able and score >= HIGH_SCORE else Quality.MEDIUM
 
 
-def _reason(standing: Standing, age: Age, seen: Coverage, content: float, hidden: str) -> str:
+def _reason(standing: Authority, age: Age, seen: Coverage, content: float, hidden: str) -> str:
     """What decided, in our own words alone: nothing of the page is in it."""
     if hidden:
         return f"{standing.phrase}; {hidden}"

@@ -10,12 +10,12 @@ from string import Template
 
 from activities.reporting.characters import clean_characters
 from activities.reporting.fixed_sentences import OUTCOMES, counted, day
-from activities.reporting.html_body import LINK_REL, Body, Section, render_body
+from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
 from activities.reporting.markdown_layout import plain_text
 from activities.reporting.markdown_report import ReportText, checking_words, quality_words
 from activities.reporting.method_section import Fact, method_facts
-from activities.reporting.quoted_passages import Passage
-from activities.reporting.report_inputs import CitedSource, Matter
+from activities.reporting.quoted_passages import QuotedPassage
+from activities.reporting.report_inputs import CitedSource, ReportInputs
 from contracts.sources import Source
 from contracts.vocabulary import Outcome
 
@@ -36,28 +36,28 @@ def _text(value: str) -> str:
     return escape(clean_characters(value))
 
 
-def _language(matter: Matter) -> str:
+def _language(matter: ReportInputs) -> str:
     language = matter.resolved.language
     return language if LANGUAGE.fullmatch(language) else "en"
 
 
-def _chrome(matter: Matter) -> str:
+def _chrome(matter: ReportInputs) -> str:
     """The language of our own words, where it is not the report's."""
     return "" if _language(matter).split("-")[0] == "en" else ' lang="en"'
 
 
-def _address(matter: Matter, url: str) -> str:
+def _address(matter: ReportInputs, url: str) -> str:
     if matter.registry.links(url):
         return f'<a class="address" href="{_text(url)}" rel="{LINK_REL}">{_text(url)}</a>'
     return f'<span class="address">{_text(url)}</span>'
 
 
-def _kicker(matter: Matter) -> str:
+def _kicker(matter: ReportInputs) -> str:
     short = "" if matter.ending.outcome is Outcome.COMPLETED else " short"
     return f'Research report · <span class="outcome{short}">{OUTCOMES[matter.ending.outcome]}</span>'
 
 
-def _facts(matter: Matter) -> str:
+def _facts(matter: ReportInputs) -> str:
     corpus = matter.resolved.corpus
     passages = sum(len(item.passages) for item in matter.cited)
     parts = [
@@ -70,7 +70,7 @@ def _facts(matter: Matter) -> str:
     return " · ".join([*(_text(part) for part in parts if part), date])
 
 
-def _notice(matter: Matter) -> str:
+def _notice(matter: ReportInputs) -> str:
     ending = matter.ending
     if ending.outcome is Outcome.COMPLETED:
         return ""
@@ -78,13 +78,13 @@ def _notice(matter: Matter) -> str:
     return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">Method and limits</a></p>'
 
 
-def _contents(matter: Matter, sections: list[Section]) -> str:
-    own = [Section("sources", "Sources")] if matter.cited or matter.also_read else []
-    listed = [*sections, *own, Section("method", "Method and limits")]
+def _contents(matter: ReportInputs, sections: list[ReportSection]) -> str:
+    own = [ReportSection("sources", "Sources")] if matter.cited or matter.also_read else []
+    listed = [*sections, *own, ReportSection("method", "Method and limits")]
     return "".join(f'<li><a href="#{part.anchor}">{_text(part.title)}</a></li>' for part in listed)
 
 
-def _passage(matter: Matter, item: CitedSource, passage: Passage, places: list[str]) -> str:
+def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str]) -> str:
     evidence = passage.evidence
     page = f"page {evidence.page}" if evidence.page is not None else ""
     where = " · ".join(
@@ -103,7 +103,7 @@ def _passage(matter: Matter, item: CitedSource, passage: Passage, places: list[s
     )
 
 
-def _about(matter: Matter, source: Source) -> str:
+def _about(matter: ReportInputs, source: Source) -> str:
     parts = [
         _text(matter.shown(", ".join(source.authors) or source.publisher or "")),
         _text(f"published {day(source.published_at)}") if source.published_at else "",
@@ -114,7 +114,7 @@ def _about(matter: Matter, source: Source) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _cited_source(matter: Matter, item: CitedSource, body: Body) -> str:
+def _cited_source(matter: ReportInputs, item: CitedSource, body: Body) -> str:
     passages = "".join(
         _passage(matter, item, passage, body.places.get(passage.evidence.id, [])) for passage in item.passages
     )
@@ -125,7 +125,7 @@ def _cited_source(matter: Matter, item: CitedSource, body: Body) -> str:
     )
 
 
-def _sources(matter: Matter, text: ReportText, body: Body) -> str:
+def _sources(matter: ReportInputs, text: ReportText, body: Body) -> str:
     if not matter.cited and not matter.also_read:
         return ""
     listed = "".join(_cited_source(matter, item, body) for item in matter.cited)
@@ -147,14 +147,14 @@ def _sources(matter: Matter, text: ReportText, body: Body) -> str:
     )
 
 
-def _fact(matter: Matter, fact: Fact) -> str:
+def _fact(matter: ReportInputs, fact: Fact) -> str:
     value = _text(matter.shown(fact.value))
     command = f" <code>{_text(fact.command)}</code>" if fact.command else ""
     items = "".join(f"<li>{_text(matter.shown(item))}</li>" for item in fact.items)
     return f"<dt>{fact.label}</dt><dd>{value}{command}{f'<ul>{items}</ul>' if items else ''}</dd>"
 
 
-def _method(matter: Matter) -> str:
+def _method(matter: ReportInputs) -> str:
     facts = "".join(_fact(matter, fact) for fact in method_facts(matter))
     return (
         f'<section class="apparatus" id="method"{_chrome(matter)}><h2>Method and limits</h2>'
@@ -162,7 +162,7 @@ def _method(matter: Matter) -> str:
     )
 
 
-def compose_html(matter: Matter, text: ReportText) -> str:
+def compose_html(matter: ReportInputs, text: ReportText) -> str:
     """The whole page."""
     template, style, style_hash = _package_files()
     body = render_body(text.body, text.body_marks, matter.registry)

@@ -7,8 +7,8 @@ from typing import Any
 from activities.reporting.claims import Claim
 from activities.reporting.markdown_layout import layout, plain_text
 from activities.reporting.markdown_report import ReportText
-from activities.reporting.quoted_passages import Passage, digest_form
-from activities.reporting.report_inputs import Matter
+from activities.reporting.quoted_passages import QuotedPassage, digest_form
+from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.usage_summary import usage_document
 from contracts.sources import Source
 
@@ -17,7 +17,7 @@ TOLD = ("findings", "gaps", "decisions", "queries", "degraded", "failed_branches
 """Parts of the document in which models and pages have their say."""
 
 
-def _without_links(value: Any, matter: Matter) -> Any:
+def _without_links(value: Any, matter: ReportInputs) -> Any:
     """The value with every text in it as a report may print it: whoever reads the JSON may make links of addresses."""
     if isinstance(value, str):
         return matter.without_links(value)
@@ -28,7 +28,7 @@ def _without_links(value: Any, matter: Matter) -> Any:
     return value
 
 
-def _source(source: Source, matter: Matter, *, cited: bool) -> dict[str, Any]:
+def _source(source: Source, matter: ReportInputs, *, cited: bool) -> dict[str, Any]:
     kept = {"id", "url", "title", "authors", "publisher", "venue", "doi", "published_at", "source_type", "quality",
             "quality_reason", "content_hash", "retrieved_at", "status", "status_reason", "provider"}  # fmt: skip
     data: dict[str, Any] = _without_links(source.model_dump(mode="json", include=kept), matter)
@@ -38,7 +38,7 @@ def _source(source: Source, matter: Matter, *, cited: bool) -> dict[str, Any]:
     return data | {"content_hash": raw, "text_hash": text, "cited": cited}
 
 
-def _evidence(passage: Passage, matter: Matter) -> dict[str, Any]:
+def _evidence(passage: QuotedPassage, matter: ReportInputs) -> dict[str, Any]:
     item = passage.evidence
     return {
         "id": item.id,
@@ -54,7 +54,7 @@ def _evidence(passage: Passage, matter: Matter) -> dict[str, Any]:
     }
 
 
-def _fidelity(matter: Matter, claims: list[Claim]) -> dict[str, Any]:
+def _fidelity(matter: ReportInputs, claims: list[Claim]) -> dict[str, Any]:
     """How true the text is to its sources, as counted."""
     matched = sum(claim.method == "quote_match" for claim in claims)
     return {
@@ -75,7 +75,7 @@ def section_titles(markdown: str) -> list[str]:
     return [plain_text(tokens[place + 1].content) for place in places]
 
 
-def compose_document(matter: Matter, text: ReportText) -> dict[str, Any]:
+def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
     """The content of `report.json`."""
     state, resolved, ending = matter.state, matter.resolved, matter.ending
     corpus = resolved.corpus

@@ -21,7 +21,7 @@ BLOCKS = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("tab
 
 
 @dataclass(frozen=True)
-class Block:
+class ProseBlock:
     """A run of prose: a paragraph, a heading, the text of a list item, a row of a table, or a whole quotation."""
 
     start: int
@@ -37,7 +37,7 @@ class Layout:
     text: str
     tokens: list[Token]
     references: dict[str, Any]
-    blocks: list[Block]
+    blocks: list[ProseBlock]
     code: list[tuple[int, int]]
 
     @cached_property
@@ -75,15 +75,15 @@ def _code_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         place += 1
 
 
-def _trimmed(text: str, start: int, end: int, *, quoted: bool, row: bool) -> Iterator[Block]:
+def _trimmed(text: str, start: int, end: int, *, quoted: bool, row: bool) -> Iterator[ProseBlock]:
     prefix = None if row else PREFIX.match(text, start, end)
     inner = prefix.end() if prefix else start
     stop = inner + len(text[inner:end].rstrip())
     if stop > inner:
-        yield Block(inner, stop, quoted, row)
+        yield ProseBlock(inner, stop, quoted, row)
 
 
-def _inlines(tokens: list[Token], starts: list[int], text: str) -> Iterator[Block]:
+def _inlines(tokens: list[Token], starts: list[int], text: str) -> Iterator[ProseBlock]:
     """Every run of inline text, each line range once."""
     seen = set()
     for place, token in enumerate(tokens):
@@ -93,7 +93,7 @@ def _inlines(tokens: list[Token], starts: list[int], text: str) -> Iterator[Bloc
             yield from _trimmed(text, starts[token.map[0]], starts[token.map[1]], quoted=False, row=row)
 
 
-def _quotations(tokens: list[Token], starts: list[int], text: str) -> Iterator[Block]:
+def _quotations(tokens: list[Token], starts: list[int], text: str) -> Iterator[ProseBlock]:
     """Every outermost quotation with all its paragraphs."""
     depth = 0
     for token in tokens:
@@ -102,10 +102,10 @@ def _quotations(tokens: list[Token], starts: list[int], text: str) -> Iterator[B
         depth += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
 
 
-def _merged(inlines: list[Block], quotations: list[Block]) -> list[Block]:
+def _merged(inlines: list[ProseBlock], quotations: list[ProseBlock]) -> list[ProseBlock]:
     starts = [quote.start for quote in quotations]
 
-    def loose(block: Block) -> bool:
+    def loose(block: ProseBlock) -> bool:
         place = bisect_right(starts, block.start) - 1
         return place < 0 or block.start >= quotations[place].end
 

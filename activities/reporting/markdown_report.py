@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from activities.reporting.characters import code_span
-from activities.reporting.citations import Mark
+from activities.reporting.citations import CitationMark
 from activities.reporting.claims import Claim, find_claims
 from activities.reporting.fixed_sentences import (
     ALL_QUOTED,
@@ -19,7 +19,7 @@ from activities.reporting.fixed_sentences import (
     day,
 )
 from activities.reporting.method_section import Fact, method_facts
-from activities.reporting.report_inputs import CitedSource, Matter, title_line
+from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
 from contracts.vocabulary import Outcome, Quality
 
 HEADINGS_SHOWN = 3
@@ -30,7 +30,7 @@ class ReportText:
     """The finished Markdown and where its numbers stand."""
 
     markdown: str
-    marks: list[Mark]
+    marks: list[CitationMark]
     """Offsets in `markdown`."""
     title: str
     """Markdown of the title, without its sign."""
@@ -38,7 +38,7 @@ class ReportText:
     """Markdown of the remark under the title, or empty."""
     body: str
     """The text between title and sources."""
-    body_marks: list[Mark]
+    body_marks: list[CitationMark]
     """Offsets in `body`."""
     claims: list[Claim]
     """Offsets in `markdown`."""
@@ -55,12 +55,12 @@ def quality_words(quality: Quality, reason: str) -> str:
     return f"{known} ({reason})" if reason else known
 
 
-def _address(matter: Matter, url: str) -> str:
+def _address(matter: ReportInputs, url: str) -> str:
     safe = all(character.isprintable() and character not in "<>\\ " for character in url)
     return f"<{url}>" if safe and matter.registry.links(url) else code_span(url)
 
 
-def _source_line(matter: Matter, item: CitedSource) -> str:
+def _source_line(matter: ReportInputs, item: CitedSource) -> str:
     source = item.source
     headings = [matter.escaped(heading) for heading in headings_of(item)]
     more = len(headings) - HEADINGS_SHOWN
@@ -72,13 +72,13 @@ def _source_line(matter: Matter, item: CitedSource) -> str:
     return f"- [{item.number}] {name}{place} · {quality} · {read} · {_address(matter, source.url)}"
 
 
-def _fact_lines(matter: Matter, fact: Fact) -> list[str]:
+def _fact_lines(matter: ReportInputs, fact: Fact) -> list[str]:
     value = f" {matter.escaped(fact.value)}" if fact.value else ""
     command = f" {code_span(fact.command)}" if fact.command else ""
     return [f"- **{fact.label}:**{value}{command}", *(f"  - {matter.escaped(item)}" for item in fact.items)]
 
 
-def notice(matter: Matter) -> str:
+def notice(matter: ReportInputs) -> str:
     """The remark that a report which is not complete carries under its title; empty for a complete one."""
     ending = matter.ending
     if ending.outcome is Outcome.COMPLETED:
@@ -86,7 +86,7 @@ def notice(matter: Matter) -> str:
     return f"> **{OUTCOMES[ending.outcome]}:** {matter.why()}. See “Method and limits”."
 
 
-def without_draft(matter: Matter) -> str:
+def without_draft(matter: ReportInputs) -> str:
     """What stands in the place of the text if none was written."""
     reason = matter.why()
     lines = [NO_DRAFT, NO_DRAFT_WHY.format(reason=reason)]
@@ -109,7 +109,7 @@ def checking_words(claims: Sequence[Claim]) -> str:
     return f"{LEADS} {SOME_QUOTED.format(all=len(claims), same=same, others=len(claims) - same)}"
 
 
-def compose_markdown(matter: Matter) -> ReportText:
+def compose_markdown(matter: ReportInputs) -> ReportText:
     """Put the finished Markdown together."""
     text = matter.numbered.text
     heading = title_line(text)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES, counted, moment
-from activities.reporting.report_inputs import Matter
+from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.usage_summary import usage_words
 from contracts.vocabulary import EngineKind, GapStatus, SourceStatus, SubQueryStatus
 
@@ -33,13 +33,13 @@ class Fact:
     """A command to type, shown after the sentence."""
 
 
-def _outcome(matter: Matter) -> Fact:
+def _outcome(matter: ReportInputs) -> Fact:
     ending = matter.ending
     words = f"{OUTCOMES[ending.outcome]}: {matter.why()}; {COMPLETENESS[ending.completeness]}."
     return Fact("Outcome", words)
 
 
-def _engine(matter: Matter) -> Fact:
+def _engine(matter: ReportInputs) -> Fact:
     by_role = matter.state.engine_by_role
     roles: dict[str, list[str]] = {}
     for role, kind in sorted(by_role.items()):
@@ -53,7 +53,7 @@ def _engine(matter: Matter) -> Fact:
     return Fact("Engine", f"Different engines did different roles. {models}".strip(), items)
 
 
-def _corpus(matter: Matter) -> list[Fact]:
+def _corpus(matter: ReportInputs) -> list[Fact]:
     corpus = matter.resolved.corpus
     facts = []
     if corpus:
@@ -70,7 +70,7 @@ def _corpus(matter: Matter) -> list[Fact]:
     return facts
 
 
-def _searching(matter: Matter) -> list[Fact]:
+def _searching(matter: ReportInputs) -> list[Fact]:
     state = matter.state
     queries = []
     for query in state.plan.sub_queries:
@@ -99,7 +99,7 @@ def _searching(matter: Matter) -> list[Fact]:
     return facts
 
 
-def _limits(matter: Matter) -> list[Fact]:
+def _limits(matter: ReportInputs) -> list[Fact]:
     state, numbered = matter.state, matter.numbered
     facts = []
     if state.gaps:
@@ -122,12 +122,12 @@ def _limits(matter: Matter) -> list[Fact]:
     return facts
 
 
-def _usage(matter: Matter) -> list[Fact]:
+def _usage(matter: ReportInputs) -> list[Fact]:
     words = usage_words(matter.state)
     return [Fact("Use", *words)] if words else []
 
 
-def _check(matter: Matter) -> Fact:
+def _check(matter: ReportInputs) -> Fact:
     return Fact(
         "How to check",
         "This compares every quote with the stored text of its source, and that text with its hash:",
@@ -135,7 +135,7 @@ def _check(matter: Matter) -> Fact:
     )
 
 
-def method_facts(matter: Matter) -> list[Fact]:
+def method_facts(matter: ReportInputs) -> list[Fact]:
     """All facts, in the order in which they are read."""
     product = f"durable-research {matter.product_version}, strategy {matter.resolved.strategy}."
     times = f"Started {moment(matter.state.started_at)}, ended {moment(matter.ending.ended_at)}."
@@ -151,6 +151,6 @@ def method_facts(matter: Matter) -> list[Fact]:
     ]
 
 
-def _egress(matter: Matter) -> str:
+def _egress(matter: ReportInputs) -> str:
     words = matter.resolved.egress
     return words[:1].upper() + words[1:].rstrip(".") + "." if words else ""

@@ -15,7 +15,7 @@ CONTEXT_CHARACTERS = 220
 
 
 @dataclass(frozen=True)
-class Passage:
+class QuotedPassage:
     """A verbatim passage: `quote == text[start:end]` of the stored text of its source."""
 
     evidence: Evidence
@@ -45,12 +45,12 @@ def _after(text: str, end: int) -> str:
     return piece.rsplit(" ", 1)[0] + " …" if cut else piece
 
 
-def cut_passage(evidence: Evidence, text: str) -> Passage:
+def cut_passage(evidence: Evidence, text: str) -> QuotedPassage:
     """The passage in its stored text. Raises `ContentCorrupt` if the words are not those that were quoted."""
     quote = text[evidence.start : evidence.end]
     if len(quote) != evidence.end - evidence.start or digest(quote) != digest_form(evidence.quote_hash):
         raise ContentCorrupt(f"{evidence.id}: the stored text does not hold the quoted words at their place")
-    return Passage(
+    return QuotedPassage(
         evidence=evidence,
         quote=quote,
         prefix=text[max(0, evidence.start - SELECTOR_CHARACTERS) : evidence.start],
@@ -67,7 +67,7 @@ def digest_form(value: str) -> str:
 
 def cut_passages(
     evidence: Mapping[str, Evidence], sources: Mapping[str, Source], texts: Mapping[str, str]
-) -> dict[str, Passage]:
+) -> dict[str, QuotedPassage]:
     """Every passage of a run by evidence id; `texts` are the stored texts by hash.
 
     Raises `ContentMissing` if a passage has no source or no stored text, `ContentCorrupt` if its words differ.

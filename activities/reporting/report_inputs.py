@@ -10,7 +10,7 @@ from activities.reporting.characters import escape_markdown, one_line
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.fixed_sentences import COMPLETENESS, NATURAL_STOPS, PARTS_FAILED, STOP_REASONS
 from activities.reporting.links import Registry, strip_addresses_shown
-from activities.reporting.quoted_passages import Passage, cut_passages
+from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.roles.report_shape import without_source_lists
 from contracts.base import Contract
 from contracts.resolved import ResolvedResearch
@@ -38,11 +38,11 @@ class CitedSource:
 
     number: int
     source: Source
-    passages: list[Passage]
+    passages: list[QuotedPassage]
 
 
 @dataclass(frozen=True)
-class Matter:
+class ReportInputs:
     """The parts of a report."""
 
     state: ResearchState
@@ -50,7 +50,7 @@ class Matter:
     ending: Ending
     numbered: NumberedText
     """The draft's text with numbers, title and all."""
-    passages: Mapping[str, Passage]
+    passages: Mapping[str, QuotedPassage]
     cited: list[CitedSource]
     also_read: list[Source]
     """Read in full, yet not cited."""
@@ -121,8 +121,10 @@ def _draft_with_title(draft: str, state: ResearchState, resolved: ResolvedResear
     return f"# {escape_markdown(title[:300])}\n\n{draft.lstrip()}"
 
 
-def _cited(numbered: NumberedText, passages: Mapping[str, Passage], sources: Mapping[str, Source]) -> list[CitedSource]:
-    by_number: dict[int, dict[str, Passage]] = {}
+def _cited(
+    numbered: NumberedText, passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source]
+) -> list[CitedSource]:
+    by_number: dict[int, dict[str, QuotedPassage]] = {}
     for mark in numbered.marks:
         by_number.setdefault(mark.number, {}).update({one: passages[one] for one in mark.evidence_ids})
     of_number = {citation.number: citation.source_id for citation in numbered.citations}
@@ -136,7 +138,7 @@ def gather_matter(
     texts: Mapping[str, str],
     skipped: Sequence[SkippedFile],
     product_version: str,
-) -> Matter:
+) -> ReportInputs:
     """Number the draft and sort the sources.
 
     `draft` is the text with evidence markers, null if the run wrote none; `texts` are the stored texts of every source
@@ -152,7 +154,7 @@ def gather_matter(
     cited = _cited(numbered, passages, state.sources)
     cited_ids = {item.source.id for item in cited}
     others = [source for source in state.sources.values() if source.id not in cited_ids]
-    return Matter(
+    return ReportInputs(
         state=state,
         resolved=resolved,
         ending=read_ending(state),

@@ -30,7 +30,7 @@ PERSON: Final = "person"
 
 
 @dataclass(frozen=True)
-class Rendering:
+class PromptRendering:
     """What rendering needs besides the input."""
 
     documents: Mapping[str, str]
@@ -43,13 +43,13 @@ class Rendering:
     """What is shown of each source at most, by its id: found once, shortened as often as needed."""
 
 
-def shown_sources(request: AnalyzeInput, rendering: Rendering | None = None) -> list[SourceExtract]:
+def shown_sources(request: AnalyzeInput, rendering: PromptRendering | None = None) -> list[SourceExtract]:
     """The sources that fit into a prompt, in the order in which they were given."""
     first = request.sources[:MOST_SOURCES]
     return first if rendering is None else first[: len(_allotted(first, rendering))]
 
 
-def shown_findings(request: WriteInput, rendering: Rendering) -> list[Finding]:
+def shown_findings(request: WriteInput, rendering: PromptRendering) -> list[Finding]:
     """The findings that have room, in their order; where some have not, certain ones go before guesses."""
     count = findings_shown(len(request.findings), rendering.share)
     ranked = sorted(request.findings, key=lambda finding: CERTAINTY.index(finding.confidence))
@@ -57,7 +57,7 @@ def shown_findings(request: WriteInput, rendering: Rendering) -> list[Finding]:
     return [finding for finding in request.findings if finding.id in kept]
 
 
-def left_out(request: RoleInput, rendering: Rendering) -> list[str]:
+def left_out(request: RoleInput, rendering: PromptRendering) -> list[str]:
     """What is not shown at all for lack of room: one short line each."""
     if isinstance(request, AnalyzeInput):
         every = len(shown_sources(request))
@@ -114,14 +114,14 @@ def corpus_block(corpus: CorpusSnapshot | None) -> str:
     return headed("Only these documents are searched:", data("corpus", [f"{title} ({corpus.files} files)"]))
 
 
-def sources_block(request: AnalyzeInput, rendering: Rendering) -> str:
+def sources_block(request: AnalyzeInput, rendering: PromptRendering) -> str:
     """The sources of a sub-query, each with the passages that speak of it."""
     first = shown_sources(request)
     shown = zip(first, _allotted(first, rendering), strict=False)  # the last ones may have no room
     return "\n".join(_source(source, request, rendering, budget) for source, budget in shown) or "(none)"
 
 
-def findings_block(request: WriteInput, rendering: Rendering) -> str:
+def findings_block(request: WriteInput, rendering: PromptRendering) -> str:
     """Each finding with its evidence: `[ev-…] statement`, and under it the words of the source."""
     evidence = {item.id: item for item in request.evidence}
     texts = {source.id: _text(source, rendering) for source in request.sources}
@@ -133,7 +133,7 @@ def findings_block(request: WriteInput, rendering: Rendering) -> str:
     return data("findings", [line for block in blocks for line in (*block, "")][:-1]) or "(none)"
 
 
-def source_lines(request: WriteInput, rendering: Rendering) -> str:
+def source_lines(request: WriteInput, rendering: PromptRendering) -> str:
     """The sources that findings rest on, without their addresses: a writer has no use for them."""
     used = {source_id for finding in shown_findings(request, rendering) for source_id in finding.source_ids}
     kept = [source for source in request.sources if source.id in used]
@@ -152,7 +152,7 @@ def gaps_block(gaps: list[Gap], key: str, *, suggestions: bool = False) -> str:
     return data("gaps", lines) or "(none)"
 
 
-def draft_block(request: RefineInput, rendering: Rendering) -> str:
+def draft_block(request: RefineInput, rendering: PromptRendering) -> str:
     """The beginning of the report's draft, if there is one."""
     text = rendering.documents.get(request.draft.hash, "") if request.draft else ""
     shown = without_markers(text)[: part_of(DRAFT_CHARACTERS, rendering.share)]
@@ -168,16 +168,16 @@ def _gap_lines(gap: Gap, key: str, *, suggestions: bool) -> list[str]:
     return [line, f"  suggested: {queries}"] if queries else [line]
 
 
-def _text(source: SourceExtract, rendering: Rendering) -> str:
+def _text(source: SourceExtract, rendering: PromptRendering) -> str:
     return rendering.documents.get(source.text.hash, "") if source.text else ""
 
 
-def _allotted(sources: list[SourceExtract], rendering: Rendering) -> list[int]:
+def _allotted(sources: list[SourceExtract], rendering: PromptRendering) -> list[int]:
     lengths = [len(_text(source, rendering)) for source in sources]
     return allotted(lengths, rendering.content_characters, rendering.share)
 
 
-def _excerpt(source: SourceExtract, topic: str, rendering: Rendering, budget: int) -> str:
+def _excerpt(source: SourceExtract, topic: str, rendering: PromptRendering, budget: int) -> str:
     full = rendering.excerpts.get(source.id)
     if full is None:
         full = excerpt(_text(source, rendering), source.sections, topic, rendering.content_characters)
@@ -185,7 +185,7 @@ def _excerpt(source: SourceExtract, topic: str, rendering: Rendering, budget: in
     return full if budget >= rendering.content_characters else excerpt(full, shown_parts(full), topic, budget)
 
 
-def _source(source: SourceExtract, request: AnalyzeInput, rendering: Rendering, budget: int) -> str:
+def _source(source: SourceExtract, request: AnalyzeInput, rendering: PromptRendering, budget: int) -> str:
     text = guarded(_excerpt(source, f"{request.sub_query.text} {request.query}", rendering, budget))
     width = part_of(300, rendering.share, SHORT_TITLE)
     snippet_characters = part_of(SNIPPET_CHARACTERS, rendering.share)

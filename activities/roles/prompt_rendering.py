@@ -9,7 +9,7 @@ from activities.roles.content_share import part_of
 from activities.roles.labels import label_key
 from activities.roles.prompt_blocks import (
     DEFAULT_CONTENT_CHARACTERS,
-    Rendering,
+    PromptRendering,
     brief_block,
     common_values,
     corpus_block,
@@ -59,7 +59,7 @@ def render_role(
     """
     file = load_prompt(role.prompt)
     known = {} if excerpts is None else excerpts
-    rendering = Rendering(documents, content_characters, label_key(request), share, known)
+    rendering = PromptRendering(documents, content_characters, label_key(request), share, known)
     values = common_values(request) | VALUES[role.name](request, rendering)
     common, own = (sealed(part, request.canary) for part in file.parts(values))
     system = with_canary(file.system, request.canary)
@@ -72,11 +72,11 @@ def request_as_shown(
     """The request without the sources that had no room in its prompt: nothing is known of them from this call."""
     if share >= 1 or not isinstance(request, roles.AnalyzeInput):
         return request
-    shown = shown_sources(request, Rendering(documents, content_characters, share=share))
+    shown = shown_sources(request, PromptRendering(documents, content_characters, share=share))
     return request.model_copy(update={"sources": shown})
 
 
-def _planner(request: roles.PlanInput, rendering: Rendering) -> dict[str, str]:
+def _planner(request: roles.PlanInput, rendering: PromptRendering) -> dict[str, str]:
     asked, answered = part_of(2_000, rendering.share, 200), part_of(4_000, rendering.share, 200)
     turns = [
         line
@@ -102,7 +102,7 @@ def _wanted(fewest: int, most: int) -> str:
     return f"{min(fewest, most)} to {most} sub-queries, {most} or fewer" if fewest < most else f"{most} sub-queries"
 
 
-def _analyzer(request: roles.AnalyzeInput, rendering: Rendering) -> dict[str, str]:
+def _analyzer(request: roles.AnalyzeInput, rendering: PromptRendering) -> dict[str, str]:
     expected = guarded_line(request.sub_query.expected_contribution, 400)
     return {
         "source_count": str(request.source_count),
@@ -115,7 +115,7 @@ def _analyzer(request: roles.AnalyzeInput, rendering: Rendering) -> dict[str, st
     }
 
 
-def _synthesizer(request: roles.WriteInput, rendering: Rendering) -> dict[str, str]:
+def _synthesizer(request: roles.WriteInput, rendering: PromptRendering) -> dict[str, str]:
     open_gaps = [gap for gap in request.gaps if gap.status in (GapStatus.OPEN, GapStatus.UNADDRESSABLE)]
     return {
         "source_count": str(request.source_count),
@@ -137,7 +137,7 @@ def _synthesizer(request: roles.WriteInput, rendering: Rendering) -> dict[str, s
     }
 
 
-def _refiner(request: roles.RefineInput, rendering: Rendering) -> dict[str, str]:
+def _refiner(request: roles.RefineInput, rendering: PromptRendering) -> dict[str, str]:
     return {
         "remaining_iterations": str(request.remaining_iterations),
         "source_count": str(request.source_count),
@@ -149,7 +149,7 @@ def _refiner(request: roles.RefineInput, rendering: Rendering) -> dict[str, str]
     }
 
 
-def _supervisor(request: roles.ReflectInput, _: Rendering) -> dict[str, str]:
+def _supervisor(request: roles.ReflectInput, _: PromptRendering) -> dict[str, str]:
     verdict = "passed" if request.gate_valid else "not passed"
     return {
         "phase": request.phase,
@@ -160,7 +160,7 @@ def _supervisor(request: roles.ReflectInput, _: Rendering) -> dict[str, str]:
     }
 
 
-VALUES: Final[dict[str, Callable[[Any, Rendering], dict[str, str]]]] = {
+VALUES: Final[dict[str, Callable[[Any, PromptRendering], dict[str, str]]]] = {
     roles.PLANNER.name: _planner,
     roles.ANALYZER.name: _analyzer,
     roles.SYNTHESIZER.name: _synthesizer,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from client.cli import output
 from client.cli.configured import command_settings
-from client.cli.desk import NO_ENGINE
+from client.cli.context import NO_ENGINE
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.folders import SET_HOME, ensure_folder

@@ -8,7 +8,7 @@ from contracts.vocabulary import GapKind, Quality
 from providers.extractive import stated_gaps
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
 from providers.extractive.lexicon import DENYING
-from providers.extractive.passages import Passage, containment, shorten
+from providers.extractive.passages import FoundPassage, containment, shorten
 from providers.extractive.question import read_question
 from providers.extractive.question_terms import Frequencies, QuestionTerms, missing_names, text_keys
 from providers.extractive.ranking_aims import PREMISE_BONUS, aim_of, known_frequencies
@@ -63,9 +63,9 @@ def _asked(task: AnalyzeInput) -> str:
 
 
 def _finding(
-    passage: Passage,
-    candidates: list[Passage],
-    kept: list[Passage],
+    passage: FoundPassage,
+    candidates: list[FoundPassage],
+    kept: list[FoundPassage],
     sources: Mapping[str, SourceExtract],
     task: AnalyzeInput,
     aim: Aim,
@@ -81,9 +81,11 @@ def _finding(
     )
 
 
-def _agreeing(passage: Passage, candidates: list[Passage], kept: list[Passage], terms: QuestionTerms) -> list[Passage]:
+def _agreeing(
+    passage: FoundPassage, candidates: list[FoundPassage], kept: list[FoundPassage], terms: QuestionTerms
+) -> list[FoundPassage]:
     """The best similar passage of each other document."""
-    found: dict[str, Passage] = {}
+    found: dict[str, FoundPassage] = {}
     present = terms.present(passage.keys)
     for other in candidates:
         if other.source_id == passage.source_id or other.source_id in found:
@@ -106,7 +108,7 @@ def _confidence(sources: list[SourceExtract]) -> str:
     return "medium" if authoritative or len(sources) > 1 else "low"
 
 
-def _qualifies(passage: Passage, aim: Aim) -> bool:
+def _qualifies(passage: FoundPassage, aim: Aim) -> bool:
     """Whether it denies or narrows something in the very sentence that speaks of the question."""
     near = any(
         DENYING.search(sentence) and aim.terms.coverage(text_keys(sentence, "en")) >= QUALIFYING_COVERAGE
@@ -116,7 +118,7 @@ def _qualifies(passage: Passage, aim: Aim) -> bool:
 
 
 def _gaps(
-    kept: list[Passage], terms: QuestionTerms, known: Frequencies, task: AnalyzeInput, *, main: bool
+    kept: list[FoundPassage], terms: QuestionTerms, known: Frequencies, task: AnalyzeInput, *, main: bool
 ) -> list[GapDraft]:
     """Terms of weight that no passage holds are named once, by the sub-query that asks the question itself."""
     if not main or not kept:

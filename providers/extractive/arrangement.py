@@ -9,7 +9,7 @@ from providers.extractive.lexicon import ASIDE_OPENING, PAST
 from providers.extractive.passages import containment
 from providers.extractive.question import Question
 from providers.extractive.quotations import Quotation
-from providers.extractive.settings_table import Row, rows
+from providers.extractive.settings_table import SettingRow, rows
 
 SHORT_ANSWER_PASSAGES = 3
 SHORT_ANSWER_WORDS = 260
@@ -25,13 +25,13 @@ ORDER = (
 
 
 @dataclass(frozen=True)
-class Section:
+class BriefSection:
     """A part of the brief."""
 
     heading: str
     quoted: list[Quotation]
     numbered: bool = False
-    rows: list[Row] = field(default_factory=list)
+    rows: list[SettingRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Arrangement:
 
     short_answer: list[Quotation]
     qualified_first: bool
-    sections: list[Section]
+    sections: list[BriefSection]
     more: list[Quotation]
 
 
@@ -57,14 +57,16 @@ def arrange(
     budget = max(100, target_words - sum(one.words for one in short) - 120)
     groups = _groups(rest, question)
     placed: list[Quotation] = []
-    sections: list[Section] = []
+    sections: list[BriefSection] = []
     allowed = _within(groups, question, budget)
     for name, members in groups.items():
         shown = [one for one in members if one in allowed]
         found = rows([*quoted]) if name == "settings" else []
         if shown or found:
             placed += shown
-            sections.append(Section(_heading(name), _reading_order(shown), name in NUMBERED and len(shown) > 1, found))
+            sections.append(
+                BriefSection(_heading(name), _reading_order(shown), name in NUMBERED and len(shown) > 1, found)
+            )
     more = [one for one in rest if one not in placed]
     return Arrangement(short, qualified is not None, sections, _reading_order(more))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from contracts.roles import ReportTextDraft, WriteInput
 from providers.extractive import connecting_words
-from providers.extractive.arrangement import Arrangement, Section, arrange
+from providers.extractive.arrangement import Arrangement, BriefSection, arrange
 from providers.extractive.facets import ENTITY_PREFIX
 from providers.extractive.limits_section import documents_read, empty_lines, limit_lines
 from providers.extractive.markdown_quoting import blockquote, one_line
@@ -53,11 +53,11 @@ def _brief(task: WriteInput, plan: Arrangement, quoted: list[Quotation]) -> str:
         lines += _section(section)
     lines += [f"## {connecting_words.NOT_COVERED}", "", *limit_lines(task, quoted), ""]
     if plan.more:
-        lines += _section(Section(connecting_words.MORE, plan.more))
+        lines += _section(BriefSection(connecting_words.MORE, plan.more))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(section: Section) -> list[str]:
+def _section(section: BriefSection) -> list[str]:
     lines = [f"## {one_line(section.heading)}", ""]
     if section.rows:
         lines += [connecting_words.TABLE_HEAD, *(table_line(row) for row in section.rows), ""]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from providers.extractive.lexicon import CORRECTING, JOINING, LEANING, SELF_NAMED
-from providers.extractive.text_structure import TERMINAL, Block, BlockKind, Structure, is_foreign, is_statement
+from providers.extractive.text_structure import TERMINAL, Structure, TextBlock, TextBlockKind, is_foreign, is_statement
 
 LONGEST_PASSAGE = 1_000
 MOST_SENTENCES = 4
@@ -24,7 +24,7 @@ NAMING = re.compile(r"[^\W\d]{3}")
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class FoundPassage:
     """A verbatim range of a source's text."""
 
     source_id: str
@@ -55,7 +55,7 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
     is to be `spare`: then only what the sentence needs.
     """
     first = last = seed
-    if document.block_of(seed).kind is BlockKind.ROW:
+    if document.block_of(seed).kind is TextBlockKind.ROW:
         return (first, last)
     if not document.traits(seed).quotable:
         return None
@@ -113,7 +113,7 @@ def span_of(document: Structure, first: int, last: int) -> tuple[int, int]:
     return (start, end)
 
 
-def heading_of(block: Block, title: str) -> str:
+def heading_of(block: TextBlock, title: str) -> str:
     """The innermost heading that says where a passage stands."""
     return block.path[-1] if block.path else title
 
@@ -138,7 +138,7 @@ def shorten(text: str, limit: int) -> str:
 def _leans(document: Structure, index: int) -> bool:
     """Whether a sentence needs the one before it: an opening that points back, or one that corrects."""
     text = document.of(document.sentences[index])
-    if document.block_of(index).kind is BlockKind.ROW:
+    if document.block_of(index).kind is TextBlockKind.ROW:
         return False
     opens_with_term = document.block_of(index).label is not None and (
         index == 0 or not _same_block(document, index - 1, index)
@@ -189,7 +189,12 @@ def _list_end(document: Structure, index: int) -> int:
         following = document.sentences[last + 1]
         block = document.blocks[following.block]
         gap = document.text[document.sentences[last].end : following.start]
-        if block.kind is not BlockKind.ITEM or following.end - start > LONGEST_PASSAGE or "```" in gap or len(gap) > 12:
+        if (
+            block.kind is not TextBlockKind.ITEM
+            or following.end - start > LONGEST_PASSAGE
+            or "```" in gap
+            or len(gap) > 12
+        ):
             break
         last += 1
     return last
@@ -204,7 +209,10 @@ def _next_item(document: Structure, index: int) -> bool:
     one, other = document.block_of(index), document.block_of(index + 1)
     gap = document.text[document.sentences[index].end : document.sentences[index + 1].start]
     return (
-        one.kind is BlockKind.ITEM and other.kind is BlockKind.ITEM and one.section == other.section and len(gap) <= 8
+        one.kind is TextBlockKind.ITEM
+        and other.kind is TextBlockKind.ITEM
+        and one.section == other.section
+        and len(gap) <= 8
     )
 
 
@@ -214,12 +222,12 @@ def _adjoining(document: Structure, one: int, other: int) -> bool:
         return _whole(document.of(document.sentences[one]))
     first, second = document.block_of(one), document.block_of(other)
     gap = document.text[document.sentences[one].end : document.sentences[other].start]
-    plain = all(block.kind in (BlockKind.PROSE, BlockKind.ITEM) for block in (first, second))
+    plain = all(block.kind in (TextBlockKind.PROSE, TextBlockKind.ITEM) for block in (first, second))
     return (
         plain
         and first.section == second.section
-        and second.kind is BlockKind.PROSE
-        and first.kind is BlockKind.PROSE
+        and second.kind is TextBlockKind.PROSE
+        and first.kind is TextBlockKind.PROSE
         and not gap.strip()
         and is_statement(document.of(document.sentences[one]))
     )
@@ -229,7 +237,7 @@ def _fits(document: Structure, first: int, last: int) -> bool:
     if not 0 <= first <= last < len(document.sentences):
         return False
     whole = all(
-        _whole(document.of(document.sentences[index])) and document.block_of(index).kind is not BlockKind.ROW
+        _whole(document.of(document.sentences[index])) and document.block_of(index).kind is not TextBlockKind.ROW
         for index in (first, last)
     )
     neighbours = all(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from contracts.roles import SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION, facet_named
-from providers.extractive.passages import Passage, containment
+from providers.extractive.passages import FoundPassage, containment
 from providers.extractive.sentence_ranking import DUPLICATE, Aim, Reading, scored
 
 
@@ -16,7 +16,7 @@ class Quotation:
 
     marker: str
     source: SourceExtract
-    passage: Passage
+    passage: FoundPassage
     facet: str
     confidence: Confidence
 
@@ -50,7 +50,7 @@ def quotations(task: WriteInput, every: Iterable[Reading], aim: Aim) -> list[Quo
     """Every piece of evidence whose text is at hand, best first, overlaps and near-duplicates left out."""
     at_hand = {reading.source.id: reading for reading in every}
     evidence = {piece.id: piece for piece in task.evidence if piece.source_id in at_hand}
-    passages: dict[tuple[str, int, int], Passage] = {}
+    passages: dict[tuple[str, int, int], FoundPassage] = {}
     for source_id, reading in at_hand.items():
         length = len(reading.document.text)
         ranges = {

@@ -4,7 +4,7 @@ import re
 
 from contracts.roles import SourceExtract
 from providers.extractive.question_terms import QuestionTerms, key_words, text_keys, text_pairs, word_keys
-from providers.extractive.text_structure import LABEL_LENGTH, Block, BlockKind, Structure
+from providers.extractive.text_structure import LABEL_LENGTH, Structure, TextBlock, TextBlockKind
 
 HINT_BONUS = 0.15
 """Most that retrieval's own score of a section adds."""
@@ -37,11 +37,11 @@ class Places:
         self._topics: dict[tuple[tuple[str, ...], int | None], float] = {}
         self._historic_title = bool(_HISTORY.search(source.title))
 
-    def context(self, block: Block) -> frozenset[str]:
+    def context(self, block: TextBlock) -> frozenset[str]:
         """Stems of the headings and the title above a block."""
         return self._document.context_keys[block.path] | self._title_keys
 
-    def topic(self, block: Block) -> float:
+    def topic(self, block: TextBlock) -> float:
         """How much the section, or the term that the block explains, is what the question asks about (0 to about 1)."""
         key = (block.path, block.label)
         if key not in self._topics:
@@ -80,7 +80,7 @@ class Places:
         number = self._document.sentences[index].block
         block = self._document.blocks[number]
         before = self._document.blocks[number - 1] if number else None
-        if before is not None and before.kind is BlockKind.LABEL and before.section == block.section:
+        if before is not None and before.kind is TextBlockKind.LABEL and before.section == block.section:
             before = self._document.blocks[number - 2] if number > 1 else None
         return before is None or before.section != block.section
 
@@ -97,17 +97,17 @@ class Places:
         general = len(block.path) <= 1 or bool(_OVERVIEW.match(heading))
         return min(1.0, 2 * self._title) if general and self.opens_section(index) else 0.0
 
-    def history_cost(self, block: Block) -> float:
+    def history_cost(self, block: TextBlock) -> float:
         """What release notes and change logs lose: their lines speak of what was, one bug at a time."""
         told = self._historic_title or any(_HISTORY.search(heading) for heading in block.path)
         return HISTORY_COST if told else 0.0
 
-    def label(self, block: Block) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    def label(self, block: TextBlock) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
         """Stems, and pairs of stems, of the term that a block explains."""
         text, language = self._label(block), self._document.language
         return (text_keys(text, language), text_pairs(text, language)) if text else (frozenset(), frozenset())
 
-    def _label(self, block: Block) -> str:
+    def _label(self, block: TextBlock) -> str:
         return (
             self._document.text[block.label : block.label + LABEL_LENGTH].split("\n", 1)[0]
             if block.label is not None

@@ -15,10 +15,10 @@ from providers.extractive.lexicon import (
     PAST,
     POINTING,
 )
-from providers.extractive.passages import Passage, containment, grow, heading_of, span_of
+from providers.extractive.passages import FoundPassage, containment, grow, heading_of, span_of
 from providers.extractive.question_terms import QuestionTerms, text_keys, text_pairs
 from providers.extractive.sentence_places import Places
-from providers.extractive.text_structure import BlockKind, Structure, is_foreign, structure_of
+from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign, structure_of
 
 DUPLICATE = 0.7
 """Containment from which two passages count as the same (extractive-engine.md)."""
@@ -78,9 +78,9 @@ def readings(sources: Iterable[SourceExtract], documents: Mapping[str, str], lan
     return [found[key] for key in sorted(found)]
 
 
-def ranked(every: Iterable[Reading], aim: Aim) -> list[Passage]:
+def ranked(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
     """All passages above nothing, best first; ties by place, so that arrival order decides nothing."""
-    found: dict[tuple[str, int, int], Passage] = {}
+    found: dict[tuple[str, int, int], FoundPassage] = {}
     every = list(every)
     best_hint = max((hint.score for reading in every for hint in reading.source.sections), default=0.0)
     for reading in every:
@@ -91,7 +91,7 @@ def ranked(every: Iterable[Reading], aim: Aim) -> list[Passage]:
     return sorted(found.values(), key=lambda passage: (-round(passage.score, 6), passage.place))
 
 
-def scored(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Passage]:
+def scored(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FoundPassage]:
     """Given character ranges of a source as passages with their scores; ranges without a sentence are left out."""
     document = reading.document
     places = Places(document, reading.source, aim.terms, 0.0)
@@ -104,9 +104,9 @@ def scored(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dic
     return found
 
 
-def chosen(candidates: Iterable[Passage], most: int, floor: float) -> list[Passage]:
+def chosen(candidates: Iterable[FoundPassage], most: int, floor: float) -> list[FoundPassage]:
     """The best passages that are neither near-duplicates of nor overlap a better one, spread over sections."""
-    kept: list[Passage] = []
+    kept: list[FoundPassage] = []
     waiting = [passage for passage in candidates if passage.score >= floor]
     while waiting and len(kept) < most:
         best = max(waiting, key=lambda passage: round(passage.score - _crowding(passage, kept), 6))
@@ -115,7 +115,7 @@ def chosen(candidates: Iterable[Passage], most: int, floor: float) -> list[Passa
     return kept
 
 
-def lowered(candidates: Iterable[Passage], taken: list[Passage]) -> list[Passage]:
+def lowered(candidates: Iterable[FoundPassage], taken: list[FoundPassage]) -> list[FoundPassage]:
     """The candidates with those pushed down that another sub-query is bound to quote."""
     moved = [
         replace(passage, score=passage.score - TAKEN_COST) if any(_same(passage, other) for other in taken) else passage
@@ -124,24 +124,24 @@ def lowered(candidates: Iterable[Passage], taken: list[Passage]) -> list[Passage
     return sorted(moved, key=lambda passage: (-round(passage.score, 6), passage.place))
 
 
-def _crowding(passage: Passage, kept: list[Passage]) -> float:
+def _crowding(passage: FoundPassage, kept: list[FoundPassage]) -> float:
     """What a further passage of a section that was quoted already has to make up for."""
     return SECTION_COST * sum(
         passage.source_id == other.source_id and passage.section == other.section for other in kept
     )
 
 
-def within(one: Passage, other: Passage) -> bool:
+def within(one: FoundPassage, other: FoundPassage) -> bool:
     """Whether a passage is all or a part of another."""
     return one.source_id == other.source_id and other.start <= one.start and one.end <= other.end
 
 
-def _same(one: Passage, other: Passage) -> bool:
+def _same(one: FoundPassage, other: FoundPassage) -> bool:
     overlap = one.source_id == other.source_id and one.start < other.end and other.start < one.end
     return overlap or containment(one.keys, other.keys) >= DUPLICATE
 
 
-def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[Passage]:
+def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[FoundPassage]:
     document, source = reading.document, reading.source
     places = Places(document, source, aim.terms, best_hint)
     whole = len(document.text) <= WHOLE_DOCUMENT or not places.hinted
@@ -169,7 +169,7 @@ def _ranges(document: Structure, seed: int, scores: list[float]) -> list[tuple[i
 
 def _passage(
     reading: Reading, grown: tuple[int, int], best: float, aim: Aim, places: Places, span: tuple[int, int] | None = None
-) -> Passage:
+) -> FoundPassage:
     document = reading.document
     first, last = grown
     start, end = span or span_of(document, first, last)
@@ -184,7 +184,7 @@ def _passage(
     beside += ASIDE_COST if OF_THE_TEXT.search(first_sentence) or HYPOTHETICAL.search(text) else 0.0
     past = PAST_COST if PAST.search(text) and aim.facet.name != "version" else 0.0
     gained = 0.35 * max(0.0, own - seed_own)
-    return Passage(
+    return FoundPassage(
         source_id=reading.source.id,
         start=start,
         end=end,
@@ -208,7 +208,7 @@ def _passage(
 def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -> float:
     text = document.of(document.sentences[index])
     block = document.block_of(index)
-    row = block.kind is BlockKind.ROW
+    row = block.kind is TextBlockKind.ROW
     if not document.traits(index).quotable:
         return 0.0
     keys = document.traits(index).keys

@@ -40,7 +40,7 @@ _NO_VALUE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingRow:
     """A setting, its value and the sentence, all copied from one passage."""
 
     name: str
@@ -49,9 +49,9 @@ class Row:
     marker: str
 
 
-def rows(quoted: Iterable[Quotation]) -> list[Row]:
+def rows(quoted: Iterable[Quotation]) -> list[SettingRow]:
     """Rows in the order of the quotations, each name with each value once."""
-    found: dict[tuple[str, str], Row] = {}
+    found: dict[tuple[str, str], SettingRow] = {}
     for one in quoted:
         for start, end in sentence_spans(one.text):
             row = _row(one.text[start:end].strip(), one)
@@ -60,12 +60,12 @@ def rows(quoted: Iterable[Quotation]) -> list[Row]:
     return list(found.values())[:MOST_ROWS]
 
 
-def table_line(row: Row) -> str:
+def table_line(row: SettingRow) -> str:
     """A row as Markdown."""
     return f"| {one_line(row.name)} | {one_line(row.value)} | {one_line(row.said)} | {row.marker} |"
 
 
-def _row(sentence: str, one: Quotation) -> Row | None:
+def _row(sentence: str, one: Quotation) -> SettingRow | None:
     if "|" in sentence or "\n" in sentence or len(sentence) > LONGEST_CELL * 2:
         return None
     match = _DEFAULT.search(sentence) or _BOUND.search(sentence)
@@ -76,7 +76,7 @@ def _row(sentence: str, one: Quotation) -> Row | None:
     if name is None or value.casefold() in _NO_VALUE or name == value:
         return None
     said = shorten(sentence, LONGEST_CELL)
-    return Row(name, value, said.removesuffix("…").rstrip() if said.endswith("…") else said, one.marker)
+    return SettingRow(name, value, said.removesuffix("…").rstrip() if said.endswith("…") else said, one.marker)
 
 
 def _nearest_name(sentence: str, position: int) -> str | None:

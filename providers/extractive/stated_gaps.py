@@ -3,7 +3,7 @@
 from contracts.identity import normalized_text
 from contracts.roles import AnalyzeInput, GapDraft
 from contracts.vocabulary import GapKind
-from providers.extractive.passages import Passage, shorten
+from providers.extractive.passages import FoundPassage, shorten
 from providers.extractive.question_terms import Frequencies, QuestionTerms, key_words
 from providers.text import STOP_WORDS, stem, words
 
@@ -42,7 +42,7 @@ def below_floor(terms: QuestionTerms, best: float, known: Frequencies, task: Ana
 
 
 def words_unsupported(
-    found: list[str], kept: list[Passage], known: Frequencies, task: AnalyzeInput, kind: GapKind
+    found: list[str], kept: list[FoundPassage], known: Frequencies, task: AnalyzeInput, kind: GapKind
 ) -> GapDraft:
     """Passages were found, but none of them holds these words of the question."""
     expansion = _telling_words(kept[0].text, task)

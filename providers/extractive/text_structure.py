@@ -21,7 +21,7 @@ URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://|\bwww\.", re.IGNORECASE)
 MARKER_LIKE = re.compile(r"\[\s*(?:ev|src|sq)-|【|［", re.IGNORECASE)
 
 
-class BlockKind(StrEnum):
+class TextBlockKind(StrEnum):
     """What a block of text is; code is never quoted by itself."""
 
     PROSE = "prose"
@@ -33,10 +33,10 @@ class BlockKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """A run of text under its headings; offsets into the text."""
 
-    kind: BlockKind
+    kind: TextBlockKind
     start: int
     end: int
     path: tuple[str, ...]
@@ -75,7 +75,7 @@ class Structure:
 
     text: str
     language: str
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[TextBlock] = field(default_factory=list)
     sentences: list[Sentence] = field(default_factory=list)
 
     @cached_property
@@ -88,7 +88,7 @@ class Structure:
         if found is None:
             sentence = self.sentences[index]
             text = self.of(sentence)
-            row = self.blocks[sentence.block].kind is BlockKind.ROW
+            row = self.blocks[sentence.block].kind is TextBlockKind.ROW
             found = Traits(
                 keys=text_keys(text, self.language),
                 pairs=text_pairs(text, self.language),
@@ -112,7 +112,7 @@ class Structure:
         """The words of a sentence."""
         return self.text[sentence.start : sentence.end]
 
-    def block_of(self, index: int) -> Block:
+    def block_of(self, index: int) -> TextBlock:
         """The block of the sentence with this index."""
         return self.blocks[self.sentences[index].block]
 
@@ -123,10 +123,10 @@ def structure_of(text: str, language: str) -> Structure:
     found = Structure(text, language)
     _cut_blocks(found)
     for number, block in enumerate(found.blocks):
-        if block.kind in (BlockKind.PROSE, BlockKind.ITEM):
+        if block.kind in (TextBlockKind.PROSE, TextBlockKind.ITEM):
             for start, end in sentence_spans(text[block.start : block.end]):
                 _add(found, block.start + start, block.start + end, number)
-        elif block.kind is BlockKind.ROW:
+        elif block.kind is TextBlockKind.ROW:
             _add(found, block.start, block.end, number)
     return found
 
@@ -155,7 +155,7 @@ def _cut_blocks(found: Structure) -> None:
         mark = FENCE.match(line)
         if fence:
             if mark and line.strip().startswith(fence):
-                found.blocks.append(Block(BlockKind.CODE, start, offset, tuple(t for _, t in path), section))
+                found.blocks.append(TextBlock(TextBlockKind.CODE, start, offset, tuple(t for _, t in path), section))
                 fence = ""
         elif mark:
             close()
@@ -173,7 +173,7 @@ def _cut_blocks(found: Structure) -> None:
             close()
     close()
     if fence:
-        found.blocks.append(Block(BlockKind.CODE, start, offset, tuple(t for _, t in path), section))
+        found.blocks.append(TextBlock(TextBlockKind.CODE, start, offset, tuple(t for _, t in path), section))
 
 
 def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str, ...], section: int) -> None:
@@ -188,14 +188,16 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
         first, last = pending[0], pending[-1]
         mark = ITEM.match(first[1])
         start, end = first[0] + (mark.end() if mark else 0), last[0] + len(last[1])
-        kind = BlockKind.ITEM if mark else BlockKind.PROSE
+        kind = TextBlockKind.ITEM if mark else TextBlockKind.PROSE
         if not mark and (_is_label(found.text[start:end]) or _is_syntax(found.text[start:end])):
-            kind = BlockKind.LABEL
+            kind = TextBlockKind.LABEL
         previous = found.blocks[-1] if found.blocks else None
         inherited = label
-        if inherited is None and previous and previous.kind is BlockKind.LABEL and previous.section == section:
+        if inherited is None and previous and previous.kind is TextBlockKind.LABEL and previous.section == section:
             inherited = previous.start
-        found.blocks.append(Block(kind, start, end, path, section, None if kind is BlockKind.LABEL else inherited))
+        found.blocks.append(
+            TextBlock(kind, start, end, path, section, None if kind is TextBlockKind.LABEL else inherited)
+        )
         pending.clear()
         label = None
 
@@ -203,12 +205,12 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
         if line.lstrip().startswith("|"):
             flush()
             if not RULE_ROW.match(line) and len([cell for cell in line.split("|") if cell.strip()]) > 1:
-                found.blocks.append(Block(BlockKind.ROW, offset, offset + len(line), path, section))
+                found.blocks.append(TextBlock(TextBlockKind.ROW, offset, offset + len(line), path, section))
             continue
         if ITEM.match(line):
             flush()
         elif position == 0 and len(lines) > 1 and _is_label(line):
-            found.blocks.append(Block(BlockKind.LABEL, offset, offset + len(line), path, section))
+            found.blocks.append(TextBlock(TextBlockKind.LABEL, offset, offset + len(line), path, section))
             label = offset
             continue
         pending.append((offset, line))

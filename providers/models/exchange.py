@@ -15,7 +15,7 @@ from providers.models.capabilities import LearntLimits, LearntModes
 from providers.models.chat import ChatMode, ChatReply, ChatRequest
 from providers.models.draft_schemas import schema_of
 from providers.models.fitting import Fitted, Fitter
-from providers.models.model_directory import Candidate
+from providers.models.model_directory import ModelCandidate
 from providers.models.model_errors import shown_name
 from providers.models.model_speed import Speeds
 from providers.models.prompt_caching import cache_marks, worth_waiting
@@ -69,7 +69,9 @@ class ModelCalls:
         self._counter = TokenCounter()
         self._prefixes = PrefixQueue(clock)
 
-    async def ask(self, task: EngineTask, candidate: Candidate, seconds: float, *, shrink: bool = True) -> Exchanged:
+    async def ask(
+        self, task: EngineTask, candidate: ModelCandidate, seconds: float, *, shrink: bool = True
+    ) -> Exchanged:
         """Exactly one answered request; refused ways of asking come before it and cost nothing.
 
         With `shrink` less is sent to a window that turns out smaller than known. Raises `Retryable` or `Rejected`.
@@ -90,16 +92,16 @@ class ModelCalls:
             self._learn_size(limited, fitted, reply)
             return Exchanged(reply, fitted)
 
-    def _mode(self, task: EngineTask, candidate: Candidate) -> ChatMode:
+    def _mode(self, task: EngineTask, candidate: ModelCandidate) -> ChatMode:
         if task.role.plain_text:
             return ChatMode.TEXT
         return self._modes.mode_for(_key(candidate), candidate.capabilities.mode)
 
-    def _too_long(self, candidate: Candidate, request: ChatRequest, fitted: Fitted) -> bool:
+    def _too_long(self, candidate: ModelCandidate, request: ChatRequest, fitted: Fitted) -> bool:
         """Whether asking for less is worth another try."""
         return self._limits.too_long(_key(candidate), fitted.estimated + request.max_tokens)
 
-    def _learnt(self, candidate: Candidate, request: ChatRequest, error: InvalidCall) -> bool:
+    def _learnt(self, candidate: ModelCandidate, request: ChatRequest, error: InvalidCall) -> bool:
         """Whether the refusal leaves another way of asking."""
         key = _key(candidate)
         if error.kind == "output_too_long":
@@ -110,7 +112,7 @@ class ModelCalls:
         return error.kind == "unsupported_parameter" and self._modes.refused(key, request.mode)
 
     async def _request(
-        self, task: EngineTask, candidate: Candidate, mode: ChatMode, seconds: float
+        self, task: EngineTask, candidate: ModelCandidate, mode: ChatMode, seconds: float
     ) -> tuple[ChatRequest, Fitted]:
         schema = None if task.role.plain_text else schema_of(task.role.draft)
         instructions = _instructions(task, schema if mode is ChatMode.TEXT else None)
@@ -131,7 +133,7 @@ class ModelCalls:
         sized = replace(request, prompt=prompt, max_tokens=fitted.max_tokens, common_length=fitted.common_length)
         return self._marked(sized, candidate), fitted
 
-    async def _ratio(self, fitter: Fitter, candidate: Candidate, request: ChatRequest) -> float:
+    async def _ratio(self, fitter: Fitter, candidate: ModelCandidate, request: ChatRequest) -> float:
         """Tokens to an estimated one: as learnt, or as counted where the window may be too small."""
         ratio = self._calibration.high(_key(candidate), candidate.capabilities.token_factor)
         if not candidate.capabilities.counts_tokens or not fitter.is_near_limit(ratio):
@@ -139,7 +141,7 @@ class ModelCalls:
         counted = await self._counter.count(candidate, request)
         return ratio if counted is None else counted / fitter.estimated()
 
-    def _marked(self, request: ChatRequest, candidate: Candidate) -> ChatRequest:
+    def _marked(self, request: ChatRequest, candidate: ModelCandidate) -> ChatRequest:
         key = _key(candidate)
         if key in self._without_caching:
             return request
@@ -147,7 +149,7 @@ class ModelCalls:
         return cache_marks(request, candidate.capabilities, ratio)
 
     async def _sent(
-        self, request: ChatRequest, task: EngineTask, candidate: Candidate, fitted: Fitted, deadline: float
+        self, request: ChatRequest, task: EngineTask, candidate: ModelCandidate, fitted: Fitted, deadline: float
     ) -> ChatReply:
         expected = fitted.estimated + request.max_tokens // ANSWER_SHARE
         async with self._turn(request, candidate, fitted), self._permit(task, candidate, expected) as permit:
@@ -161,7 +163,9 @@ class ModelCalls:
                 self._speeds.learn(_key(candidate), fresh, tokens.output, self._clock() - began)
         return reply
 
-    def _turn(self, request: ChatRequest, candidate: Candidate, fitted: Fitted) -> AbstractAsyncContextManager[None]:
+    def _turn(
+        self, request: ChatRequest, candidate: ModelCandidate, fitted: Fitted
+    ) -> AbstractAsyncContextManager[None]:
         """Only a beginning that is kept, and that is a good part of the request, is worth waiting for."""
         if not worth_waiting(request, fitted.estimated):
             return nullcontext()
@@ -177,19 +181,19 @@ class ModelCalls:
         key = hashlib.sha256(beginning.encode()).hexdigest()
         return self._prefixes.turn(key, request.timeout_seconds * PATIENCE_SHARE)
 
-    def _permit(self, task: EngineTask, candidate: Candidate, tokens: int) -> AbstractAsyncContextManager[Permit]:
+    def _permit(self, task: EngineTask, candidate: ModelCandidate, tokens: int) -> AbstractAsyncContextManager[Permit]:
         if self._limiter is None:
             return nullcontext(_Free())
         holder = f"{task.input.research_id}/{task.input.operation}"
         return self._limiter.permit(candidate.endpoint.service, holder=holder, tokens=tokens)
 
-    def _learn_size(self, candidate: Candidate, fitted: Fitted, reply: ChatReply) -> None:
+    def _learn_size(self, candidate: ModelCandidate, fitted: Fitted, reply: ChatReply) -> None:
         if reply.tokens.known:
             counted = reply.tokens.input + reply.tokens.cache_read + reply.tokens.cache_write
             self._calibration.learn(_key(candidate), fitted.raw, counted)
 
 
-def _key(candidate: Candidate) -> str:
+def _key(candidate: ModelCandidate) -> str:
     return f"{candidate.endpoint.name}:{candidate.model}"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Retryable, Unavailable
-from providers.models.model_directory import Candidate
+from providers.models.model_directory import ModelCandidate
 
 SHARE_OF_TIME_LIMIT: Final = 0.9
 LONGEST_MARGIN_SECONDS: Final = 10.0
@@ -24,7 +24,7 @@ def time_share(left_seconds: float, *, last: bool) -> float:
     return left_seconds if last else left_seconds * SHARE_OF_ONE
 
 
-def may_go_on(error: ProviderError, failed: Candidate, following: Candidate) -> bool:
+def may_go_on(error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
     """Whether the following model may be asked after this error of another one.
 
     What a model refuses because of its content, every model is entitled to refuse; a prompt that is too long fits
@@ -36,7 +36,7 @@ def may_go_on(error: ProviderError, failed: Candidate, following: Candidate) -> 
     return isinstance(error, (Retryable, NotConfigured))
 
 
-def most_helpful(failures: Sequence[tuple[Candidate, ProviderError]]) -> ProviderError:
+def most_helpful(failures: Sequence[tuple[ModelCandidate, ProviderError]]) -> ProviderError:
     """The error of a call that nobody answered: to wait if that can help, else what the preferred model said."""
     if len(failures) == 1:
         return failures[0][1]
@@ -51,6 +51,6 @@ def most_helpful(failures: Sequence[tuple[Candidate, ProviderError]]) -> Provide
     return failures[0][1]
 
 
-def replaced_warning(failed: Candidate, reason: str, answered: Candidate) -> str:
+def replaced_warning(failed: ModelCandidate, reason: str, answered: ModelCandidate) -> str:
     """The line of the account for a model that another one stood in for."""
     return f"model {failed.shown} did not answer ({reason}): {answered.shown} did"

@@ -22,7 +22,7 @@ from providers.models.chat import ChatReply, TokenCounts
 from providers.models.endpoint_circuits import Circuits, LocalCircuits
 from providers.models.exchange import Exchanged, ModelCalls
 from providers.models.failover import may_go_on, most_helpful, replaced_warning, time_for_call, time_share
-from providers.models.model_directory import Candidate, MissingChat, ModelDirectory, ModelEndpoint
+from providers.models.model_directory import MissingChat, ModelCandidate, ModelDirectory, ModelEndpoint
 from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
 from providers.models.structured_output import DRAFT_FIELDS, draft_of, needs_isolation
@@ -105,7 +105,7 @@ class LanguageModelEngine:
         for endpoint in self._directory.endpoints.values():
             await endpoint.chat.close()
 
-    async def _next(self, asking: "_Asking") -> Candidate | None:
+    async def _next(self, asking: "_Asking") -> ModelCandidate | None:
         """The next model whose circuit is closed; if there was none, the first one all the same.
 
         A circuit saves time where another model stands by; it is no reason for a call to fail.
@@ -119,14 +119,14 @@ class LanguageModelEngine:
             return None
         return asking.skipped.pop(0)
 
-    async def _allows(self, candidate: Candidate) -> bool:
+    async def _allows(self, candidate: ModelCandidate) -> bool:
         try:
             return await self._circuits.allow(candidate.endpoint.service)
         except ProviderError:
             # Circuits only save time: without them every endpoint is asked.
             return True
 
-    async def _asked(self, task: EngineTask, candidate: Candidate, seconds: float, asking: "_Asking") -> Exchanged:
+    async def _asked(self, task: EngineTask, candidate: ModelCandidate, seconds: float, asking: "_Asking") -> Exchanged:
         service = candidate.endpoint.service
         window = candidate.capabilities.window
         larger = any(other.capabilities.window > window for other in asking.waiting)
@@ -148,7 +148,7 @@ class LanguageModelEngine:
             await self._circuits.report(service, ok)
 
     async def _answer(
-        self, task: EngineTask, candidate: Candidate, exchanged: Exchanged, asking: "_Asking"
+        self, task: EngineTask, candidate: ModelCandidate, exchanged: Exchanged, asking: "_Asking"
     ) -> EngineAnswer:
         reply, fitted = exchanged.reply, exchanged.fitted
         usage = self._usage(candidate, reply.tokens)
@@ -170,7 +170,7 @@ class LanguageModelEngine:
             raise InvalidOutput(f"$: the answer cannot be read: {error}") from None
         return task.role.draft.model_validate(fields), liberties
 
-    def _usage(self, candidate: Candidate, tokens: TokenCounts) -> Usage:
+    def _usage(self, candidate: ModelCandidate, tokens: TokenCounts) -> Usage:
         """Input counts the whole prompt, cached or not; the price goes by the name that was asked for."""
         return Usage(
             model_calls=1,
@@ -197,16 +197,16 @@ class LanguageModelEngine:
 class _Asking:
     """How far one call is: who is still to be asked, who could not be, and who failed."""
 
-    waiting: list[Candidate]
-    skipped: list[Candidate] = field(default_factory=list)
-    failures: list[tuple[Candidate, ProviderError]] = field(default_factory=list)
+    waiting: list[ModelCandidate]
+    skipped: list[ModelCandidate] = field(default_factory=list)
+    failures: list[tuple[ModelCandidate, ProviderError]] = field(default_factory=list)
 
-    def failed(self, candidate: Candidate, error: ProviderError) -> None:
+    def failed(self, candidate: ModelCandidate, error: ProviderError) -> None:
         """Keep the error, and those who may be asked after it."""
         self.failures.append((candidate, error))
         self.waiting = [other for other in self.waiting if may_go_on(error, candidate, other)]
 
-    def warnings(self, answered: Candidate) -> list[str]:
+    def warnings(self, answered: ModelCandidate) -> list[str]:
         """A line for each model that the answer did not come from although it was to be asked before."""
         told = [replaced_warning(one, type(error).__name__, answered) for one, error in self.failures]
         return [*told, *(replaced_warning(one, "it failed shortly before", answered) for one in self.skipped)]

@@ -31,7 +31,7 @@ class ModelEndpoint:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ModelCandidate:
     """A model at an endpoint."""
 
     endpoint: ModelEndpoint
@@ -66,7 +66,7 @@ class ModelDirectory:
         self.endpoints = dict(endpoints)
         self._tiers = tiers or {}
 
-    def candidates(self, named: str | None, tier: Tier) -> list[Candidate]:
+    def candidates(self, named: str | None, tier: Tier) -> list[ModelCandidate]:
         """What may do a role of this tier: the model that the call names first, then the configured ones."""
         written = [*([named] if named else []), *self._tiers.get(tier, ())]
         return [self._candidate(name) for name in dict.fromkeys(written)]
@@ -76,10 +76,10 @@ class ModelDirectory:
         every = (split_name(name, self.endpoints) for names in self._tiers.values() for name in names)
         return list(dict.fromkeys(model for place, model in every if place == endpoint))
 
-    def _candidate(self, written: str) -> Candidate:
+    def _candidate(self, written: str) -> ModelCandidate:
         place, model = split_name(written, self.endpoints)
         endpoint = self.endpoints[place]
-        return Candidate(endpoint, model, endpoint.capabilities(model))
+        return ModelCandidate(endpoint, model, endpoint.capabilities(model))
 
 
 class MissingChat:

@@ -23,7 +23,7 @@ def without_date(model: str) -> str:
     return DATE.sub("", model)
 
 
-class ModelPrice(StrictContract):
+class PriceEntry(StrictContract):
     """US dollars per million tokens; the `long_prompt_…` fields apply to a whole call above that many input tokens."""
 
     input: Dollars
@@ -40,9 +40,9 @@ class PriceTable(StrictContract):
     source: str
     cache_read_factor: float = 1.0
     cache_write_factor: float = 1.0
-    models: Mapping[str, ModelPrice] = {}
+    models: Mapping[str, PriceEntry] = {}
 
-    def price_of(self, model: str) -> ModelPrice | None:
+    def price_of(self, model: str) -> PriceEntry | None:
         """The entry whose name the model's is, apart from a date; another variant of a name may cost anything."""
         for name, price in self.models.items():
             if model.startswith(name) and DATED_NAME.fullmatch(model, len(name)):
@@ -67,7 +67,7 @@ class PriceTable(StrictContract):
         )
         return (weighted * per_input + tokens.output * per_output) / MILLION
 
-    def with_models(self, models: Mapping[str, ModelPrice]) -> "PriceTable":
+    def with_models(self, models: Mapping[str, PriceEntry]) -> "PriceTable":
         """The table with an operator's own entries in front of it."""
         return self.model_copy(
             update={"models": {**models, **{k: v for k, v in self.models.items() if k not in models}}}

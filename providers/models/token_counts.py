@@ -7,7 +7,7 @@ from typing import Final
 
 from providers.errors import ProviderError, Retryable
 from providers.models.chat import ChatRequest
-from providers.models.model_directory import Candidate
+from providers.models.model_directory import ModelCandidate
 
 MOST_REMEMBERED: Final = 500
 
@@ -19,7 +19,7 @@ class TokenCounter:
         self._counts: OrderedDict[str, int] = OrderedDict()
         self._unable: set[str] = set()
 
-    async def count(self, candidate: Candidate, request: ChatRequest) -> int | None:
+    async def count(self, candidate: ModelCandidate, request: ChatRequest) -> int | None:
         """Input tokens of the request; null where the endpoint does not say."""
         if candidate.endpoint.name in self._unable:
             return None
@@ -40,6 +40,6 @@ class TokenCounter:
         return counted
 
 
-def _hash(candidate: Candidate, request: ChatRequest) -> str:
+def _hash(candidate: ModelCandidate, request: ChatRequest) -> str:
     parts = [candidate.name, request.mode, request.system, request.prompt, request.json_schema]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -13,7 +13,7 @@ from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
 from providers.errors import Retryable, SourceUnreadable
 from providers.interfaces import SharedStore
-from providers.reading.egress.body import FetchPolicy, Limits
+from providers.reading.egress.body import BodyLimits, FetchPolicy
 from providers.reading.egress.client import Egress
 from providers.reading.robots_store import FetchedRules, SharedRules
 
@@ -45,7 +45,7 @@ POLICY: Final = FetchPolicy(
     check_type=None,
     kind_of=_any_kind,
     opening_bytes=0,
-    limits_of=lambda _: Limits(ROBOTS_BYTES, ROBOTS_SECONDS),
+    limits_of=lambda _: BodyLimits(ROBOTS_BYTES, ROBOTS_SECONDS),
     seconds=ROBOTS_SECONDS,
     cut=True,
     statuses=frozenset(range(200, 300)) - {204, 205},

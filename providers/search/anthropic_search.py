@@ -75,7 +75,7 @@ class SearchFailure(Wire):
     error_code: str
 
 
-class Block(Wire):
+class ContentBlock(Wire):
     """A part of the answer; only results of searches are read."""
 
     type: str
@@ -86,7 +86,7 @@ class MessageAnswer(Wire):
     """What `/v1/messages` answers."""
 
     type: Literal["message"]
-    content: list[Block]
+    content: list[ContentBlock]
     stop_reason: Detail = None
     model: Detail = None
     usage: Any = None

@@ -35,7 +35,7 @@ class SharedEntry:
 
 
 @dataclass(frozen=True)
-class Lease:
+class CacheLease:
     """The right to make the text of a key."""
 
     key: str
@@ -66,16 +66,16 @@ class SharedEntries:
         with self._tolerated():
             await self._store.swap(key, seen.raw, f"{seen.now!r}\n".encode() + data, ttl_seconds)
 
-    async def take(self, key: str) -> Lease | None:
+    async def take(self, key: str) -> CacheLease | None:
         """The lease, or null while another has it."""
-        lease = Lease(f"making/{key}", secrets.token_hex(8).encode())
+        lease = CacheLease(f"making/{key}", secrets.token_hex(8).encode())
         with self._tolerated():
             taken = await self._store.swap(lease.key, None, lease.owner, self._lease_seconds)
             return lease if taken else None
         return lease
 
     @asynccontextmanager
-    async def kept(self, lease: Lease) -> AsyncIterator[None]:
+    async def kept(self, lease: CacheLease) -> AsyncIterator[None]:
         """Keep the lease for the time of the block, and give it back at the end."""
         renewing = asyncio.create_task(self._renew(lease))
         try:
@@ -86,7 +86,7 @@ class SharedEntries:
             with self._tolerated():
                 await self._store.swap(lease.key, lease.owner, None)
 
-    async def _renew(self, lease: Lease) -> None:
+    async def _renew(self, lease: CacheLease) -> None:
         while True:
             await asyncio.sleep(self._renew_seconds)
             with self._tolerated():

@@ -23,7 +23,7 @@ LONGEST_WAIT_SECONDS: Final = 300.0
 CLOCK_SECONDS: Final = 5.0
 
 
-class Lease(NamedTuple):
+class HostLease(NamedTuple):
     """One request that is being made."""
 
     id: str
@@ -45,7 +45,7 @@ class HostState(BaseModel):
 
     changed_at: float = 0.0
     last_start: float = 0.0
-    leases: tuple[Lease, ...] = ()
+    leases: tuple[HostLease, ...] = ()
     line: tuple[Waiting, ...] = ()
     """In the order of asking."""
 
@@ -66,7 +66,7 @@ def visited(state: HostState, now: float, visiting: Visiting) -> tuple[HostState
     state = current(state, now)
     ahead = _ahead(state.line, visiting.holder)
     if _may_go(state, now, visiting, len(ahead)):
-        lease = Lease(visiting.lease, now + LEASE_SECONDS)
+        lease = HostLease(visiting.lease, now + LEASE_SECONDS)
         line = tuple(waiting for waiting in state.line if waiting.holder != visiting.holder)
         return state.model_copy(update={"last_start": now, "leases": (*state.leases, lease), "line": line}), 0.0
     mine = next((waiting for waiting in state.line if waiting.holder == visiting.holder), None)
@@ -86,7 +86,7 @@ def visited(state: HostState, now: float, visiting: Visiting) -> tuple[HostState
 def kept_up(state: HostState, now: float, lease: str) -> HostState:
     """A request goes on: its lease begins anew, also one that ran out while its worker could not tell."""
     others = tuple(entry for entry in state.leases if entry.id != lease)
-    return state.model_copy(update={"leases": (*others, Lease(lease, now + LEASE_SECONDS))})
+    return state.model_copy(update={"leases": (*others, HostLease(lease, now + LEASE_SECONDS))})
 
 
 def left(state: HostState, lease: str) -> HostState:

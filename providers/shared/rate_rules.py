@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from providers.retry_after import LONGEST_WAIT_SECONDS
-from providers.shared.rate_state import RECENT_SECONDS, Place, Probe, RateState
+from providers.shared.rate_state import RECENT_SECONDS, Probe, RateState, WaitingPlace
 from providers.shared.rate_windows import added, earliest, kept
 from providers.shared.service_limits import ServiceLimits
 from providers.shared.slowdown import forgotten
@@ -150,7 +150,9 @@ def _opening(state: RateState, now: float) -> float:
     return stand_by(probed, waiting) if waiting <= STANDING_BY else probed + state.probe_seconds
 
 
-def _room(state: RateState, tokens: int, limits: ServiceLimits, floor: float, promised: tuple[Place, ...]) -> float:
+def _room(
+    state: RateState, tokens: int, limits: ServiceLimits, floor: float, promised: tuple[WaitingPlace, ...]
+) -> float:
     """First time from `floor` on when the windows that are configured have room."""
     at = floor
     if limits.requests is not None:
@@ -188,7 +190,7 @@ def _waiting(
     if len(state.places) >= MOST_PLACES or at > max(now, state.pause_until) + reach:
         beyond = min(max(state.beyond + spacing, at), now + LONGEST_WAIT_SECONDS)
         return state.changed(beyond=beyond), _told(beyond, now)
-    place = Place(asking.holder, at, asking.tokens)
+    place = WaitingPlace(asking.holder, at, asking.tokens)
     due = max(state.due, at - tolerance) + spacing
     return state.changed(places=(*state.places, place), due=due), _told(at, now)
 

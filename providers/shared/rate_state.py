@@ -15,7 +15,7 @@ CLOCK_SECONDS: Final = 5.0
 """Clocks that differ by more are not the same."""
 
 
-class Place(NamedTuple):
+class WaitingPlace(NamedTuple):
     """A time that is kept for a holder."""
 
     holder: str
@@ -51,7 +51,7 @@ class RateState(BaseModel):
     requests: Log = ()
     tokens: Log = ()
     recent: Log = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[WaitingPlace, ...] = ()
     """In the order of their times, which is that of their asking."""
     pause_until: float = 0.0
     unexplained: int = 0
@@ -66,11 +66,11 @@ class RateState(BaseModel):
         """Whether nothing but a probe may go."""
         return self.slowdown is not None and self.slowdown.started_at is None
 
-    def place_of(self, holder: str) -> Place | None:
+    def place_of(self, holder: str) -> WaitingPlace | None:
         """What is kept for a holder."""
         return next((place for place in self.places if place.holder == holder), None)
 
-    def without(self, holder: str) -> tuple[Place, ...]:
+    def without(self, holder: str) -> tuple[WaitingPlace, ...]:
         """The places of the others."""
         return tuple(place for place in self.places if place.holder != holder)
 

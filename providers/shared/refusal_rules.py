@@ -16,7 +16,7 @@ from providers.shared.rate_rules import (
     given_back,
     interval,
 )
-from providers.shared.rate_state import Place, RateState
+from providers.shared.rate_state import RateState, WaitingPlace
 from providers.shared.service_limits import ServiceLimits
 from providers.shared.slowdown import SURE_AFTER_SECONDS, Slowdown
 from providers.shared.waiting_line import arranged
@@ -55,7 +55,7 @@ def refused(
         slowdown=_slower(state, now, news=news),
     )
     first = max(pause_until + PROBE_MARGIN_SECONDS, now + SHORTEST_WAIT_SECONDS)
-    mine = Place(asking.holder, first, asking.tokens)
+    mine = WaitingPlace(asking.holder, first, asking.tokens)
     others = state.without(asking.holder)
     line = (mine, *others) if news else (*others, mine)
     spaced = partial(interval, state, limits=limits)

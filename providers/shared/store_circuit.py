@@ -9,7 +9,7 @@ FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
-class Circuit:
+class StoreCircuit:
     """Closed while things go well; after a failure open, with an attempt let through now and then, ever more seldom."""
 
     def __init__(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from providers.shared.rate_state import Place
+from providers.shared.rate_state import WaitingPlace
 
 GRACE_SECONDS: Final = 5.0
 """So much later than its time a holder may come and still have its place: engines and busy workers are late."""
@@ -12,7 +12,7 @@ GRACE_SECONDS: Final = 5.0
 STANDING_BY: Final = 3
 STAND_BY_SECONDS: Final = 0.25
 
-Line = tuple[Place, ...]
+Line = tuple[WaitingPlace, ...]
 
 
 def live(line: Line, now: float) -> Line:
@@ -26,7 +26,7 @@ def arranged(line: Line, *, first: float, then: float, interval: Callable[[float
     The first comes at `first` as the probe. A few stand by for it: the first may be held up, or come in vain because
     the pause was prolonged meanwhile. The rest come from `then` on.
     """
-    places: list[Place] = []
+    places: list[WaitingPlace] = []
     floor = first
     for number, place in enumerate(line, start=1):
         at = max(place.at, floor)
@@ -42,7 +42,7 @@ def stand_by(first: float, number: int) -> float:
 
 def moved(line: Line, holder: str, at: float, interval: Callable[[float], float]) -> Line:
     """A holder's place at a later time, and those behind it as far as they are in the way."""
-    places: list[Place] = []
+    places: list[WaitingPlace] = []
     floor = -math.inf
     for place in line:
         when = max(place.at, floor)

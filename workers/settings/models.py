@@ -12,7 +12,7 @@ from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
 from providers.models.capabilities import CapabilityOverrides
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
-from providers.models.prices import ModelPrice
+from providers.models.prices import PriceEntry
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 ModelNames = ModelName | Annotated[list[ModelName], Field(min_length=1, max_length=8)]
@@ -79,7 +79,7 @@ class ModelsSettings(BaseModel):
     base_url: BaseAddress | None = None
     """The address of the endpoint `default`; null means the public API."""
     endpoints: dict[EndpointName, EndpointSettings] = {}
-    prices: dict[str, ModelPrice] = {}
+    prices: dict[str, PriceEntry] = {}
     """US dollars per million tokens by model name, in front of the table that comes with the product."""
 
     @model_validator(mode="after")

@@ -18,13 +18,13 @@ SLOWEST_PER_MINUTE: Final = 0.0001
 """A request a week: for as long, and a few times that, every store can keep what was asked."""
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     """A table of the file: frozen, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class SearchSettings(Section):
+class SearchSettings(ConfigSection):
     """`[search]`: how the web is searched where a request says nothing else."""
 
     providers: list[ProviderName] | None = Field(default=None, min_length=1)
@@ -48,7 +48,7 @@ class SearchSettings(Section):
         return value
 
 
-class CorpusSettings(Section):
+class CorpusSettings(ConfigSection):
     """`[corpus.NAME]`: a folder of documents; what the operator supplies is authoritative by declaration."""
 
     path: Path
@@ -60,7 +60,7 @@ class CorpusSettings(Section):
     language: str | None = Field(default=None, pattern=LANGUAGE_TAG.pattern)
 
 
-class WebSettings(Section):
+class WebSettings(ConfigSection):
     """`[web]`: how pages are asked for, and the private hosts that may be asked although they are private."""
 
     allow_hosts: list[str] = []
@@ -82,7 +82,7 @@ class WebSettings(Section):
         return value
 
 
-class WorkersSettings(Section):
+class WorkersSettings(ConfigSection):
     """`[workers]`: how much one worker process takes on; processes of a cluster may differ in it."""
 
     slots: dict[str, Annotated[int, Field(ge=1, le=1_000)]] = {}
@@ -98,7 +98,7 @@ class WorkersSettings(Section):
         return value
 
 
-class HookSettings(Section):
+class HookSettings(ConfigSection):
     """`[hooks.NAME]`: an activity of the operator on a task queue of the operator."""
 
     activity: str = Field(min_length=1, max_length=200)
@@ -113,7 +113,7 @@ class PresetSettings(Limits):
     severity_floor: Severity | None = None
 
 
-class FileSettings(Section):
+class FileSettings(ConfigSection):
     """A whole `research.toml`. No secrets: those come from the environment only."""
 
     home: Path | None = None

@@ -12,10 +12,10 @@ from providers.errors import NotConfigured
 from providers.search.availability import NEEDS, ORDER, provider_choices
 from providers.search.service_addresses import ensure_address
 from workers.settings.models import BaseAddress
-from workers.settings.sections import Section
+from workers.settings.sections import ConfigSection
 
 
-class WebSearchSettings(Section):
+class WebSearchSettings(ConfigSection):
     """What each service needs; an address stands for the service's own where it is null."""
 
     tavily_api_key: SecretStr | None = None

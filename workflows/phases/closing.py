@@ -77,7 +77,7 @@ async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> St
     run.operation_done(RENDER)
     run.branch_failed(f"the text of the report could not be laid out ({why})")
     if by_model:
-        run.desk.clear()
+        run.inbox.clear()
         await _write(run, reason, EngineKind.EXTRACTIVE)
         run.degrade("the report was written anew without the model, whose text could not be laid out")
     return reason if state.draft is not None else StopReason.INTERNAL_ERROR
@@ -85,7 +85,7 @@ async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> St
 
 async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
     """Analyze without a model what was read, then write, within the reserve (or at once, if even that is used up)."""
-    run.desk.clear()
+    run.inbox.clear()
     # After an outage that ate the deadline the run still gets its reserve.
     earliest = run.host.now().timestamp() + run.resolved.limits.reserve_seconds
     run.state.deadline_at = max(run.state.deadline_at, earliest)
@@ -98,7 +98,7 @@ async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
             await _write(run, reason, EngineKind.EXTRACTIVE)
     finally:
         alarm.cancel()
-        run.desk.clear()
+        run.inbox.clear()
 
 
 async def _analyze_hastily(run: ResearchRun) -> None:
@@ -123,7 +123,7 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
     try:
         output = await run.ask(SYNTHESIZER, "write", request, EngineKind.EXTRACTIVE if hopeless else engine)
     except Interrupted:
-        run.desk.clear()
+        run.inbox.clear()
         try:
             output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
         except Interrupted:
@@ -142,7 +142,7 @@ def _draft_is_current(state: ResearchState) -> bool:
 
 async def _ring(run: ResearchRun, seconds: float) -> None:
     await run.host.sleep(seconds)
-    run.desk.interrupt(StopReason.BUDGET_TIME)
+    run.inbox.interrupt(StopReason.BUDGET_TIME)
 
 
 async def _render(run: ResearchRun) -> RenderedReport:

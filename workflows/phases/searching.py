@@ -29,7 +29,7 @@ HOPELESS: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
 
 
 @dataclass(frozen=True)
-class Place:
+class ProviderTurn:
     """One provider asked for one type of source."""
 
     choice: ProviderChoice
@@ -66,11 +66,11 @@ class Answers:
         return "; ".join(f"{name}: {why}" for name, why in self.errors.items()) or "nobody could be asked"
 
 
-def places(resolved: ResolvedResearch) -> list[Place]:
+def places(resolved: ResolvedResearch) -> list[ProviderTurn]:
     """Whom to ask and for what, in order: each available provider for each wanted type that it has."""
     wanted = resolved.search.source_types
     return [
-        Place(choice, source_type)
+        ProviderTurn(choice, source_type)
         for choice in resolved.providers
         if choice.available
         for source_type in ([SourceType.WEB] if choice.name == CORPUS else wanted)
@@ -78,7 +78,7 @@ def places(resolved: ResolvedResearch) -> list[Place]:
     ]
 
 
-def in_turn(usable: list[Place], policy: SearchPolicy) -> list[list[Place]]:
+def in_turn(usable: list[ProviderTurn], policy: SearchPolicy) -> list[list[ProviderTurn]]:
     """Lists of places that are asked side by side, each until somebody finds something.
 
     Everybody is a list of its own, or everybody who has one type of source: no type stands in for another.
@@ -140,18 +140,18 @@ class Searching:
         """One list of hits for the sub-query."""
         return one_response(answers, self._most)
 
-    def _usable(self) -> list[Place]:
+    def _usable(self) -> list[ProviderTurn]:
         """Those that were not lost; all of them once more when nobody is left, so that an outage can end."""
         left = [place for place in self._places if place.name not in self._run.state.lost_providers]
         return left or self._places
 
-    async def _ask_in_turn(self, query: SubQuery, turn: list[Place], answers: Answers) -> None:
+    async def _ask_in_turn(self, query: SubQuery, turn: list[ProviderTurn], answers: Answers) -> None:
         for place in turn:
             await self._ask(query, place, answers)
             if answers.responses and answers.responses[-1].hits:
                 return
 
-    async def _ask(self, query: SubQuery, place: Place, answers: Answers) -> None:
+    async def _ask(self, query: SubQuery, place: ProviderTurn, answers: Answers) -> None:
         run = self._run
         operation = f"search/{query.id}/{place.name}"
         if place.source_type is not SourceType.WEB:
@@ -176,7 +176,7 @@ class Searching:
         for warning in response.warnings:
             run.note("status", f"{place.name}: {warning}", level="info", provider=place.name)
 
-    def _request(self, operation: str, query: SubQuery, place: Place) -> SearchRequest:
+    def _request(self, operation: str, query: SubQuery, place: ProviderTurn) -> SearchRequest:
         resolved, search = self._resolved, self._resolved.search
         first, last = published_between(search.timeframe, self._run.state.started_at[:10])
         corpus = resolved.corpus.name if resolved.corpus and place.name == CORPUS else None

@@ -14,7 +14,7 @@ from workflows.rules.gaps import STEER, opened
 from workflows.run.event_ring import add_event
 from workflows.run.guidance import PERSON, with_guidance
 from workflows.run.host import Host
-from workflows.run.inbox import Desk, Interrupted
+from workflows.run.inbox import Inbox, Interrupted
 
 T = TypeVar("T")
 
@@ -24,11 +24,11 @@ MAX_DECISIONS = 500
 class RunContext:
     """State, inbox, host and resolved request of one run, and what is recorded of it."""
 
-    def __init__(self, state: ResearchState, desk: Desk, host: Host, watchers: "Watchers | None" = None) -> None:
+    def __init__(self, state: ResearchState, inbox: Inbox, host: Host, watchers: "Watchers | None" = None) -> None:
         if state.resolved is None:
             raise ValueError("a run needs a resolved request")
         self.state = state
-        self.desk = desk
+        self.inbox = inbox
         self.host = host
         self.resolved: ResolvedResearch = state.resolved
         self.watchers = watchers or Watchers()
@@ -48,7 +48,7 @@ class RunContext:
 
     def remaining_work_seconds(self) -> float:
         """Seconds until the work must give way to writing: the reserve is kept for the report."""
-        reserve = 0.0 if self.desk.closing else self.resolved.limits.reserve_seconds
+        reserve = 0.0 if self.inbox.closing else self.resolved.limits.reserve_seconds
         return self.remaining_seconds() - reserve
 
     # --- calls -----------------------------------------------------------------------------------------------------
@@ -73,14 +73,14 @@ class RunContext:
         """
         task = asyncio.ensure_future(work)
         try:
-            await self.host.wait_until(lambda: task.done() or self.desk.interruption is not None)
+            await self.host.wait_until(lambda: task.done() or self.inbox.interruption is not None)
         except asyncio.CancelledError:
             await self.abandon([task])
             raise
         if task.done():
             return task.result()
         await self.abandon([task])
-        raise Interrupted(self.desk.interruption or StopReason.INTERNAL_ERROR)
+        raise Interrupted(self.inbox.interruption or StopReason.INTERNAL_ERROR)
 
     async def abandon(self, tasks: list["asyncio.Task[Any]"]) -> None:
         """Cancel tasks and wait until they are gone; what they raise is of no interest any more."""

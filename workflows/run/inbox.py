@@ -1,4 +1,4 @@
-"""The desk where messages and the clock's alarm are put down for the run to find."""
+"""The inbox where messages and the clock's alarm are put down for the run to find."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ class Interrupted(Exception):
 
 
 @dataclass
-class Desk:
+class Inbox:
     """What people and the clock have asked for."""
 
     interruption: StopReason | None = None

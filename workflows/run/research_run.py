@@ -7,7 +7,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from workflows.run.context import RunContext, Watchers
 from workflows.run.host import Host
-from workflows.run.inbox import Desk
+from workflows.run.inbox import Inbox
 from workflows.run.role_calls import RoleCaller
 
 I = TypeVar("I", bound=RoleInput)
@@ -17,8 +17,8 @@ O = TypeVar("O", bound=RoleOutput)
 class ResearchRun(RunContext):
     """One run, with the roles that work for it."""
 
-    def __init__(self, state: ResearchState, desk: Desk, host: Host, watchers: Watchers | None = None) -> None:
-        super().__init__(state, desk, host, watchers)
+    def __init__(self, state: ResearchState, inbox: Inbox, host: Host, watchers: Watchers | None = None) -> None:
+        super().__init__(state, inbox, host, watchers)
         self._caller = RoleCaller(self)
 
     async def ask(self, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None) -> O:

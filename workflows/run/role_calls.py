@@ -161,9 +161,9 @@ class RoleCaller:
 
     async def _room_given_back(self) -> None:
         run, before = self._run, self._holdings.changes
-        await run.host.wait_until(lambda: self._holdings.changes != before or run.desk.interruption is not None)
-        if run.desk.interruption is not None:
-            raise Interrupted(run.desk.interruption)
+        await run.host.wait_until(lambda: self._holdings.changes != before or run.inbox.interruption is not None)
+        if run.inbox.interruption is not None:
+            raise Interrupted(run.inbox.interruption)
 
     def _kept_for_report(self, role: RoleSpec[I, O]) -> Reservation:
         run = self._run

@@ -28,7 +28,7 @@ NO_CODINGS: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Limits:
+class BodyLimits:
     """How much of a kind of document is read, and for how long."""
 
     most_bytes: int
@@ -45,7 +45,7 @@ class FetchPolicy:
     kind_of: Callable[[str | None, bytes], str]
     """From the declared media type and the first bytes to the kind; raises if they do not agree."""
     opening_bytes: int
-    limits_of: Callable[[str], Limits]
+    limits_of: Callable[[str], BodyLimits]
     seconds: float
     """For everything, until the kind is known."""
     cut: bool = False
@@ -124,12 +124,12 @@ def _decoder(headers: httpx2.Headers) -> _Decoder:
 class BodyReader:
     """Reads one body; `kind` is known once its opening has been seen."""
 
-    def __init__(self, policy: FetchPolicy, media_type: str | None, found: Callable[[Limits], None]) -> None:
+    def __init__(self, policy: FetchPolicy, media_type: str | None, found: Callable[[BodyLimits], None]) -> None:
         self._policy = policy
         self._media_type = media_type
         self._found = found
         self._body = bytearray()
-        self._limits: Limits | None = None
+        self._limits: BodyLimits | None = None
         self.kind = ""
 
     async def read(self, response: httpx2.Response) -> bytes:

@@ -19,7 +19,7 @@ import httpx2
 
 from providers.errors import ProviderError, RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import HostPort
-from providers.reading.egress.body import BodyReader, FetchPolicy, Limits
+from providers.reading.egress.body import BodyLimits, BodyReader, FetchPolicy
 from providers.reading.egress.name_lookup import SystemResolver
 from providers.reading.egress.network import GuardedBackend, Resolver
 from providers.reading.egress.url_gate import check_characters, check_url, refused
@@ -82,7 +82,7 @@ class Egress:
         begun = loop.time()
         deadline = asyncio.timeout(policy.seconds)
 
-        def found(limits: Limits) -> None:
+        def found(limits: BodyLimits) -> None:
             deadline.reschedule(begun + limits.seconds)
 
         try:
@@ -96,7 +96,7 @@ class Egress:
         await self._transport.aclose()
 
     async def _follow(
-        self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, found: Callable[[Limits], None]
+        self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, found: Callable[[BodyLimits], None]
     ) -> Fetched:
         seen = {str(target)}
         for _ in range(MOST_REDIRECTS + 1):
@@ -188,7 +188,7 @@ def _failure(status: int, response: httpx2.Response) -> ProviderError:
 
 
 async def _document(
-    target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy, found: Callable[[Limits], None]
+    target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy, found: Callable[[BodyLimits], None]
 ) -> Fetched:
     if sum(len(name) + len(value) for name, value in response.headers.raw) > HEADER_BYTES:
         raise SourceUnreadable("too_large", f"the headers are larger than {HEADER_BYTES} bytes")

@@ -19,7 +19,7 @@ from providers.reading.canonical_text import BlockKind, Extraction, TextBuilder
 from providers.reading.cleaning import clean, escape_markup, is_name, one_line
 from providers.reading.formats.docx_unseen import SeenRuns
 from providers.reading.html.rules import script_mark
-from providers.reading.html.tables import Cell, Row, write_rows
+from providers.reading.html.tables import Cell, TableRow, write_rows
 
 UNPACKED_BYTES: Final = 100_000_000
 HEADING_STYLE: Final = re.compile(r"^(?:heading|überschrift|titre)\s*([1-6])", re.IGNORECASE)
@@ -95,12 +95,12 @@ def _run_text(run: Run) -> str:
     return run.text
 
 
-def _rows(table: Table, seen: SeenRuns) -> list[Row]:
+def _rows(table: Table, seen: SeenRuns) -> list[TableRow]:
     rows = []
     for number, row in enumerate(table.rows):
         cells = [Cell(_cell_words(cell, seen), 0.0) for cell in row.cells]
         if any(cell.words for cell in cells):
-            rows.append(Row(cells, header=number == 0))
+            rows.append(TableRow(cells, header=number == 0))
     return rows
 
 

@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 NOTHING: Final = Cell("", 0.0)
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """The cells of a row, and whether it is a header."""
 
     cells: list[Cell]
@@ -52,7 +52,7 @@ def _holds_paragraphs(table: Element) -> bool:
     return any(len("".join(cell.itertext())) > 1_500 for cell in table.iter("td"))
 
 
-def rows_of(table: Element, read: Callable[[Element], Cell]) -> list[Row]:
+def rows_of(table: Element, read: Callable[[Element], Cell]) -> list[TableRow]:
     """The visible rows of a table, a cell in each place that it spans.
 
     A hidden cell stays as an empty one: the columns keep their places.
@@ -68,7 +68,7 @@ def rows_of(table: Element, read: Callable[[Element], Cell]) -> list[Row]:
             continue
         header = all(cell.tag == "th" for cell in cells) or (parent is not None and parent.tag == "thead")
         grid.add(cells, header=header)
-    return [Row(row.cells[: grid.columns], row.header) for row in grid.rows]
+    return [TableRow(row.cells[: grid.columns], row.header) for row in grid.rows]
 
 
 class _Grid:
@@ -76,7 +76,7 @@ class _Grid:
 
     def __init__(self, read: Callable[[Element], Cell]) -> None:
         self.read = read
-        self.rows: list[Row] = []
+        self.rows: list[TableRow] = []
         self.columns = 0
         """In which a cell begins; a span that reaches beyond them is wider than the table."""
         self.spanning: dict[int, tuple[Cell, int]] = {}
@@ -110,7 +110,7 @@ class _Grid:
                 cells += [NOTHING] * gap
             self._fill(cells, above)
         if said:
-            self.rows.append(Row(cells, header))
+            self.rows.append(TableRow(cells, header))
 
     def _fill(self, cells: list[Cell], above: dict[int, tuple[Cell, int]]) -> None:
         """Repeat the cells from above that cover the next columns."""
@@ -146,7 +146,7 @@ def _span(cell: Element, name: str) -> int:
     return min(int(value), MOST_SPANNED) or (MOST_SPANNED if name == "rowspan" else 1)
 
 
-def write_rows(builder: TextBuilder, rows: list[Row]) -> None:
+def write_rows(builder: TextBuilder, rows: list[TableRow]) -> None:
     """Append a table; the rule stands below the first row if that is a header."""
     if not rows:
         return

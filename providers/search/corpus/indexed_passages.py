@@ -24,7 +24,7 @@ SNIPPET_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class IndexedSection:
     """The text from a heading to the next one."""
 
     start: int
@@ -34,7 +34,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class IndexedPassage:
     """A block, or a group of small ones, that may be ranked and quoted."""
 
     section: int
@@ -61,26 +61,26 @@ def index_text(text: str, language: str) -> str:
     return " ".join([_joined_keys(word, language) for word in words(text)])
 
 
-def sections_of(document: Extraction) -> list[Section]:
+def sections_of(document: Extraction) -> list[IndexedSection]:
     """The sections of a document in order; together they cover its text."""
-    sections: list[Section] = []
+    sections: list[IndexedSection] = []
     path: list[tuple[int, str]] = []
     start, heading = 0, ""
     for block in document.blocks:
         if block.kind is BlockKind.HEADING:
             begin = block.start - block.level - 1
             if begin > start:
-                sections.append(Section(start, begin, heading))
+                sections.append(IndexedSection(start, begin, heading))
             path = [entry for entry in path if entry[0] < block.level]
             path.append((block.level, document.text[block.start : block.end]))
             start, heading = begin, PATH_SEPARATOR.join(title for _, title in path)
-    sections.append(Section(start, len(document.text), heading))
+    sections.append(IndexedSection(start, len(document.text), heading))
     return sections
 
 
-def passages_of(document: Extraction, sections: list[Section]) -> list[Passage]:
+def passages_of(document: Extraction, sections: list[IndexedSection]) -> list[IndexedPassage]:
     """The passages that can be evidence: no code, no lists of links, no tables of contents."""
-    found: list[Passage] = []
+    found: list[IndexedPassage] = []
     first = 0
     for number, section in enumerate(sections):
         last = bisect_left(document.blocks, section.end, key=lambda block: block.start)
@@ -98,14 +98,14 @@ def _is_link_list(blocks: list[Block]) -> bool:
     return linked >= LINK_DENSE_SECTION * size
 
 
-def _section_passages(text: str, number: int, section: Section, blocks: list[Block]) -> Iterator[Passage]:
+def _section_passages(text: str, number: int, section: IndexedSection, blocks: list[Block]) -> Iterator[IndexedPassage]:
     terms = {block.start: text[block.start : block.end] for block in blocks if block.kind is BlockKind.TERM}
     for group in _groups(text, blocks):
         first = group[0]
         place = first.start if first.kind is BlockKind.TERM else first.term
         term = terms.get(place) if place is not None else None
         heading = f"{section.heading}{PATH_SEPARATOR}{term}" if term else section.heading
-        yield Passage(number, first.start, group[-1].end, heading)
+        yield IndexedPassage(number, first.start, group[-1].end, heading)
 
 
 def _groups(text: str, blocks: list[Block]) -> Iterator[list[Block]]:

@@ -12,7 +12,7 @@ import structlog
 from providers.errors import ProviderError, SharedStateUnavailable
 from providers.interfaces import SharedStore, StoredValue
 from providers.shared.local_copies import LocalCopies
-from providers.shared.store_circuit import Circuit
+from providers.shared.store_circuit import StoreCircuit
 
 T = TypeVar("T")
 
@@ -36,10 +36,10 @@ class FallbackStore:
     `local` belongs to this class alone: what lies in it has its own form.
     """
 
-    def __init__(self, primary: SharedStore, local: SharedStore, circuit: Circuit | None = None) -> None:
+    def __init__(self, primary: SharedStore, local: SharedStore, circuit: StoreCircuit | None = None) -> None:
         self._primary = primary
         self._local = LocalCopies(local)
-        self._circuit = Circuit() if circuit is None else circuit
+        self._circuit = StoreCircuit() if circuit is None else circuit
         self._ahead: float | None = None
         self._copied: OrderedDict[str, None] = OrderedDict()
         self._attempt: asyncio.Task[None] | None = None

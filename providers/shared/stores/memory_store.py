@@ -16,7 +16,7 @@ def steady_time() -> Callable[[], float]:
     return lambda: ahead + time.monotonic()
 
 
-class Entry(NamedTuple):
+class StoredEntry(NamedTuple):
     """A value and when it is forgotten; null means never."""
 
     value: bytes
@@ -29,7 +29,7 @@ class MemorySharedStore:
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         """`clock` shows seconds since the epoch."""
         self._clock = clock or steady_time()
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, StoredEntry] = {}
         self._changes = 0
 
     async def get(self, key: str) -> StoredValue:
@@ -46,7 +46,7 @@ class MemorySharedStore:
         if new is None:
             self._entries.pop(key, None)
         else:
-            self._entries[key] = Entry(bytes(new), None if ttl_seconds is None else now + ttl_seconds)
+            self._entries[key] = StoredEntry(bytes(new), None if ttl_seconds is None else now + ttl_seconds)
         return True
 
     async def remove(self, prefix: str) -> int:
@@ -72,5 +72,5 @@ class MemorySharedStore:
                 del self._entries[key]
 
 
-def _expired(entry: Entry, now: float) -> bool:
+def _expired(entry: StoredEntry, now: float) -> bool:
     return entry.expires is not None and entry.expires <= now

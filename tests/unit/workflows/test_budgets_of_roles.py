@@ -20,7 +20,7 @@ from contracts.vocabulary import EngineKind, Outcome, StopReason, ThinkMode, Tie
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
 from workflows.driver import Driver
-from workflows.run.inbox import Desk
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
@@ -90,7 +90,7 @@ def beginning(*, think: ThinkMode = ThinkMode.RULES, iterations: int = 2, **limi
 
 
 def conduct(world: RandomWorld, state: ResearchState) -> Outcome:
-    return asyncio.run(Driver(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct())
+    return asyncio.run(Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct())
 
 
 def within(limits: EffectiveLimits, bill: Usage) -> bool:
@@ -195,19 +195,19 @@ def test_a_call_that_was_cut_off_keeps_its_room() -> None:
     """Stopped while an analysis was under way, which may be billed: the report must fit beside it."""
 
     class Stopped(BillingWorld):
-        desk: Desk
+        inbox: Inbox
 
         async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
             if request.engine is EngineKind.MODEL:
                 self.charged(request)
-                self.desk.interrupt(StopReason.USER_STOPPED)
+                self.inbox.interrupt(StopReason.USER_STOPPED)
                 await asyncio.Event().wait()
             return await super().analyze_sources(request)
 
     world = Stopped(4, trouble=0.0)
-    world.desk = Desk()
+    world.inbox = Inbox()
     state = beginning(iterations=1, max_tokens=62_000)
-    asyncio.run(Driver(ResearchRun(state, world.desk, world.host()), SupervisorStrategy()).conduct())
+    asyncio.run(Driver(ResearchRun(state, world.inbox, world.host()), SupervisorStrategy()).conduct())
     assert state.result.stop_reason is StopReason.USER_STOPPED
     assert within(state.resolved.limits, world.bill)
     assert state.engine_by_role["synthesizer"] == "extractive"
@@ -231,7 +231,7 @@ def test_who_waited_for_room_has_less_time() -> None:
     host = world.host()
     state = beginning(iterations=1, max_tokens=60_000)
     state.deadline_at = state.clock_started_at + 3_600 + 400
-    asyncio.run(Driver(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct())
+    asyncio.run(Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct())
     assert world.given[0] > 500
     assert world.given[1] < 400
 

@@ -12,7 +12,7 @@ from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
 from tests.unit.workflows.test_invariants import beginning
 from workflows.driver import Driver
-from workflows.run.inbox import Desk
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resumed
 from workflows.strategies.supervisor.resumption import reposition
@@ -35,7 +35,7 @@ async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
         return await save_session(request)
 
     host.implementations[activities.save_session.__name__] = save
-    run = ResearchRun(beginning(ThinkMode.OFF, GatePolicy.ADVISORY, 1), Desk(), host)
+    run = ResearchRun(beginning(ThinkMode.OFF, GatePolicy.ADVISORY, 1), Inbox(), host)
     working = asyncio.create_task(Driver(run, SupervisorStrategy()).conduct())
     async with asyncio.timeout(30):
         await closing.wait()
@@ -46,7 +46,7 @@ async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
     assert stored.status is RunStatus.CANCELLED
     assert stored.result is None
     again = ResearchRun(
-        resumed(stored, states.resolved(limits=run.resolved.limits), "later", reposition), Desk(), world.host()
+        resumed(stored, states.resolved(limits=run.resolved.limits), "later", reposition), Inbox(), world.host()
     )
     again.state.deadline_at = 1_795_262_400.0 + 1e9
     assert await Driver(again, SupervisorStrategy()).conduct() in (Outcome.COMPLETED, Outcome.PARTIAL)

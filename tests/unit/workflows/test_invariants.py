@@ -12,7 +12,7 @@ from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
 from workflows.driver import Driver
 from workflows.phases.closing import close
-from workflows.run.inbox import Desk
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 from workflows.strategies.supervisor.pause import pause_after
@@ -37,7 +37,7 @@ def beginning(think_mode: ThinkMode, policy: GatePolicy, iterations: int) -> Res
 
 
 def conduct(world: RandomWorld, state: ResearchState) -> Outcome:
-    return asyncio.run(Driver(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct())
+    return asyncio.run(Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct())
 
 
 @BOUNDED
@@ -74,7 +74,7 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
     """Unit by unit: the iteration rises by one up to its limit, nothing known is lost (invariants 1, 2, S0-023 to S0-026)."""
 
     async def watch() -> None:
-        run = ResearchRun(beginning(think_mode, policy, iterations), Desk(), world.host())
+        run = ResearchRun(beginning(think_mode, policy, iterations), Inbox(), world.host())
         seen, sources, findings, syntheses = 1, set(), set(), 0
         for _ in range(200):
             step = await SupervisorStrategy().advance(run)
@@ -108,7 +108,7 @@ def test_rebuilt_from_json_after_every_unit_nothing_changes(world, think_mode, p
         again = RandomWorld(world.seed, trouble=world.trouble)
         text = beginning(think_mode, policy, iterations).model_dump_json()
         while True:
-            run = ResearchRun(ResearchState.model_validate_json(text), Desk(), again.host())
+            run = ResearchRun(ResearchState.model_validate_json(text), Inbox(), again.host())
             step = await SupervisorStrategy().advance(run)
             if isinstance(step, Finished):
                 await close(run, step.reason)

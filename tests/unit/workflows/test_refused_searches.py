@@ -13,7 +13,7 @@ from contracts.vocabulary import Phase, SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
-from workflows.run.inbox import Desk
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 
 QUERIES = [states.sub_query(f"question number {number} of the plan", status=SubQueryStatus.PENDING) for number in "abc"]
@@ -49,7 +49,7 @@ async def gathered(picky: Picky, source_types: list[SourceType]) -> ResearchRun:
     resolved = states.resolved(providers=choices, web=True, search=search, corpus=None, limits=limits)
     state = states.state(resolved=resolved, plan=states.plan(*QUERIES), phase=Phase.GATHERING)
     state.deadline_at = 4e9
-    run = ResearchRun(state, Desk(), InProcessHost({"search": picky.search, "read_source": picky.read_source}))
+    run = ResearchRun(state, Inbox(), InProcessHost({"search": picky.search, "read_source": picky.read_source}))
     await Gathering(run, QUERIES).carry_out()
     return run
 

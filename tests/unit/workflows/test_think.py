@@ -7,7 +7,7 @@ from contracts.resolved import EffectiveGates, Hook
 from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
-from workflows.run.inbox import Desk
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.pause import pause_after
 from workflows.strategies.supervisor.reflection_prompts import reflection_prompt
@@ -24,7 +24,7 @@ def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **chang
     host = RandomWorld(1, trouble=0).host()
     if hook:
         host.implementations["our_hook"] = hook
-    return ResearchRun(state, Desk(), host)
+    return ResearchRun(state, Inbox(), host)
 
 
 def test_prompts_state_the_figures() -> None:

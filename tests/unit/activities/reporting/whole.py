@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.reporting.audit import AuditResult, audit
-from activities.reporting.render import Rendering, render
+from activities.reporting.render import RenderedForms, render
 from activities.roles.finisher import Draft
 from activities.roles.prompt_rendering import render_role
 from activities.roles.synthesizer import finish_report
@@ -27,7 +27,7 @@ QUESTION = "How does vacuum prevent wraparound?"
 class Whole:
     """A finished report, and what its audit says."""
 
-    rendering: Rendering
+    rendering: RenderedForms
     document: dict[str, Any]
     audited: AuditResult
     warnings: list[str]

@@ -10,7 +10,7 @@ from contracts.resolved import EffectiveGates, ProviderChoice
 from contracts.roles import ANALYZER, PLANNER
 from contracts.strategies import declaration, declared_roles
 from contracts.vocabulary import EngineKind, ThinkMode
-from providers.models.prices import ModelPrice, PriceTable
+from providers.models.prices import PriceEntry, PriceTable
 from tests.fakes import states
 
 SUPERVISOR = declaration("supervisor")
@@ -19,7 +19,7 @@ UNCAPPED = LIMITS.model_copy(update={"max_cost_usd": None})
 PRICES = PriceTable(
     as_of="2026-11-21",
     source="a test",
-    models={"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)},
+    models={"cheap": PriceEntry(input=1.0, output=5.0), "dear": PriceEntry(input=10.0, output=50.0)},
 )
 MODELS = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
 
@@ -83,7 +83,7 @@ def test_a_model_at_an_endpoint_has_the_price_that_its_calls_are_accounted_at() 
     assert told.cost_usd == estimate(SUPERVISOR, UNCAPPED, dict.fromkeys(MODELS, "dear"), PRICES, thinks=False).cost_usd
     assert (told.by_role[0].model, told.unpriced_models) == ("office:dear", [])
     assert estimate(SUPERVISOR, UNCAPPED, models, PRICES, thinks=False).unpriced_models == ["office:dear"]
-    own = PRICES.with_models({"office:dear": ModelPrice(input=0, output=0)})
+    own = PRICES.with_models({"office:dear": PriceEntry(input=0, output=0)})
     assert estimate(SUPERVISOR, UNCAPPED, models, own, thinks=False, endpoints=["office"]).cost_usd == Range(
         low=0, high=0
     )

@@ -16,7 +16,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 from tests.fakes.world import World
 from workflows.driver import Driver
-from workflows.run.inbox import Desk
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
@@ -42,7 +42,7 @@ async def conducted_by(engine: LanguageModelEngine, folder: Path) -> tuple[Outco
     state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
-    outcome = await Driver(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     for item in state.evidence.values():
         stored = state.sources[item.source_id].text
         assert stored is not None

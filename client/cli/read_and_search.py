@@ -6,11 +6,11 @@ from typing import Any
 
 from client.cli import output
 from client.cli.asking import find_corpus
+from client.cli.context import CommandContext, open_desk
 from client.cli.corpora import index, registered_folders
-from client.cli.desk import Desk, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
-from client.cli.search_options import SearchOptions
+from client.cli.search_options import SearchCommandOptions
 from client.view.rendering import plural, printable
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
@@ -30,10 +30,10 @@ ADDRESS = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
 async def read(inputs: list[str], *, as_json: bool) -> int:
     """Read documents; exit code 4 if any of them cannot be read."""
     failed = 0
-    async with open_desk() as desk:
+    async with open_desk() as context:
         for given in inputs:
             try:
-                document = await _read_one(desk, given)
+                document = await _read_one(context, given)
             except ProviderError as error:
                 failed += 1
                 _tell_failure(given, error, as_json=as_json)
@@ -42,7 +42,7 @@ async def read(inputs: list[str], *, as_json: bool) -> int:
     return ExitCode.FAILED if failed else ExitCode.COMPLETED
 
 
-async def search(query: str, options: SearchOptions, *, as_json: bool) -> int:
+async def search(query: str, options: SearchCommandOptions, *, as_json: bool) -> int:
     """Ask a provider one query."""
     if not query.strip():
         raise CommandError("there is nothing to search for")
@@ -77,20 +77,20 @@ def _tell_hits(answer: SearchResponse) -> None:
         output.tell(f"cost: ${answer.cost_usd:.4f}")
 
 
-async def _search_corpus(query: str, options: SearchOptions, *, quiet: bool) -> SearchResponse:
+async def _search_corpus(query: str, options: SearchCommandOptions, *, quiet: bool) -> SearchResponse:
     """Ask a folder one query, its index being up to date."""
     corpus = options.corpus
     if options.narrow_the_web:
         raise CommandError(
             "--domain, --not-domain, --language, --from, --to and --type belong to the web: --provider NAME"
         )
-    async with open_desk() as desk:
-        registered = await registered_folders(desk)
+    async with open_desk() as context:
+        registered = await registered_folders(context)
         if corpus is None:
             raise CommandError("say where: --corpus ./folder, or the name of a corpus")
         name, folder = find_corpus(corpus, registered)
         if folder is not None:
-            await index(desk, name, folder, quiet=quiet)
+            await index(context, name, folder, quiet=quiet)
         request = SearchRequest(
             research_id="command-line",
             operation="search/command-line",
@@ -99,15 +99,15 @@ async def _search_corpus(query: str, options: SearchOptions, *, quiet: bool) -> 
             text=query,
             max_results=options.limit,
         )
-        return await (await desk.stores.corpora()).search(request)
+        return await (await context.stores.corpora()).search(request)
 
 
-async def _read_one(desk: Desk, given: str) -> ExtractedDocument:
+async def _read_one(context: CommandContext, given: str) -> ExtractedDocument:
     if given.startswith(CORPUS_SCHEME):
-        return await (await desk.stores.corpora()).read(given)
+        return await (await context.stores.corpora()).read(given)
     if is_address(given):
-        return await (await desk.stores.web()).read(given)
-    return await desk.stores.ingest(Path(given))
+        return await (await context.stores.web()).read(given)
+    return await context.stores.ingest(Path(given))
 
 
 def is_address(given: str) -> bool:

@@ -36,7 +36,7 @@ def read(
     as_json: AsJson = False,
 ) -> None:
     """Read documents."""
-    from client.cli.parts import read as work
+    from client.cli.read_and_search import read as work
 
     finish(work(inputs, as_json=as_json))
 
@@ -72,10 +72,12 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search."""
-    from client.cli.parts import search as work
-    from client.cli.search_options import SearchOptions
+    from client.cli.read_and_search import search as work
+    from client.cli.search_options import SearchCommandOptions
 
-    options = SearchOptions(provider, corpus, limit, source_type, domain or (), not_domain or (), language, first, last)
+    options = SearchCommandOptions(
+        provider, corpus, limit, source_type, domain or (), not_domain or (), language, first, last
+    )
     finish(work(query, options, as_json=as_json))
 
 

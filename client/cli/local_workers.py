@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from client.cli.desk import Desk
+from client.cli.context import CommandContext
 from client.cli.interrupts import SHOW_CURSOR
 from client.handle import ResearchClient
 from contracts.names import POOLS
@@ -26,28 +26,28 @@ ENDED = (
 
 @asynccontextmanager
 async def workers_here(
-    desk: Desk, client: ResearchClient, resuming: str, pools: Sequence[str] = tuple(POOLS)
+    context: CommandContext, client: ResearchClient, resuming: str, pools: Sequence[str] = tuple(POOLS)
 ) -> AsyncIterator[PoolGroup]:
     """Run pools beside the block; they log to a file, because the terminal shows the run.
 
     `resuming` is the command that goes on with the run should this process have to be ended.
     """
-    log = log_to_file(desk)
+    log = log_to_file(context)
     said = f"{SHOW_CURSOR if sys.stderr.isatty() else ''}{ENDED.format(resuming=resuming)}"
     async with (
         watched("json", log, said),
-        compose(desk.settings, client.temporal, pools) as contents,
+        compose(context.settings, client.temporal, pools) as contents,
         running_pools(client.temporal, contents, pools, grace=GRACE) as group,
     ):
         yield group
 
 
-def log_to_file(desk: Desk) -> int:
+def log_to_file(context: CommandContext) -> int:
     """Send logs to `logs/research.log` below the data folder; an older one is kept once. Its file descriptor."""
-    path = desk.settings.home / "logs" / "research.log"
+    path = context.settings.home / "logs" / "research.log"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if path.exists() and path.stat().st_size > LOG_BYTES:
         path.replace(path.with_suffix(".old.log"))
     stream = path.open("a", encoding="utf-8")
-    configure_logging("json", logging.INFO, secrets=desk.settings.secrets(), stream=stream)
+    configure_logging("json", logging.INFO, secrets=context.settings.secrets(), stream=stream)
     return stream.fileno()

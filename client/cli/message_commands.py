@@ -28,21 +28,21 @@ def steer(
     research_id: RunId, text: Annotated[str, typer.Argument(metavar="TEXT", help="what the run should do")]
 ) -> None:
     """Send guidance."""
-    from client.cli.talking import steer as work
+    from client.cli.messages import steer as work
 
     finish(work(research_id, text))
 
 
 def stop(research_id: RunId = "last") -> None:
     """Ask for the report now."""
-    from client.cli.talking import stop as work
+    from client.cli.messages import stop as work
 
     finish(work(research_id))
 
 
 def cancel(research_id: RunId = "last") -> None:
     """Cancel a run."""
-    from client.cli.talking import cancel as work
+    from client.cli.messages import cancel as work
 
     finish(work(research_id))
 

@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 from client.cli import output, stored
 from client.cli.configured import command_settings
+from client.cli.deleted_histories import buried
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.research_ids import resolve
 from client.cli.stores import Stores, open_stores
-from client.cli.tombstones import buried
 from client.errors import EngineUnreachable, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient
 from contracts import names
@@ -42,7 +42,7 @@ class EngineRun:
 
 
 @dataclass
-class Desk:
+class CommandContext:
     """One command's view of the world."""
 
     settings: Settings
@@ -157,12 +157,12 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(flags: Flags | None = None) -> AsyncIterator[Desk]:
-    """The desk of one command; closes what it opened."""
+async def open_desk(flags: Flags | None = None) -> AsyncIterator[CommandContext]:
+    """The context of one command; closes what it opened."""
     settings = command_settings(flags)
     async with open_stores(settings) as stores:
         try:
-            yield Desk(settings, stores)
+            yield CommandContext(settings, stores)
         finally:
             detach_engine(settings.home)
 
