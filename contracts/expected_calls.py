@@ -43,14 +43,6 @@ REASONING_TOKENS: Final = 8_000
 COUNTED_APART: Final = {"sources", "findings", "evidence", "draft", "term_documents"}
 """Fields of a role's input that its prompt shows otherwise than they are written, or not at all."""
 
-EXPECTED_OUTPUT_TOKENS: Final[dict[str, int]] = {
-    roles.PLANNER.name: 1_000,
-    roles.ANALYZER.name: 2_500,
-    roles.SYNTHESIZER.name: 5_000,
-    roles.REFINER.name: 1_500,
-    roles.SUPERVISOR.name: 600,
-}
-
 
 @dataclass(frozen=True)
 class CallSize:
@@ -89,7 +81,7 @@ def expected_call(
     role: RoleSpec[Any, Any], *, sources: int = 0, findings: int = 0, reasoning_tokens: int = 0
 ) -> CallSize:
     """What one call of a role usually needs, with a model that generates so many tokens unseen."""
-    output = EXPECTED_OUTPUT_TOKENS[role.name] + reasoning_tokens
+    output = role.expected_output_tokens + reasoning_tokens
     return CallSize(expected_input(role.name, sources=sources, findings=findings), output)
 
 

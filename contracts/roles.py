@@ -351,6 +351,16 @@ class RoleSpec(Generic[I, O]):
     """The engine's answer is the one field of the draft as text, not JSON."""
     sees_outside_text: bool = True
     """Whether its prompt holds words of pages, documents or search hits: then it carries the run's canary."""
+    expected_output_tokens: int = 1_000
+    """Of a usual answer, for the estimate."""
+    module: str | None = None
+    """For a role from outside the product: the module with its `prompt_values(request, rendering)` and, where the
+    defaults do not fit, `finish(work)` and `draft(request, documents)`; `prompts/<prompt>.md` lies beside it."""
+
+    @property
+    def writes_report(self) -> bool:
+        """Whether its output is the draft of the report."""
+        return issubclass(self.output, WriteOutput)
 
 
 PLANNER: Final = RoleSpec(
@@ -362,16 +372,50 @@ PLANNER: Final = RoleSpec(
     PlanDraft,
     PlanOutput,
     2_000,
+    expected_output_tokens=1_000,
 )
 ANALYZER: Final = RoleSpec(
-    "analyzer", "analyze_sources", Tier.ANALYTICAL, "analyzer", AnalyzeInput, AnalysisDraft, AnalysisOutput, 6_000
+    "analyzer",
+    "analyze_sources",
+    Tier.ANALYTICAL,
+    "analyzer",
+    AnalyzeInput,
+    AnalysisDraft,
+    AnalysisOutput,
+    6_000,
+    expected_output_tokens=2_500,
 )
 SYNTHESIZER: Final = RoleSpec(
-    "synthesizer", "write_report", Tier.COMPLEX, "synthesizer", WriteInput, ReportTextDraft, WriteOutput, 16_000, True
+    "synthesizer",
+    "write_report",
+    Tier.COMPLEX,
+    "synthesizer",
+    WriteInput,
+    ReportTextDraft,
+    WriteOutput,
+    16_000,
+    True,
+    expected_output_tokens=5_000,
 )
 REFINER: Final = RoleSpec(
-    "refiner", "refine_gaps", Tier.ANALYTICAL, "refiner", RefineInput, RefineDraft, RefineOutput, 3_000
+    "refiner",
+    "refine_gaps",
+    Tier.ANALYTICAL,
+    "refiner",
+    RefineInput,
+    RefineDraft,
+    RefineOutput,
+    3_000,
+    expected_output_tokens=1_500,
 )
 SUPERVISOR: Final = RoleSpec(
-    "supervisor", "reflect_on_phase", Tier.SIMPLE, "supervisor", ReflectInput, ReflectionDraft, ReflectOutput, 1_024
+    "supervisor",
+    "reflect_on_phase",
+    Tier.SIMPLE,
+    "supervisor",
+    ReflectInput,
+    ReflectionDraft,
+    ReflectOutput,
+    1_024,
+    expected_output_tokens=600,
 )

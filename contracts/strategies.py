@@ -52,9 +52,16 @@ def declare(strategy: StrategyDeclaration) -> None:
 
 
 def declare_installed() -> None:
-    """Declare the strategies of installed packages; every process does so as it starts."""
+    """Declare the strategies of installed packages; every process does so as it starts.
+
+    Raises ValueError if one cannot be loaded, or has the name of another one.
+    """
     for entry in entry_points(group=ENTRY_POINTS):
-        declare(entry.load())
+        try:
+            declare(entry.load())
+        except (ImportError, AttributeError) as error:
+            message = f"the strategy {entry.name} of an installed package cannot be loaded: {type(error).__name__}"
+            raise ValueError(f"{message}; mend or remove the package") from None
 
 
 def declaration(name: str) -> StrategyDeclaration:

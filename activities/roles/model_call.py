@@ -91,9 +91,7 @@ class RoleActivities:
         """The prompt, and its excerpts. Only a model reads it: a report must not name the version of one unused."""
         if request.engine is EngineKind.EXTRACTIVE:
             return RenderedPrompt(system="", prompt="", version=""), {}
-        *fields, excerpts = await self._isolated.call(
-            FIRST_PROMPT, role.name, request, documents, self._content_characters
-        )
+        *fields, excerpts = await self._isolated.call(FIRST_PROMPT, role, request, documents, self._content_characters)
         return RenderedPrompt(*fields), excerpts
 
     async def _answered(self, task: EngineTask) -> EngineAnswer:
@@ -109,7 +107,7 @@ class RoleActivities:
     ) -> RoleOutput:
         packed, text = await self._isolated.call(
             FINISHED,
-            role.name,
+            role,
             task.input,
             answer.draft,
             task.documents,

@@ -46,9 +46,12 @@ class PromptFile:
 
 
 @cache
-def load_prompt(stem: str) -> PromptFile:
-    """The prompt file of that name. Raises ValueError if it is not laid out as it should be."""
-    text = (files("activities.roles") / "prompts" / f"{stem}.md").read_text(encoding="utf-8")
+def load_prompt(stem: str, package: str = "activities.roles") -> PromptFile:
+    """The prompt file of that name in the folder `prompts` of a package.
+
+    Raises ValueError if it is not laid out as it should be.
+    """
+    text = (files(package) / "prompts" / f"{stem}.md").read_text(encoding="utf-8")
     parts = FILE.match(text)
     if parts is None:
         raise ValueError(f"the prompt {stem} needs a version line, a system part and a prompt part")

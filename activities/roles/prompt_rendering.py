@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Final
 
 from activities.roles.canary_check import with_canary
@@ -57,10 +58,10 @@ def render_role(
     `share` than 1 texts from outside are shortened, all alike, down to as little as makes sense at 0. `excerpts` keeps
     what was found in the sources from one rendering of a request to the next.
     """
-    file = load_prompt(role.prompt)
+    file = load_prompt(role.prompt) if role.module is None else load_prompt(role.prompt, role.module.rpartition(".")[0])
     known = {} if excerpts is None else excerpts
     rendering = PromptRendering(documents, content_characters, label_key(request), share, known)
-    values = common_values(request) | VALUES[role.name](request, rendering)
+    values = common_values(request) | _own_values(role, request, rendering)
     common, own = (sealed(part, request.canary) for part in file.parts(values))
     system = with_canary(file.system, request.canary)
     return RenderedPrompt(system, common + own, file.version, len(common), left_out(request, rendering))
@@ -168,3 +169,10 @@ VALUES: Final[dict[str, Callable[[Any, PromptRendering], dict[str, str]]]] = {
     roles.SUPERVISOR.name: _supervisor,
 }
 """What each role's prompt is filled with, besides what all have in common."""
+
+
+def _own_values(role: RoleSpec[Any, Any], request: RoleInput, rendering: PromptRendering) -> dict[str, str]:
+    if role.module is not None:
+        own: dict[str, str] = import_module(role.module).prompt_values(request, rendering)
+        return own
+    return VALUES[role.name](request, rendering)

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Final
 
 from contracts.base import Contract
-from contracts.roles import AnalyzeInput, RefineInput, ReflectInput, WriteInput
+from contracts.roles import AnalyzeInput, RefineInput, ReflectInput, RoleInput, WriteInput
 from contracts.roles import PlanInput as PlannerInput
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
@@ -35,25 +36,27 @@ class ExtractiveEngine:
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
         """Do one role. Raises `InvalidCall` for a role that this engine does not know, `InputUnprocessable`."""
-        given = task.input
-        if not isinstance(given, ExtractiveInput):
+        given, module = task.input, task.role.module
+        if module is None and not isinstance(given, ExtractiveInput):
             raise InvalidCall(f"the extractive engine does not know the role {task.role.name}")
         if self._isolated is None:
-            packed = await asyncio.to_thread(drafted, given, task.documents)
+            packed = await asyncio.to_thread(drafted, given, task.documents, module)
         else:
-            packed = await self._isolated.call(DRAFTED, given, task.documents, seconds=ANALYSIS_SECONDS)
+            packed = await self._isolated.call(DRAFTED, given, task.documents, module, seconds=ANALYSIS_SECONDS)
         return EngineAnswer(draft=task.role.draft.model_validate_json(packed), engine=self.kind)
 
     async def close(self) -> None:
         """Nothing is held: the children belong to whoever made them."""
 
 
-def drafted(given: ExtractiveInput, documents: Mapping[str, str]) -> str:
-    """The draft of any role as JSON."""
-    return _draft(given, documents).model_dump_json()
+def drafted(given: RoleInput, documents: Mapping[str, str], module: str | None) -> str:
+    """The draft of any role as JSON; a role from outside the product has its own function in its module."""
+    draft = getattr(import_module(module), "draft", None) if module is not None else None
+    made: Contract = _draft(given, documents) if draft is None else draft(given, documents)
+    return made.model_dump_json()
 
 
-def _draft(given: ExtractiveInput, documents: Mapping[str, str]) -> Contract:
+def _draft(given: RoleInput, documents: Mapping[str, str]) -> Contract:
     if isinstance(given, PlannerInput):
         return plan(given)
     if isinstance(given, ReflectInput):
@@ -62,4 +65,6 @@ def _draft(given: ExtractiveInput, documents: Mapping[str, str]) -> Contract:
         return refine(given, documents)
     if isinstance(given, AnalyzeInput):
         return analyze(given, documents)
-    return write(given, documents)
+    if isinstance(given, WriteInput):
+        return write(given, documents)
+    raise InvalidCall("the extractive engine does not know this role")

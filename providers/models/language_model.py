@@ -164,7 +164,7 @@ class LanguageModelEngine:
         if self._isolated is None or not needs_isolation(reply):
             return draft_of(task.role, reply)
         try:
-            fields, liberties = await self._isolated.call(DRAFT_FIELDS, task.role.name, reply)
+            fields, liberties = await self._isolated.call(DRAFT_FIELDS, task.role, reply)
         except InputUnprocessable as error:
             # Paid, and of no use: kept as such, so that nobody reads it again.
             raise InvalidOutput(f"$: the answer cannot be read: {error}") from None

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from contracts.base import Contract
 from contracts.roles import RoleSpec
-from contracts.strategies import declared_roles
 from providers.errors import AnswerCut, AnswerRefused, InvalidOutput
 from providers.models.chat import ChatReply
 from providers.models.message_envelope import FOREIGN_TOOL
@@ -68,9 +67,9 @@ def needs_isolation(reply: ChatReply) -> bool:
     return reply.stop_reason not in REFUSED | CUT and not isinstance(reply.tool_input, dict)
 
 
-def draft_fields(role: str, reply: ChatReply) -> tuple[dict[str, Any], list[str]]:
+def draft_fields(role: Role, reply: ChatReply) -> tuple[dict[str, Any], list[str]]:
     """`draft_of` for a child process: the draft's fields, and the warnings. Raises as `draft_of` does."""
-    draft, warnings = draft_of(next(spec for spec in declared_roles() if spec.name == role), reply)
+    draft, warnings = draft_of(role, reply)
     return draft.model_dump(), warnings
 
 

@@ -24,6 +24,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from contracts.presets import depth_of, effective_limits, preset
 from contracts.request import Depth, Limits, Name
 from contracts.resolved import EffectiveLimits
+from contracts.strategies import declare_installed
 from providers.credentials import in_clear
 from providers.models.model_directory import DEFAULT_ENDPOINT
 from workers.settings.files import (
@@ -255,6 +256,10 @@ def load_settings(
     user_folder: Path | None = None,
 ) -> Settings:
     """Read the configuration from all its places. Raises `SettingsError` with one line per problem."""
+    try:
+        declare_installed()
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
     asked = flags or Flags()
     files = values_of_files(

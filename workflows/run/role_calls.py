@@ -64,7 +64,7 @@ class RoleCaller:
         try:
             output = await self._answer_of_model(role, operation, fields)
         except CallRefused as refused:
-            if self._run.state.sources or role.name == SYNTHESIZER.name:
+            if self._run.state.sources or role.writes_report:
                 raise
             # Nothing was read yet, so there is nothing to report from: research goes on without paying for this.
             self._run.degrade(f"{role.name}: done without the model ({refused.reason.value})")
@@ -168,7 +168,7 @@ class RoleCaller:
     def _kept_for_report(self, role: RoleSpec[I, O]) -> Reservation:
         run = self._run
         reflects_on_report = role.name == SUPERVISOR.name and run.state.phase == Phase.SYNTHESIS
-        if role.name == SYNTHESIZER.name or reflects_on_report:
+        if role.writes_report or reflects_on_report:
             return NOTHING
         sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
         resolved = run.resolved
