@@ -287,7 +287,7 @@ PDF_POISON: Final[Mapping[str, Poison]] = {
     "picture": Poison(picture_bomb, READABLE | GIVES_UP, PDF),
     "pages": Poison(lambda: many_pages(100_000), TOO_LARGE, PDF),
     "actions": Poison(actions, READABLE, PDF, keeps=SENTENCE),
-    "invisible-layer": Poison(lambda: page_of(b"3 Tr " + shown(SENTENCE)), READABLE, PDF),
+    "invisible-layer": Poison(lambda: page_of(b"3 Tr " + shown(SENTENCE)), frozenset({"no_text"}), PDF),
     "forms-in-forms": Poison(
         lambda: page_of(
             b"/X Do " + shown(SENTENCE),

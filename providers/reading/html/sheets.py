@@ -60,6 +60,7 @@ class Sheets:
         self.stated: list[tuple[Stated, ...]] = []
         """What each rule states."""
         self._known = known
+        self._found: list[tuple[str, int, list[Stated]]] = []
         self._layers: dict[str, int] = {}
         needed = [PLAIN_RULE.sub(self._needed, MARKUP.sub(" ", text)) for text in texts]
         if sum(map(len, needed)) > MOST_CHARACTERS:
@@ -68,6 +69,7 @@ class Sheets:
             for text in needed:
                 nodes = tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True)
                 self._collect(nodes, None, "", 0)
+            self._add_rules()
         except RecursionError as error:
             raise SourceUnreadable("too_large", TOO_LARGE) from error
 
@@ -96,17 +98,32 @@ class Sheets:
 
     def _add(self, selectors: list[str], stated: list[Stated], inside: list[Any], layer: str, depth: int) -> None:
         if stated:
-            self.stated.append(tuple(stated))
-            self.paints |= any(one.name.startswith("background") for one in stated)
-            rule = Rule(len(self.stated), self._layer(layer), self.stated[-1])
-            for selector in (one for text in selectors for one in compiled(text)):
-                if selector.pseudo_element is None:
-                    self.selectors += 1
-                    if self.selectors > MOST_SELECTORS:
-                        raise SourceUnreadable("too_large", TOO_LARGE)
-                    self.matcher.add_selector(selector, rule)
+            self._found += [(text, self._layer(layer), stated) for text in selectors]
         if inside:
             self._collect(inside, ",".join(selectors), layer, depth + 1)
+
+    def _add_rules(self) -> None:
+        """Take the rules in their order. What a later rule of the same selector states again no longer counts."""
+        again: dict[tuple[str, int], set[tuple[str, bool]]] = {}
+        rules: list[tuple[str, int, tuple[Stated, ...]]] = []
+        for selector, layer, stated in reversed(self._found):
+            later = again.setdefault((selector, layer), set())
+            counting = tuple(one for one in stated if (one.name, one.important) not in later)
+            later.update((one.name, one.important) for one in stated)
+            if counting:
+                rules.append((selector, layer, counting))
+        for selector, layer, counting in reversed(rules):
+            self._add_rule(selector, layer, counting)
+
+    def _add_rule(self, text: str, layer: int, stated: tuple[Stated, ...]) -> None:
+        self.stated.append(stated)
+        self.paints |= any(one.name.startswith("background") for one in stated)
+        for selector in compiled(text):
+            if selector.pseudo_element is None:
+                self.selectors += 1
+                if self.selectors > MOST_SELECTORS:
+                    raise SourceUnreadable("too_large", TOO_LARGE)
+                self.matcher.add_selector(selector, Rule(len(self.stated), layer, stated))
 
     def _at_rule(self, node: Any, outer: str | None, layer: str, depth: int) -> None:
         name, prelude = node.lower_at_keyword, tinycss2.serialize(node.prelude).strip()
