@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contracts.request import Depth, SearchPolicy, SourceType, Strategy
+from contracts.request import Depth, SearchPolicy, SourceType
 from contracts.resolved import EffectiveLimits, Hook, ModelPrice, ProviderChoice
 
 Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
@@ -48,7 +48,7 @@ class ResearchConfiguration:
     """What a model costs by its name; null where nobody knows."""
     web_search: WebSearchConfiguration = WebSearchConfiguration()
     hooks: Mapping[str, Hook] = field(default_factory=dict)
-    presets: Mapping[tuple[Strategy, Depth], EffectiveLimits] = field(default_factory=dict)
+    presets: Mapping[tuple[str, Depth], EffectiveLimits] = field(default_factory=dict)
     """The operator's own presets; the documented ones apply where none is given."""
     search_attributes: Callable[[], Awaitable[bool]] | None = None
     """Whether the namespace knows our search attributes."""

@@ -11,7 +11,7 @@ import structlog
 from contracts.usage import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
-from providers.last_moment import with_last_moment
+from providers.shared.cancellation_grace import with_last_moment
 
 LEASE_SECONDS: Final = 10.0
 """A killed attempt blocks its call no longer than this."""

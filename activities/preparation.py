@@ -23,7 +23,7 @@ from providers.text import detect_language
 CORPUS: Final = "corpus"
 
 
-class Refusal(Exception):
+class RunRefused(Exception):
     """The run cannot start. The message says what is missing and what to do."""
 
     def __init__(self, reason: StopReason, message: str) -> None:
@@ -39,9 +39,9 @@ def resolve(
     *,
     search_attributes: bool,
 ) -> ResolvedResearch:
-    """Everything that the run needs to know. Raises `Refusal`."""
+    """Everything that the run needs to know. Raises `RunRefused`."""
     if lines := unavailable(request):
-        raise Refusal(StopReason.INVALID_INPUT, "\n".join(lines))
+        raise RunRefused(StopReason.INVALID_INPUT, "\n".join(lines))
     engine = choose_engine(request, configuration)
     models = choose_models(request, configuration) if engine is EngineKind.MODEL else {}
     key = (request.strategy, depth_of(request.depth))
@@ -84,14 +84,14 @@ def resolve(
 
 
 def choose_engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
-    """`auto` means a model if one is configured; who names one wants one. Raises `Refusal`."""
+    """`auto` means a model if one is configured; who names one wants one. Raises `RunRefused`."""
     configured = bool(configuration.models)
     if request.engine is EngineChoice.EXTRACTIVE:
         return EngineKind.EXTRACTIVE
     named = request.models.model_dump(exclude_none=True)
     if not configured and (named or request.engine is EngineChoice.MODEL):
         asked = f"the request names a model (models.{next(iter(named))}), but " if named else ""
-        raise Refusal(
+        raise RunRefused(
             StopReason.NO_PROVIDERS,
             f"{asked}no model is configured: set RESEARCH_MODEL together with ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL "
             "for an endpoint of your own), or ask with --engine extractive",
@@ -162,20 +162,20 @@ def wants_web(request: ResearchRequest) -> bool:
 def choose_providers(
     request: ResearchRequest, corpus: CorpusSnapshot | None, configured: WebSearchConfiguration
 ) -> list[ProviderChoice]:
-    """The corpus first, then the web's providers in order, each with its reason. Raises `Refusal` if none is left."""
+    """The corpus first, then the web's providers in order, each with its reason. Raises `RunRefused` if none is."""
     chosen = [] if corpus is None else [_corpus_choice(corpus)]
     named = request.search.providers if request.search else None
     web = None if named is None else [name for name in named if name != CORPUS]
     if request.web is False and web:
-        raise Refusal(StopReason.INVALID_INPUT, f"search.providers: {web[0]} searches the web, and web is false")
+        raise RunRefused(StopReason.INVALID_INPUT, f"search.providers: {web[0]} searches the web, and web is false")
     if wants_web(request) and web != []:
         types = effective_search(request, configured).source_types
         try:
             chosen += configured.choose(web, types)
         except ValueError as error:
-            raise Refusal(StopReason.INVALID_INPUT, f"search.providers: {error}") from None
+            raise RunRefused(StopReason.INVALID_INPUT, f"search.providers: {error}") from None
     if not any(choice.available for choice in chosen):
-        raise Refusal(StopReason.NO_PROVIDERS, nothing_to_search(chosen))
+        raise RunRefused(StopReason.NO_PROVIDERS, nothing_to_search(chosen))
     return chosen
 
 
@@ -203,7 +203,7 @@ def advice_for(
 
 def _corpus_choice(corpus: CorpusSnapshot) -> ProviderChoice:
     if corpus.files == 0:
-        raise Refusal(
+        raise RunRefused(
             StopReason.NO_PROVIDERS,
             f"corpus {corpus.name} holds no readable document ({corpus.skipped} skipped): see `research corpus status`",
         )
@@ -218,14 +218,14 @@ def choose_hook(request: ResearchRequest, configuration: ResearchConfiguration) 
     hook = configuration.hooks.get(name)
     if hook is None:
         known = ", ".join(sorted(configuration.hooks)) or "none is configured"
-        raise Refusal(StopReason.INVALID_INPUT, f"gates.hook: no hook of that name; known: {known}")
+        raise RunRefused(StopReason.INVALID_INPUT, f"gates.hook: no hook of that name; known: {known}")
     return hook
 
 
 def resolve_again(stored: ResolvedResearch, request: ResearchRequest) -> ResolvedResearch:
-    """A resumed run keeps its resolution; new limits come over it. Raises `Refusal` for another question."""
+    """A resumed run keeps its resolution; new limits come over it. Raises `RunRefused` for another question."""
     if request.query != stored.query:
-        raise Refusal(StopReason.INVALID_INPUT, "query: this id belongs to another question; choose another id")
+        raise RunRefused(StopReason.INVALID_INPUT, "query: this id belongs to another question; choose another id")
     return stored.model_copy(update={"limits": relimit(stored.limits, request.limits)})
 
 

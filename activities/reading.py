@@ -7,11 +7,11 @@ from typing import Final
 
 from temporalio import activity
 
+from activities.assessment.source_judge import Judge
 from activities.attempts import attempted
 from activities.failures import READING, RECORDS, translated
-from activities.judging import Judge
-from activities.untrusted import INVISIBLE
-from activities.wording import bounded, one_line
+from activities.roles.lenient_values import bounded, one_line
+from activities.roles.untrusted import INVISIBLE
 from contracts.activities import ReadRecord, ReadRequest
 from providers.domains import domains_named
 from providers.errors import Retryable, SourceUnreadable
@@ -44,7 +44,7 @@ class ReadingActivities:
 
     @activity.defn(name="read_source")
     async def read_source(self, request: ReadRequest) -> ReadRecord:
-        """Fetch, extract and archive one document; the text stays in the content store (S0-055)."""
+        """Fetch, extract and archive one document; the text stays in the content store."""
         async with attempted(READING):
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")

@@ -5,11 +5,11 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.canary import new_canary
 from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, translated
 from activities.heartbeats import heartbeating
-from activities.preparation import Refusal, resolve, resolve_again
+from activities.preparation import RunRefused, resolve, resolve_again
+from activities.roles.canary_check import new_canary
 from contracts import failures
 from contracts.activities import DocumentPiece, DocumentPieceRequest, SaveRequest
 from contracts.documents import DocumentRef
@@ -45,7 +45,7 @@ class RecordsActivities:
                     if asked.continue_from:
                         return await self._go_on(request, asked, asked.continue_from)
                     return await self._start(request, asked)
-            except Refusal as refusal:
+            except RunRefused as refusal:
                 detail = {"stop_reason": refusal.reason.value}
                 raise ApplicationError(str(refusal), detail, type=failures.REFUSED, non_retryable=True) from None
 
@@ -81,7 +81,7 @@ class RecordsActivities:
     async def _marked(self, resolved: ResolvedResearch) -> ResolvedResearch:
         """With a canary; that of an earlier start of this run is kept, so that its paid answers are found again.
 
-        Raises `Refusal` where the id is another tenant's: its session would be overwritten.
+        Raises `RunRefused` where the id is another tenant's: its session would be overwritten.
         """
         try:
             stored = await self._sessions.load(resolved.research_id)
@@ -90,21 +90,21 @@ class RecordsActivities:
         before = resolution_of(stored)
         if before is not None and before.tenant != resolved.tenant:
             message = f"the id {resolved.research_id} cannot be used: choose another one"
-            raise Refusal(StopReason.INVALID_INPUT, message)
+            raise RunRefused(StopReason.INVALID_INPUT, message)
         known = before.canary if before is not None else ""
         return resolved.model_copy(update={"canary": known or new_canary()})
 
     async def _go_on(self, request: PrepareRequest, asked: ResearchRequest, session: str) -> Prepared:
         if session != request.research_id:
             message = f"continue_from: a run goes on under its own id: start it as {session}"
-            raise Refusal(StopReason.INVALID_INPUT, message)
+            raise RunRefused(StopReason.INVALID_INPUT, message)
         stored = await self._sessions.load(session)
         state = ResearchState.model_validate_json(stored or "{}")
         if stored is None or (state.resolved is not None and state.resolved.tenant != asked.tenant):
             message = f"there is no session {session} to go on from: see `research list`"
-            raise Refusal(StopReason.INVALID_INPUT, message)
+            raise RunRefused(StopReason.INVALID_INPUT, message)
         if state.resolved is None:
-            raise Refusal(StopReason.INVALID_INPUT, f"session {session} was never started: ask again")
+            raise RunRefused(StopReason.INVALID_INPUT, f"session {session} was never started: ask again")
         if request.continued:
             return Prepared(resolved=state.resolved, packed_state=state.pack())
         resolved = resolve_again(state.resolved, asked)
@@ -126,7 +126,7 @@ class RecordsActivities:
             return snapshot if snapshot.indexed_at else await self._corpora.refresh(name)
         except CorpusUnknown as error:
             message = f"corpus: {error}; add it with `research corpus add`"
-            raise Refusal(StopReason.INVALID_INPUT, message) from None
+            raise RunRefused(StopReason.INVALID_INPUT, message) from None
 
     async def _document(self, request: DocumentPieceRequest) -> str:
         stored = await self._sessions.load(request.research_id)

@@ -34,7 +34,7 @@ class SearchingActivities:
 
     @activity.defn(name="check_providers")
     async def check_providers(self, request: CheckProvidersRequest) -> CheckedProviders:
-        """See which providers this worker can ask: it is the one that has the keys and the network (S0-102)."""
+        """See which providers this worker can ask: it is the one that has the keys and the network."""
         known = [name for name in request.providers if name in self._providers]
         async with heartbeating():
             unavailable = {} if self._check is None else await self._check(known)
@@ -43,7 +43,7 @@ class SearchingActivities:
 
     @activity.defn(name="search")
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order; none is an answer, a failure is raised (S0-053)."""
+        """Hits in rank order; none is an answer, a failure is raised."""
         async with attempted(SEARCHING) as past:
             provider = self._providers.get(request.provider)
             if provider is None:

@@ -34,7 +34,7 @@ from contracts.roles import (
     WriteInput,
 )
 from contracts.vocabulary import EngineKind
-from providers.engines.extractive import ExtractiveEngine
+from providers.extractive import ExtractiveEngine
 from providers.interfaces import EngineTask
 from providers.search.corpus.library import CorpusLibrary
 from providers.subprocess_pool import SubprocessPool

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical import Extraction
+from providers.reading.canonical_text import Extraction
 from providers.reading.extraction import extract
 from providers.reading.extractor import extract_page
 from providers.reading.web_page import read_page

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from providers.reading.egress import Egress
-from providers.reading.egress_addresses import hosts_and_ports
+from providers.reading.egress.address_rules import hosts_and_ports
+from providers.reading.egress.client import Egress
 from providers.reading.extractor import extract_page
 from providers.reading.robots import Robots
 from providers.reading.web_reader import WebReader

@@ -19,11 +19,11 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHandle
 
 from contracts.outcome import ResearchResult
-from contracts.roles import ROLES
+from contracts.strategies import declared_roles
 from tests.acceptance.topology import Topology, topology
 from tests.integration.runs import QUESTION, start
 
-MODEL_ACTIVITIES = {role.activity for role in ROLES}
+MODEL_ACTIVITIES = {role.activity for role in declared_roles()}
 RULES = {"query": QUESTION, "corpus": "documents", "gates": {"think": "rules"}}
 
 

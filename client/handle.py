@@ -29,7 +29,6 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
-from client.endings import result_of_failure, timed
 from client.errors import (
     EngineUnreachable,
     IdInUse,
@@ -41,6 +40,7 @@ from client.errors import (
     RunUnknown,
     WorkerStuck,
 )
+from client.run_results import result_of_failure, timed
 from contracts import names
 from contracts.decisions import AgentDecision
 from contracts.events import EventPage

@@ -5,16 +5,17 @@ from typing import Any
 from pydantic import Field
 
 from contracts.base import Contract
-from contracts.vocabulary import Action, AgentRole, GatePolicy, Phase
+from contracts.vocabulary import Action, GatePolicy
 
 
 class AgentDecision(Contract):
-    """One entry of the decision log (S0-085)."""
+    """One entry of the decision log."""
 
     seq: int
-    agent: AgentRole
+    agent: str
+    """Who decided: a role, `gatherer`, or another name that the strategy declares."""
     action: str
-    phase: Phase | None = None
+    phase: str | None = None
     iteration: int = 1
     rationale: str = ""
     inputs: dict[str, Any] = {}
@@ -31,9 +32,9 @@ class GateIssue(Contract):
 
 
 class GateResult(Contract):
-    """What a validator says of a phase (S0-122)."""
+    """What a validator says of a phase."""
 
-    phase: Phase
+    phase: str
     valid: bool
     issues: list[GateIssue] = []
     quality_score: float = Field(ge=0, le=10)
@@ -42,18 +43,18 @@ class GateResult(Contract):
 
 
 class Guidance(Contract):
-    """What a think-pause, a hook or a person wants of the next phase (S0-081)."""
+    """What a think-pause, a hook or a person wants of the next phase."""
 
     origin: str
     """`model`, `rules`, `hook` or `person`."""
-    phase: Phase | None = None
+    phase: str | None = None
     text: str = Field(max_length=2_000)
 
 
-class Verdict(Contract):
-    """The decision that the engine took after a unit; the strategy's next unit obeys it."""
+class Pause(Contract):
+    """What was decided after a unit of work (gate, reflection, hook, decision); the strategy's next unit obeys it."""
 
-    phase: Phase
+    phase: str
     action: Action
     rationale: str = ""
     score: float = 0.0

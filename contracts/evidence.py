@@ -7,7 +7,7 @@ from contracts.vocabulary import Confidence, GapKind, GapStatus, Severity
 
 
 class Evidence(Contract):
-    """A verbatim passage: `text[start:end]` of the stored text of its source (invariant 10)."""
+    """A verbatim passage: `text[start:end]` of the stored text of its source."""
 
     id: str
     source_id: str
@@ -21,7 +21,7 @@ class Evidence(Contract):
 
 
 class Finding(Contract):
-    """A statement with the evidence that supports it (S0-061)."""
+    """A statement with the evidence that supports it."""
 
     id: str
     statement: str = Field(max_length=600)
@@ -34,7 +34,7 @@ class Finding(Contract):
 
 
 class Gap(Contract):
-    """What is still missing (S0-062, C0-8)."""
+    """What is still missing."""
 
     id: str
     description: str = Field(max_length=400)
@@ -50,12 +50,12 @@ class Gap(Contract):
 
     @property
     def addressed(self) -> bool:
-        """Whether later evidence closed it (S0-062); derived from the status."""
+        """Whether later evidence closed it; derived from the status."""
         return self.status is GapStatus.ADDRESSED
 
 
 class QualityUpdate(Contract):
-    """The analyzer's opinion of a source (S0-063)."""
+    """The analyzer's opinion of a source."""
 
     source_id: str
     quality: str

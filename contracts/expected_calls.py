@@ -20,9 +20,9 @@ FIXED_INPUT_TOKENS: Final = 4_000
 BYTES_PER_TOKEN: Final = 3
 """Of what is sent as text: English has about four bytes per token, Chinese three."""
 CONTENT_CHARACTERS: Final = 1_000
-"""Characters of each source that the analyzer is shown (S0-060); one token each, which no script exceeds by much."""
+"""Characters of each source that the analyzer is shown; one token each, which no script exceeds by much."""
 MOST_SOURCES: Final = 20
-"""Sources that one analysis is shown (S0-060)."""
+"""Sources that one analysis is shown."""
 SOURCE_HEAD_TOKENS: Final = 300
 """Title, address and snippet of a source."""
 QUOTE_CHARACTERS: Final = 400
@@ -42,14 +42,6 @@ REASONING_TOKENS: Final = 8_000
 
 COUNTED_APART: Final = {"sources", "findings", "evidence", "draft", "term_documents"}
 """Fields of a role's input that its prompt shows otherwise than they are written, or not at all."""
-
-EXPECTED_OUTPUT_TOKENS: Final[dict[str, int]] = {
-    roles.PLANNER.name: 1_000,
-    roles.ANALYZER.name: 2_500,
-    roles.SYNTHESIZER.name: 5_000,
-    roles.REFINER.name: 1_500,
-    roles.SUPERVISOR.name: 600,
-}
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,7 @@ def expected_call(
     role: RoleSpec[Any, Any], *, sources: int = 0, findings: int = 0, reasoning_tokens: int = 0
 ) -> CallSize:
     """What one call of a role usually needs, with a model that generates so many tokens unseen."""
-    output = EXPECTED_OUTPUT_TOKENS[role.name] + reasoning_tokens
+    output = role.expected_output_tokens + reasoning_tokens
     return CallSize(expected_input(role.name, sources=sources, findings=findings), output)
 
 

@@ -2,8 +2,8 @@
 
 import hashlib
 
-from contracts.composition import normalized
 from contracts.doi import doi_of
+from contracts.unicode_forms import normalized
 from contracts.web_addresses import canonical_url
 
 __all__ = [

@@ -4,9 +4,10 @@ from typing import Any
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef
+from contracts.progress import Progress
 from contracts.resolved import ProviderChoice
 from contracts.usage import Usage
-from contracts.vocabulary import Completeness, Outcome, Phase, RunStatus, StopReason
+from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 
 INLINE_REPORT_CHARACTERS = 128_000
 
@@ -29,7 +30,7 @@ class Counts(Contract):
 
 
 class Citation(Contract):
-    """A number in the report and the source behind it: a bijection that never changes (invariant 4)."""
+    """A number in the report and the source behind it: a bijection that never changes."""
 
     number: int
     source_id: str
@@ -71,10 +72,12 @@ class ResearchStatus(Contract):
     research_id: str
     query: str
     status: RunStatus
-    phase: Phase | None = None
+    phase: str | None = None
     iteration: int = 1
     max_iterations: int = 1
     strategy: str = "supervisor"
+    progress: Progress = Progress()
+    """The units of the strategy and how far each is."""
     engine: str = ""
     corpus: str | None = None
     egress: str = ""

@@ -6,8 +6,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, Strategy, Verify
+from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, Verify
 from contracts.shapes import expectation
+from contracts.strategies import PLANNED, declared
 from contracts.timeframes import published_between
 
 MAX_REQUEST_BYTES = 1_000_000
@@ -57,7 +58,7 @@ def error_lines(error: ValidationError) -> list[str]:
 def unavailable(request: ResearchRequest) -> list[str]:
     """Lines for everything that is known by name but not built yet: refused, never ignored."""
     asked = {
-        "strategy": request.strategy is not Strategy.SUPERVISOR,
+        "strategy": request.strategy in PLANNED,
         "mode": request.mode not in (Mode.AUTO, Mode.DEEP),
         "constraints.audience": request.constraints is not None and request.constraints.audience is not None,
         "constraints.region": request.constraints is not None and request.constraints.region is not None,
@@ -75,6 +76,9 @@ def unavailable(request: ResearchRequest) -> list[str]:
 
 def _beyond_models(request: ResearchRequest) -> list[str]:
     """Rules that span more than one field or count bytes."""
+    known = [strategy.name for strategy in declared()]
+    if request.strategy not in (*known, *PLANNED):
+        return [f"strategy: unknown; expected {' or '.join(known)}"]
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(metadata) > MAX_METADATA_BYTES:
         return [f"metadata: larger than {MAX_METADATA_BYTES} bytes"]

@@ -7,14 +7,14 @@ from contracts.vocabulary import SubQueryStatus
 
 
 class SubQuery(Contract):
-    """One question that can be searched for by itself (S0-041 to S0-044)."""
+    """One question that can be searched for by itself."""
 
     id: str
     text: str
     rationale: str = ""
-    priority: int = Field(default=1, ge=1, description="1 is the most important (S0-044, S0-176)")
+    priority: int = Field(default=1, ge=1, description="1 is the most important")
     origin: str = "plan"
-    """`plan`, or `gap:<gap id>` when a refinement asked for it (C0-1)."""
+    """`plan`, or `gap:<gap id>` when a refinement asked for it."""
     facet: str = ""
     """Which part of the answer it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""

@@ -1,41 +1,11 @@
 """Presets of strategy × depth: what `null` in a request means (X-24, `docs/configuration.md` prints them)."""
 
-from contracts.request import Depth, Gates, Limits, Strategy
+from contracts.request import Depth, Gates, Limits
 from contracts.resolved import EffectiveGates, EffectiveLimits
+from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
 
 DEFAULT_COST_CAP_USD = 2.0
-
-SUPERVISOR_PRESETS: dict[Depth, EffectiveLimits] = {
-    Depth.LIGHT: EffectiveLimits(
-        max_iterations=1,
-        max_sub_queries=3,
-        max_sources=15,
-        max_new_sources=15,
-        max_sources_per_query=5,
-        deadline_seconds=300,
-        reserve_seconds=60,
-    ),
-    Depth.MEDIUM: EffectiveLimits(
-        max_iterations=3,
-        max_sub_queries=5,
-        max_sources=60,
-        max_new_sources=20,
-        max_sources_per_query=5,
-        deadline_seconds=900,
-        reserve_seconds=150,
-    ),
-    Depth.EXTENDED: EffectiveLimits(
-        max_iterations=3,
-        max_sub_queries=5,
-        max_sources=100,
-        max_new_sources=35,
-        max_sources_per_query=8,
-        deadline_seconds=1_800,
-        reserve_seconds=240,
-    ),
-}
-"""S0's figures; sources per sub-query as in its implementation (5), eight for the deepest preset."""
 
 RESERVE_SHARE = 1 / 6
 """Share of a deadline kept for writing when a request names its own deadline."""
@@ -46,9 +16,9 @@ def depth_of(depth: Depth) -> Depth:
     return Depth.MEDIUM if depth is Depth.AUTO else depth
 
 
-def preset(strategy: Strategy, depth: Depth) -> EffectiveLimits:
-    """The limits of a strategy at a depth. Raises KeyError for a strategy that is not built yet."""
-    return {Strategy.SUPERVISOR: SUPERVISOR_PRESETS}[strategy][depth_of(depth)]
+def preset(strategy: str, depth: Depth) -> EffectiveLimits:
+    """The limits of a strategy at a depth. Raises KeyError for a strategy that is not declared."""
+    return declaration(strategy).presets[depth_of(depth)]
 
 
 def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:

@@ -1,4 +1,4 @@
-"""The ledger of what was asked: a run does not ask one thing twice, whichever branch or iteration asks (C0-1)."""
+"""The ledger of what was asked: a run does not ask one thing twice, whichever branch or iteration asks."""
 
 from enum import StrEnum
 
@@ -20,7 +20,7 @@ class QueryRecord(Contract):
     text: str
     """As it was asked: capitals tell names from words."""
     normalized_text: str
-    """Its words for comparing, see `workflows.query_ledger.normalized_query`."""
+    """Its words for comparing, see `workflows.rules.query_matching.normalized_query`."""
     provider: str
     source_type: str = "web"
     sub_query_id: str

@@ -5,7 +5,7 @@ from contracts.documents import DocumentRef
 
 
 class ConfidenceSummary(Contract):
-    """How many findings are well supported (S0-074)."""
+    """How many findings are well supported."""
 
     high: int = 0
     medium: int = 0
@@ -15,7 +15,7 @@ class ConfidenceSummary(Contract):
 class ReportDraft(Contract):
     """A draft in the content store. Markers are evidence ids in brackets: `[ev-…]`.
 
-    `characters`, `has_headings` and `unresolved_markers` are what the report gate looks at (S0-116 to S0-119).
+    `characters`, `has_headings` and `unresolved_markers` are what the report gate looks at.
     """
 
     document: DocumentRef
@@ -28,7 +28,7 @@ class ReportDraft(Contract):
     evidence_ids: list[str] = []
     """Evidence cited, in order of first appearance."""
     unresolved_markers: list[str] = []
-    """Markers that named nothing known; removed from the draft and reported (X-7)."""
+    """Markers that named nothing known; removed from the draft and reported."""
     foreign_urls: list[str] = []
     """Addresses outside the source registry; removed from the draft and reported."""
     confidence: ConfidenceSummary = ConfidenceSummary()

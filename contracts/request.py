@@ -12,16 +12,6 @@ from contracts.vocabulary import GatePolicy, ThinkMode
 Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
 
 
-class Strategy(StrEnum):
-    """Which strategy conducts the run."""
-
-    SUPERVISOR = "supervisor"
-    REFLECTIVE = "reflective"
-    LIVING = "living"
-    ORCHESTRATOR = "orchestrator"
-    RECURSIVE = "recursive"
-
-
 class Mode(StrEnum):
     """How much ceremony a question gets."""
 
@@ -97,7 +87,7 @@ class Models(StrictContract):
 
 
 class SearchPolicy(StrEnum):
-    """How several providers share a query (X-16)."""
+    """How several providers share a query."""
 
     FAN_OUT = "fan_out"
     """Each one is asked; their hits are taken in turns."""
@@ -106,7 +96,7 @@ class SearchPolicy(StrEnum):
 
 
 class SourceType(StrEnum):
-    """What sort of source is looked for on the web (S0-056)."""
+    """What sort of source is looked for on the web."""
 
     WEB = "web"
     ACADEMIC = "academic"
@@ -185,7 +175,8 @@ class ResearchRequest(StrictContract):
     """The one argument of the workflow `deep-research`."""
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
-    strategy: Strategy = Strategy.SUPERVISOR
+    strategy: Name = "supervisor"
+    """The name of a declared strategy (`contracts.strategies`)."""
     mode: Mode = Mode.AUTO
     depth: Depth = Depth.AUTO
     engine: EngineChoice = EngineChoice.AUTO

@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Strategy, Turn
+from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Turn
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -92,7 +92,7 @@ class ResolvedResearch(Contract):
     research_id: str
     query: str
     language: str = "en"
-    strategy: Strategy = Strategy.SUPERVISOR
+    strategy: str = "supervisor"
     depth: Depth = Depth.MEDIUM
     engine: EngineKind
     models: dict[str, str] = {}

@@ -5,6 +5,7 @@ workflow gets back once the draft has been grounded in stored text and stored it
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import Field
@@ -18,21 +19,21 @@ from contracts.report import ReportDraft
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.usage import CallAccount
-from contracts.vocabulary import Action, EngineKind, Phase, Quality, Severity, Tier
+from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
 
 
 class RoleInput(Contract):
-    """What every role is told."""
+    """What every role is told: the envelope. A strategy leaves it out, and the run fills it in for each call."""
 
-    research_id: str
+    research_id: str = ""
     tenant: str = "default"
-    operation: str
-    """Logical id of the call (`plan/1`, `analyze/2/sq-…`): key of the call store, and the activity id."""
-    engine: EngineKind
+    operation: str = ""
+    """Logical id of the call (`plan/1`, `analyze/2/sq-…`): key of the journal, and the activity id."""
+    engine: EngineKind = EngineKind.EXTRACTIVE
     model: str | None = None
-    date: str
+    date: str = ""
     """Date of the run (ISO 8601), so that the prompt can state it."""
-    query: str
+    query: str = ""
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
@@ -46,6 +47,10 @@ class RoleInput(Contract):
     time_limit_seconds: float = 300.0
     """The caller's start-to-close timeout: a client must give up before it."""
 
+    def subject(self) -> str:
+        """What the call is about, for the web UI; empty when the role's name says it."""
+        return ""
+
 
 class RoleOutput(Contract):
     """What every role's answer carries."""
@@ -53,9 +58,18 @@ class RoleOutput(Contract):
     account: CallAccount = CallAccount()
 
 
+def words_of(kind: type[StrEnum]) -> dict[str, Any]:
+    """Extra JSON schema of a field that takes the words of an enumeration.
+
+    The model is told the closed vocabulary; its answer is read leniently all the same, because many endpoints do not
+    hold a model to a schema.
+    """
+    return {"enum": [member.value for member in kind]}
+
+
 # --- planner -------------------------------------------------------------------------------------------------------
 class PlanInput(RoleInput):
-    """Hand-off to the planner (S0-047, S0-048)."""
+    """Hand-off to the planner."""
 
     current_phase: Literal["planning"] = "planning"
     system_prompt: str | None = None
@@ -68,16 +82,16 @@ class PlanInput(RoleInput):
 
 
 class SubQueryDraft(Contract):
-    """A sub-query as a planner proposes it (S0-041)."""
+    """A sub-query as a planner proposes it."""
 
     query: str = Field(description="a specific question that can be searched for by itself")
     rationale: str = Field(default="", description="why the answer needs it")
-    priority: int = Field(default=1, description="1 is the most important")
+    priority: int = Field(default=1, description="1 is the most important", json_schema_extra={"minimum": 1})
     facet: str = Field(default="", description="the aspect it covers, one or two words")
 
 
 class PlanDraft(Contract):
-    """What a planner returns (S0-041)."""
+    """What a planner returns."""
 
     research_brief: str = Field(default="", description="two or three sentences: approach and aspects")
     sub_queries: list[SubQueryDraft]
@@ -105,7 +119,7 @@ class SourceExtract(Contract):
 
 
 class AnalyzeInput(RoleInput):
-    """Hand-off to the analyzer: one sub-query with its sources (S0-060, S0-068, C0-26)."""
+    """Hand-off to the analyzer: one sub-query with its sources."""
 
     current_phase: Literal["analysis"] = "analysis"
     brief: str = ""
@@ -117,6 +131,10 @@ class AnalyzeInput(RoleInput):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
 
+    def subject(self) -> str:
+        """The sub-query."""
+        return self.sub_query.text
+
 
 class QuoteDraft(Contract):
     """A passage that a finding rests on."""
@@ -127,28 +145,28 @@ class QuoteDraft(Contract):
 
 
 class FindingDraft(Contract):
-    """A finding as an analyzer proposes it (S0-061)."""
+    """A finding as an analyzer proposes it."""
 
     content: str = Field(description="one specific statement that the quotes support")
-    confidence: str = Field(default="low", description="low, medium, high, confirmed or speculation")
+    confidence: str = Field(default="low", json_schema_extra=words_of(Confidence))
     quotes: list[QuoteDraft] = Field(default=[], description="the passages it rests on")
     category: str | None = None
 
 
 class GapDraft(Contract):
-    """A gap as an analyzer proposes it (S0-062)."""
+    """A gap as an analyzer proposes it."""
 
     description: str
     suggested_queries: list[str] = []
-    priority: int = 1
-    kind: str = "missing"
+    priority: int = Field(default=1, description="1 is the most important", json_schema_extra={"minimum": 1})
+    kind: str = Field(default="missing", json_schema_extra=words_of(GapKind))
 
 
 class QualityUpdateDraft(Contract):
-    """An opinion of a source (S0-063)."""
+    """An opinion of a source."""
 
     source_id: str
-    quality: str
+    quality: str = Field(json_schema_extra=words_of(Quality))
 
 
 class AnalysisDraft(Contract):
@@ -173,7 +191,7 @@ class AnalysisOutput(RoleOutput):
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------
 class WriteInput(RoleInput):
-    """Hand-off to the synthesizer (S0-072, S0-073)."""
+    """Hand-off to the synthesizer."""
 
     current_phase: Literal["synthesis"] = "synthesis"
     brief: str = ""
@@ -207,7 +225,7 @@ class WriteOutput(RoleOutput):
 
 # --- refiner -------------------------------------------------------------------------------------------------------
 class RefineInput(RoleInput):
-    """Hand-off to the refiner: gaps with their ids (S0-079, C0-9)."""
+    """Hand-off to the refiner: gaps with their ids."""
 
     current_phase: Literal["refinement"] = "refinement"
     gaps: list[Gap]
@@ -223,23 +241,23 @@ class RefineInput(RoleInput):
 
 
 class FollowUpDraft(Contract):
-    """A follow-up query and what it is to bring (S0-075)."""
+    """A follow-up query and what it is to bring."""
 
     query: str
     expected_contribution: str = ""
 
 
 class GapAnalysisDraft(Contract):
-    """A gap as a refiner judges it (S0-075)."""
+    """A gap as a refiner judges it."""
 
     gap_id: str
-    severity: str = "moderate"
+    severity: str = Field(default="moderate", json_schema_extra=words_of(Severity))
     addressable: bool = True
     follow_up_queries: list[FollowUpDraft] = []
 
 
 class RecommendationDraft(Contract):
-    """Whether to go round again (S0-076)."""
+    """Whether to go round again."""
 
     should_iterate: bool = False
     rationale: str = ""
@@ -247,7 +265,7 @@ class RecommendationDraft(Contract):
 
 
 class RefineDraft(Contract):
-    """What a refiner returns (S0-075 to S0-077)."""
+    """What a refiner returns."""
 
     gap_analysis: list[GapAnalysisDraft]
     iteration_recommendation: RecommendationDraft
@@ -275,7 +293,7 @@ class RefineOutput(RoleOutput):
 class ReflectInput(RoleInput):
     """A think-pause: the reflection prompt with the phase's figures, and what the gate said."""
 
-    phase: Phase
+    phase: str
     prompt: str
     metrics: dict[str, float] = {}
     gate_valid: bool
@@ -284,17 +302,17 @@ class ReflectInput(RoleInput):
 
 
 class QualityAssessmentDraft(Contract):
-    """A supervisor’s assessment (S0-034)."""
+    """A supervisor’s assessment."""
 
-    score: float = Field(default=5, description="1 to 10")
+    score: float = Field(default=5, json_schema_extra={"minimum": 1, "maximum": 10})
     strengths: list[str] = []
     weaknesses: list[str] = []
 
 
 class ReflectionDraft(Contract):
-    """What a supervisor returns (S0-034)."""
+    """What a supervisor returns."""
 
-    action: str = Field(description="proceed, retry, iterate or complete")
+    action: str = Field(json_schema_extra=words_of(Action))
     rationale: str = ""
     quality_assessment: QualityAssessmentDraft = QualityAssessmentDraft()
     guidance: str = Field(default="", description="what the next phase should do differently")
@@ -323,7 +341,7 @@ class RoleSpec(Generic[I, O]):
     activity: str
     tier: Tier
     prompt: str
-    """File stem in `activities/prompts/`."""
+    """File stem in `activities/roles/prompts/`."""
     input: type[I]
     draft: type[Contract]
     output: type[O]
@@ -331,22 +349,73 @@ class RoleSpec(Generic[I, O]):
     """Cap on visible output."""
     plain_text: bool = False
     """The engine's answer is the one field of the draft as text, not JSON."""
+    sees_outside_text: bool = True
+    """Whether its prompt holds words of pages, documents or search hits: then it carries the run's canary."""
+    expected_output_tokens: int = 1_000
+    """Of a usual answer, for the estimate."""
+    module: str | None = None
+    """For a role from outside the product: the module with its `prompt_values(request, rendering)` and, where the
+    defaults do not fit, `finish(work)` and `draft(request, documents)`; `prompts/<prompt>.md` lies beside it."""
+
+    @property
+    def writes_report(self) -> bool:
+        """Whether its output is the draft of the report."""
+        return issubclass(self.output, WriteOutput)
 
 
 PLANNER: Final = RoleSpec(
-    "planner", "plan_research", Tier.ANALYTICAL, "planner", PlanInput, PlanDraft, PlanOutput, 2_000
+    "planner",
+    "plan_research",
+    Tier.ANALYTICAL,
+    "planner",
+    PlanInput,
+    PlanDraft,
+    PlanOutput,
+    2_000,
+    expected_output_tokens=1_000,
 )
 ANALYZER: Final = RoleSpec(
-    "analyzer", "analyze_sources", Tier.ANALYTICAL, "analyzer", AnalyzeInput, AnalysisDraft, AnalysisOutput, 6_000
+    "analyzer",
+    "analyze_sources",
+    Tier.ANALYTICAL,
+    "analyzer",
+    AnalyzeInput,
+    AnalysisDraft,
+    AnalysisOutput,
+    6_000,
+    expected_output_tokens=2_500,
 )
 SYNTHESIZER: Final = RoleSpec(
-    "synthesizer", "write_report", Tier.COMPLEX, "synthesizer", WriteInput, ReportTextDraft, WriteOutput, 16_000, True
+    "synthesizer",
+    "write_report",
+    Tier.COMPLEX,
+    "synthesizer",
+    WriteInput,
+    ReportTextDraft,
+    WriteOutput,
+    16_000,
+    True,
+    expected_output_tokens=5_000,
 )
 REFINER: Final = RoleSpec(
-    "refiner", "refine_gaps", Tier.ANALYTICAL, "refiner", RefineInput, RefineDraft, RefineOutput, 3_000
+    "refiner",
+    "refine_gaps",
+    Tier.ANALYTICAL,
+    "refiner",
+    RefineInput,
+    RefineDraft,
+    RefineOutput,
+    3_000,
+    expected_output_tokens=1_500,
 )
 SUPERVISOR: Final = RoleSpec(
-    "supervisor", "reflect_on_phase", Tier.SIMPLE, "supervisor", ReflectInput, ReflectionDraft, ReflectOutput, 1_024
+    "supervisor",
+    "reflect_on_phase",
+    Tier.SIMPLE,
+    "supervisor",
+    ReflectInput,
+    ReflectionDraft,
+    ReflectOutput,
+    1_024,
+    expected_output_tokens=600,
 )
-
-ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (PLANNER, ANALYZER, SYNTHESIZER, REFINER, SUPERVISOR)

@@ -9,7 +9,7 @@ from contracts.documents import DocumentRef, SectionHint
 from contracts.vocabulary import PageAccess, Quality, SourceStatus
 
 CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
-"""How the reason of a label begins that is nobody else's to change (C0-24)."""
+"""How the reason of a label begins that is nobody else's to change."""
 
 
 class SearchHit(Contract):
@@ -34,7 +34,7 @@ class SearchHit(Contract):
 
 
 class SourceAssessment(Contract):
-    """What a source is worth, in parts of 0 to 1, and the label that follows (X-20)."""
+    """What a source is worth, in parts of 0 to 1, and the label that follows."""
 
     authority: float = Field(ge=0, le=1)
     relevance: float = Field(ge=0, le=1)
@@ -70,7 +70,7 @@ class Source(Contract):
     snippet: str = ""
     provider: str
     sub_query_ids: list[str] = []
-    """Every sub-query that found it; the first is its owner (S0-052)."""
+    """Every sub-query that found it; the first is its owner."""
     rank: int = 1
     iteration: int = 1
     status: SourceStatus = SourceStatus.NOT_FETCHED

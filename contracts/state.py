@@ -4,9 +4,9 @@ import base64
 import zlib
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from contracts.decisions import AgentDecision, GateResult, Guidance, Verdict
+from contracts.decisions import AgentDecision, GateResult, Guidance, Pause
 from contracts.events import Event
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, ResearchResult
@@ -16,28 +16,29 @@ from contracts.report import ReportDraft
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Candidate, Source
 from contracts.usage import Usage
-from contracts.vocabulary import GapStatus, Phase, Quality, RunStatus, SourceStatus, SubQueryStatus
+from contracts.vocabulary import GapStatus, Quality, RunStatus, SourceStatus, SubQueryStatus
 
 SCHEMA_VERSION = 1
 PACKED_EVENTS = 30
 
 
-class SupervisorPosition(BaseModel):
-    """Where the strategy `supervisor` stands: the phase that comes next, and which phases were retried."""
+class Position(BaseModel):
+    """Where a strategy stands. Each strategy extends this model; no product code outside it knows the other fields."""
 
-    next_phase: Phase = Phase.PLANNING
-    retried: list[str] = []
-    """`<phase>/<iteration>` of each phase that had its one retry."""
-    recommended: bool | None = None
-    """What the refiner recommended; null before a refinement."""
+    model_config = ConfigDict(extra="allow")
+
+    strategy: str
+    """The name of the strategy. It has no default, so no serialisation drops it."""
 
 
-class UnitDone(BaseModel):
-    """A unit whose think-pause is still to come: a run that ends in between does not do the unit again."""
+class Unit(BaseModel):
+    """A finished unit of work whose pause is still to come: a run that ends in between does not repeat the unit."""
 
-    phase: Phase
+    name: str
     can_change: bool = True
+    """Whether doing it again would have a different input."""
     iteration_ended: bool = False
+    """Whether the history may start anew after it."""
 
 
 class ResearchState(BaseModel):
@@ -48,10 +49,12 @@ class ResearchState(BaseModel):
     schema_version: int = SCHEMA_VERSION
     resolved: ResolvedResearch | None = None
     status: RunStatus = RunStatus.CREATED
-    phase: Phase | None = None
+    phase: str | None = None
+    """The unit that is being worked on, by its name."""
     iteration: int = 1
-    strategy: SupervisorPosition = SupervisorPosition()
-    unit_done: UnitDone | None = None
+    position: SerializeAsAny[Position] | None = None
+    """Where the strategy stands; None before its first unit."""
+    unit_done: Unit | None = None
     plan: Plan = Plan()
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
@@ -61,7 +64,7 @@ class ResearchState(BaseModel):
     lost_providers: dict[str, str] = {}
     """Search providers that gave out during the run, and why: they are not asked any more."""
     analyzed_sub_queries: list[str] = []
-    """Sub-queries whose sources were analyzed: a resumed run does not analyze them again (S0-131)."""
+    """Sub-queries whose sources were analyzed: a resumed run does not analyze them again."""
     query_ledger: list[QueryRecord] = []
     """Every query to every provider, answered or not."""
     duplicates: int = 0
@@ -75,13 +78,14 @@ class ResearchState(BaseModel):
     report_improvements: list[str] = []
     citations: list[Citation] = []
     gates: list[GateResult] = []
-    verdict: Verdict | None = None
+    pause: Pause | None = None
+    """What was decided after the last unit."""
     guidance: list[Guidance] = []
     decisions: list[AgentDecision] = []
     events: list[Event] = []
     event_count: int = 0
     operations: dict[str, int] = {}
-    """How often each logical operation was asked for: makes operation ids unique and stable (invariant 12)."""
+    """How often each logical operation was asked for: makes operation ids unique and stable."""
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
@@ -106,19 +110,19 @@ class ResearchState(BaseModel):
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
     metadata: dict[str, Any] = {}
-    """S0's `state.metadata`: `agent_decisions` is served from `decisions`; abort marks live here (S0-129)."""
+    """S0's `state.metadata`: `agent_decisions` is served from `decisions`; abort marks live here."""
     result: ResearchResult | None = None
 
     def unaddressed_gaps(self) -> list[Gap]:
-        """Gaps that no later evidence has closed (S0-025)."""
+        """Gaps that no later evidence has closed."""
         return [gap for gap in self.gaps if gap.status is GapStatus.OPEN]
 
     def has_unresolved_gaps(self) -> bool:
-        """Whether a gap is open (S0-173)."""
+        """Whether a gap is open."""
         return bool(self.unaddressed_gaps())
 
     def completed_sub_queries(self) -> list[SubQuery]:
-        """Sub-queries whose search succeeded (S0-173)."""
+        """Sub-queries whose search succeeded."""
         return [query for query in self.plan.sub_queries if query.status is SubQueryStatus.COMPLETED]
 
     def pending_sub_queries(self) -> list[SubQuery]:
@@ -127,7 +131,7 @@ class ResearchState(BaseModel):
         return [query for query in self.plan.sub_queries if query.status in waiting]
 
     def start_new_iteration(self) -> int:
-        """Go on to the next iteration, keeping all sources, findings and gaps (S0-023, S0-026)."""
+        """Go on to the next iteration, keeping all sources, findings and gaps."""
         self.iteration += 1
         return self.iteration
 
@@ -148,7 +152,7 @@ class ResearchState(BaseModel):
 
     def pack_for_report(self) -> str:
         """What rendering a report needs, in the same form: nothing of how the run goes on."""
-        return self._packed(exclude={"candidates", "operations", "aliases", "guidance", "strategy"}, events=0)
+        return self._packed(exclude={"candidates", "operations", "aliases", "guidance", "position"}, events=0)
 
     def _packed(self, exclude: set[str], events: int) -> str:
         slim = self.model_copy(update={"events": self.events[-events:] if events else []})

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class AgentRole(StrEnum):
-    """The six roles of the supervisor–specialist pattern (S0-001)."""
+    """The six roles of the supervisor–specialist pattern."""
 
     SUPERVISOR = "supervisor"
     PLANNER = "planner"
@@ -15,7 +15,7 @@ class AgentRole(StrEnum):
 
 
 class Phase(StrEnum):
-    """The working phases (S0-009). Idle, completed and aborted are no phases: `RunStatus` names them."""
+    """The working phases. Idle, completed and aborted are no phases: `RunStatus` names them."""
 
     PLANNING = "planning"
     GATHERING = "gathering"
@@ -31,7 +31,7 @@ PHASE_TO_AGENT: dict[Phase, AgentRole] = {
     Phase.SYNTHESIS: AgentRole.SYNTHESIZER,
     Phase.REFINEMENT: AgentRole.REFINER,
 }
-"""Which specialist does which phase: total and deterministic (S0-010)."""
+"""Which specialist does which phase: total and deterministic."""
 
 
 class RunStatus(StrEnum):
@@ -50,7 +50,7 @@ class RunStatus(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a run ended (domain model, C.5)."""
+    """How a run ended."""
 
     COMPLETED = "completed"
     PARTIAL = "partial"
@@ -62,7 +62,7 @@ class Outcome(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a run stopped; every run ends with exactly one (X-3)."""
+    """Why a run stopped; every run ends with exactly one."""
 
     NO_OPEN_GAPS = "no_open_gaps"
     NO_ACTIONABLE_GAPS = "no_actionable_gaps"
@@ -90,7 +90,7 @@ class Completeness(StrEnum):
 
 
 class Quality(StrEnum):
-    """What a source is worth (S0-067)."""
+    """What a source is worth."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -99,7 +99,7 @@ class Quality(StrEnum):
 
 
 class Confidence(StrEnum):
-    """How well a finding is supported (S0-065, S0-066)."""
+    """How well a finding is supported."""
 
     CONFIRMED = "confirmed"
     HIGH = "high"
@@ -130,7 +130,7 @@ class SourceStatus(StrEnum):
 
 
 class SubQueryStatus(StrEnum):
-    """A sub-query ends completed or failed (S0-174); `answered` is a matter of findings, not of this status."""
+    """A sub-query ends completed or failed; `answered` is a matter of findings, not of this status."""
 
     PENDING = "pending"
     EXECUTING = "executing"
@@ -139,7 +139,7 @@ class SubQueryStatus(StrEnum):
 
 
 class GapStatus(StrEnum):
-    """The life of a gap (C0-8, C0-25)."""
+    """The life of a gap."""
 
     OPEN = "open"
     ADDRESSED = "addressed"
@@ -158,7 +158,7 @@ class GapKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much a gap matters (S0-075)."""
+    """How much a gap matters."""
 
     CRITICAL = "critical"
     MODERATE = "moderate"
@@ -166,7 +166,7 @@ class Severity(StrEnum):
 
 
 class Action(StrEnum):
-    """What the supervisor decides after a phase (S0-034)."""
+    """What the supervisor decides after a phase."""
 
     PROCEED = "proceed"
     RETRY = "retry"
@@ -183,7 +183,7 @@ class ThinkMode(StrEnum):
 
 
 class GatePolicy(StrEnum):
-    """Strict: a failed gate causes one retry with changed input. Advisory: it is only recorded (C0-2)."""
+    """Strict: a failed gate causes one retry with changed input. Advisory: it is only recorded."""
 
     STRICT = "strict"
     ADVISORY = "advisory"

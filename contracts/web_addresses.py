@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from contracts.composition import normalized
+from contracts.unicode_forms import normalized
 
 TRACKING_NAMES: Final = frozenset(
     """__hsfp __hssc __hstc _branch_match_id _ga _gl _hsenc _hsmi _openstat action_object_map action_ref_map

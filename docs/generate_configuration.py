@@ -23,12 +23,11 @@ from contracts.request import (
     Output,
     ResearchRequest,
     SearchOptions,
-    Strategy,
     Verify,
 )
-from workers.settings import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
-from workers.settings_files import is_harmless
-from workers.settings_sections import FileSettings
+from workers.settings.files import is_harmless
+from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
+from workers.settings.sections import FileSettings
 
 PAGE = Path(__file__).with_name("configuration.md")
 
@@ -95,7 +94,7 @@ def resting_fields() -> str:
     """What the request knows by name and refuses, because it is not built yet."""
     asking = ResearchRequest(
         query="everything",
-        strategy=Strategy.RECURSIVE,
+        strategy="recursive",
         mode=Mode.QUICK,
         search=SearchOptions(),
         web=True,
@@ -112,7 +111,7 @@ def resting_fields() -> str:
 def presets() -> str:
     """The limits that `null` stands for."""
     depths = (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
-    limits = [preset(Strategy.SUPERVISOR, depth).model_dump(mode="json") for depth in depths]
+    limits = [preset("supervisor", depth).model_dump(mode="json") for depth in depths]
     rows = [f"| `{name}` | " + " | ".join(f"{each[name]}" for each in limits) + " |" for name in PRESET_ROWS]
     return "\n".join(["| supervisor | light | medium (= auto) | extended |", "|---|---|---|---|", *rows])
 

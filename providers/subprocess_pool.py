@@ -22,7 +22,7 @@ from providers.subprocess_child import LENGTH, RAISED, READY
 KillKind = Literal["timeout", "memory", "crash"]
 
 MEMORY_BYTES: Final = 1_610_612_736
-"""1.5 GB of address space for one child (reliability-and-security 2.2)."""
+"""1.5 GB of address space for one child."""
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
 START_GRACE_SECONDS: Final = 30.0
 """Time for a child to start, apart from the time of its first item: the interpreter has to load."""

@@ -9,12 +9,12 @@ from pathlib import Path
 import structlog
 
 from providers.errors import ProviderError
-from workers.engine_files import EngineError
-from workers.leaving import leave, run_to_end
+from workers.dev_server.files import EngineError
 from workers.pools import UnknownPoolError, chosen_pools
 from workers.private_files import keep_files_private
 from workers.process import PortUnusableError, ProcessOptions, run
-from workers.settings import Flags, SettingsError, load_settings
+from workers.process_exit import leave, run_to_end
+from workers.settings.loading import Flags, SettingsError, load_settings
 from workers.telemetry import LogFormat, configure_logging
 
 USAGE = 2

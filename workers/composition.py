@@ -9,37 +9,37 @@ from typing import Any
 
 from temporalio.client import Client
 
+from activities.assessment.source_judge import judge_of
 from activities.journal import CallJournal
-from activities.judging import judge_of
-from activities.model_call import RoleActivities
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
+from activities.roles.model_call import RoleActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind
-from providers.content_store import ObstoreContentStore
-from providers.engines import answers
-from providers.engines.extractive import ExtractiveEngine
 from providers.errors import CorpusUnknown
+from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine, IsolatedCalls, Limiter
 from providers.isolated_calls import KillableCalls
-from providers.limits.limiter import SharedLimiter
-from providers.limits.politeness import Politeness
+from providers.models import paid_answers
 from providers.reading.cached_reader import CachedReader
 from providers.reading.routed_reader import RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
-from providers.session_store import FileSessionStore
+from providers.shared.limiter import SharedLimiter
+from providers.shared.politeness import Politeness
+from providers.storage.content import ObstoreContentStore
+from providers.storage.sessions import FileSessionStore
 from providers.subprocess_pool import SubprocessPool
-from workers.configuration import configuration_of, product_version
-from workers.embedded import watch_engine
+from workers.dev_server.attach import watch_engine
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
-from workers.models import language_model, model_limits
+from workers.model_engine import language_model, model_limits
 from workers.pools import DEFAULT_SLOTS, PoolContents
-from workers.searching import search_limits, searching_activities
-from workers.settings import Settings
+from workers.resolution_inputs import configuration_of, product_version
+from workers.search_pool import search_limits, searching_activities
+from workers.settings.loading import Settings
 from workers.shared_state import SharedState, shared_state
 from workers.temporal import have_search_attributes
-from workers.web import web_reader
+from workers.web_reader import web_reader
 from workflows.registry import WORKFLOWS
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
@@ -169,7 +169,7 @@ async def _role_activities(
         engines[EngineKind.MODEL] = language_model(settings, limiter, shared.store, isolated)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
-    return RoleActivities(engines, content, CallJournal(shared.calls, answers), isolated).register()
+    return RoleActivities(engines, content, CallJournal(shared.calls, paid_answers), isolated).register()
 
 
 @asynccontextmanager

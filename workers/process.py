@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import structlog
 
 from workers.composition import compose
-from workers.configuration import product_version
 from workers.health import health_endpoint
+from workers.resolution_inputs import product_version
 from workers.runtime import PoolGroup, running_pools, stop_signals, until_stopped
-from workers.settings import Settings
+from workers.settings.loading import Settings
 from workers.telemetry import LogFormat, metrics_address, temporal_runtime
 from workers.temporal import Connection, open_connection
 from workers.watchdog import watched

@@ -13,16 +13,16 @@ from pydantic import SecretStr
 
 from contracts.vocabulary import Tier
 from providers.credentials import ensure_key
-from providers.engines.capabilities import capabilities_of
-from providers.engines.directory import split_name
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
-from providers.prices import PriceTable, load_prices
+from providers.models.capabilities import capabilities_of
+from providers.models.model_directory import split_name
+from providers.models.prices import PriceTable, load_prices
 from providers.search.availability import BY_MODEL, usable
 from providers.search.web_api import web_client
-from workers.settings import APPLICATION, Settings
-from workers.settings_models import PUBLIC_HOST, EndpointSettings, host_of
-from workers.settings_web import WebSearchSettings
+from workers.settings.loading import APPLICATION, Settings
+from workers.settings.models import PUBLIC_HOST, EndpointSettings, host_of
+from workers.settings.web_search import WebSearchSettings
 
 
 @dataclass(frozen=True)

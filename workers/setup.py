@@ -22,9 +22,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from workers.engine_files import EngineError
-from workers.leaving import leave
-from workers.settings import Flags, Settings, SettingsError, load_settings
+from workers.dev_server.files import EngineError
+from workers.process_exit import leave
+from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.temporal import (
     CALL_TIMEOUT,
     SEARCH_ATTRIBUTES,
@@ -57,7 +57,7 @@ class SetupError(EngineError):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class SetupResult:
     """What a set-up changed: nothing, the second time."""
 
     namespace: str
@@ -79,7 +79,7 @@ def retention_to_set(current: timedelta, wanted: timedelta) -> timedelta | None:
 
 async def set_up(
     settings: Settings, retention: timedelta = timedelta(days=RETENTION_DAYS), wait_seconds: float = WAIT_SECONDS
-) -> Prepared:
+) -> SetupResult:
     """Have namespace, retention and search attributes as runs need them, waiting for a server that is just starting.
 
     Raises `SetupError`, `EngineUnreachableError` if nobody answers in time.
@@ -91,7 +91,7 @@ async def set_up(
         added = await have_attributes(client, end)
     except RPCError as error:
         raise _refused(client.namespace, retention, error.status) from None
-    return Prepared(client.namespace, created, raised, frozenset(added))
+    return SetupResult(client.namespace, created, raised, frozenset(added))
 
 
 async def have_namespace(client: Client, retention: timedelta) -> tuple[bool, bool]:

@@ -8,10 +8,10 @@ from typing import Final, Literal
 from providers.interfaces import CallStore, SharedStore
 from providers.shared.cache import Cache
 from providers.shared.calls import SharedCallStore
-from providers.shared.fallback_store import FallbackStore
-from providers.shared.redis_store import RedisSharedStore
-from providers.shared.sqlite_store import SqliteSharedStore
-from workers.settings import Settings
+from providers.shared.stores.fallback_store import FallbackStore
+from providers.shared.stores.redis_store import RedisSharedStore
+from providers.shared.stores.sqlite_store import SqliteSharedStore
+from workers.settings.loading import Settings
 
 SHARED_FILE: Final = "shared.sqlite3"
 """In RESEARCH_HOME: everything without Redis; with Redis, what this machine needs while Redis is away."""

@@ -14,9 +14,9 @@ from temporalio.runtime import Runtime
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
-from workers.embedded import IDLE_SECONDS, EngineAddress, describe_engine, ensure_engine
-from workers.engine_files import EngineError
-from workers.settings import Settings, child_environment
+from workers.dev_server.attach import IDLE_SECONDS, EngineAddress, describe_engine, ensure_engine
+from workers.dev_server.files import EngineError
+from workers.settings.loading import Settings, child_environment
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
 DEFAULT_ADDRESS = "localhost:7233"

@@ -1,42 +1,45 @@
 """The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
 
 import asyncio
+import traceback
 from collections.abc import Coroutine
 from datetime import datetime
 from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RawValue, SearchAttributeKey
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from contracts import activities, failures, names
-from contracts.activities import CheckedProviders, CheckProvidersRequest
+from contracts.activities import CheckProvidersRequest
 from contracts.events import EventPage
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.plan import Plan
 from contracts.prepared import Prepared, PrepareRequest
 from contracts.presets import effective_limits, preset
+from contracts.progress import Progress
 from contracts.report import ReportDraft
 from contracts.request import ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
-from workflows.activity_options import check_options, prepare_options
-from workflows.call_errors import is_cancelled, reason_of, unstarted
-from workflows.closing import counts_of
-from workflows.desk import Desk
-from workflows.details import details_markdown
-from workflows.engine import Engine
-from workflows.events import page_after
-from workflows.host import TemporalHost
-from workflows.payloads import json_of
-from workflows.providers import with_providers, without
-from workflows.resumption import resumed
-from workflows.run import ResearchRun, Watchers
-from workflows.searching import CORPUS
-from workflows.strategies import STRATEGIES
+from workflows.driver import Driver
+from workflows.phases.closing import counts_of
+from workflows.phases.searching import CORPUS
+from workflows.rules.provider_choice import with_providers, without
+from workflows.run.activity_options import check_options, prepare_options
+from workflows.run.call_errors import is_cancelled, reason_of, unstarted
+from workflows.run.context import RunContext, Watchers
+from workflows.run.event_ring import page_after
+from workflows.run.host import TemporalHost
+from workflows.run.inbox import Inbox
+from workflows.run.payloads import json_of
+from workflows.run.research_run import ResearchRun
+from workflows.run.resumption import resumed
+from workflows.run.web_ui_details import details_markdown
+from workflows.strategies import Strategy, strategy_of
 
 T = TypeVar("T")
 
@@ -49,44 +52,62 @@ class DeepResearchWorkflow:
 
     def __init__(self) -> None:
         self._state = ResearchState()
-        self._desk = Desk()
+        self._inbox = Inbox()
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
-        """Parse, prepare, conduct, answer. Every way in that makes no sense ends at once with what is wrong."""
+        """Parse, prepare, conduct, answer. Every way in that makes no sense ends at once with what is wrong.
+
+        An error that no code foresaw ends the run as failed, too: the server would retry the workflow task for ever. A
+        non-determinism error is raised outside this method, so a bad deploy still only blocks its runs.
+        """
+        try:
+            return await self._conduct(request)
+        except FailureError:
+            raise
+        except Exception as error:  # noqa: BLE001  the edge of the workflow
+            raise _unforeseen(error) from None
+
+    async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
         parsed = _parse(request)
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
         prepared = await self._with_providers_checked(prepared, parsed.priority)
-        self._begin(prepared, started)
-        run = ResearchRun(self._state, self._desk, TemporalHost(parsed.priority), WorkflowWatchers())
+        strategy = strategy_of(prepared.resolved.strategy)
+        self._begin(prepared, started, strategy)
+        run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), WorkflowWatchers())
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
-        strategy = STRATEGIES[parsed.strategy]()
-        engine: Engine
+        driver: Driver
 
         async def start_history_anew() -> None:
             if not workflow.info().is_continue_as_new_suggested():
                 return
-            saved = await engine.checkpoint_now()
+            saved = await driver.checkpoint_now()
             await workflow.wait_condition(workflow.all_handlers_finished)
-            if not saved or self._desk.holds_something:
+            if not saved or self._inbox.holds_something:
                 # What was asked for since the save would be lost with this history: the next boundary tries again.
                 return
             again = parsed.model_copy(update={"continue_from": workflow.info().workflow_id})
             workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
-        engine = Engine(run, strategy, start_history_anew, stored=prepared.packed_state is not None)
+        driver = Driver(run, strategy, start_history_anew, stored=prepared.packed_state is not None)
         try:
-            outcome = await engine.conduct()
+            outcome = await driver.conduct()
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            failure = self._failed(run, error)
-            await engine.keep_failed()
+            failure = self._failed(run, f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500])
+            await driver.keep_failed()
+            raise failure from None
+        except FailureError:
+            raise
+        except Exception as error:  # noqa: BLE001  what no code foresaw: the session is kept, and can be resumed
+            failure = self._failed(run, _unforeseen(error).message)
+            await driver.keep_failed()
             raise failure from None
         await WorkflowWatchers().phase_entered(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -96,7 +117,7 @@ class DeepResearchWorkflow:
     @workflow.update(name=names.STEER)
     async def steer(self, text: str) -> str:
         """Tell the run what to look at; the next phase hears it."""
-        self._desk.steering.append(text.strip())
+        self._inbox.steering.append(text.strip())
         return "taken: the next phase will go by it"
 
     @steer.validator
@@ -106,16 +127,16 @@ class DeepResearchWorkflow:
             message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
             raise ApplicationError(message, type=failures.INVALID_REQUEST)
         last = self._state.resolved.limits.max_iterations if self._state.resolved else 1
-        writing = self._state.phase is Phase.SYNTHESIS and self._state.iteration >= last
-        if self._desk.closing or writing:
+        writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= last
+        if self._inbox.closing or writing:
             raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
 
     @workflow.update(name=names.STOP_AND_REPORT)
     async def stop_and_report(self) -> str:
         """End the work now and write the report from what is there. Acknowledged at once."""
-        if self._desk.closing or self._desk.interruption is not None:
+        if self._inbox.closing or self._inbox.interruption is not None:
             return "already stopping: the report is being written"
-        self._desk.interrupt(StopReason.USER_STOPPED)
+        self._inbox.interrupt(StopReason.USER_STOPPED)
         return "stopping: the report is written from what is there"
 
     @workflow.query(name=names.STATUS)
@@ -135,7 +156,7 @@ class DeepResearchWorkflow:
 
     @workflow.query(name=names.DECISIONS)
     def decisions(self) -> list[dict[str, Any]]:
-        """The decision log (S0-084)."""
+        """The decision log."""
         return [decision.model_dump(mode="json") for decision in self._state.decisions]
 
     @workflow.query(name=names.SOURCES)
@@ -163,9 +184,7 @@ class DeepResearchWorkflow:
         options = prepare_options(_patience(request))
         try:
             return await self._unless_stopped(
-                TemporalHost(request.priority).execute(
-                    activities.prepare_research.__name__, argument, Prepared, options
-                )
+                TemporalHost(request.priority).execute(activities.prepare_research, argument, options)
             )
         except ActivityError as error:
             if is_cancelled(error):
@@ -173,7 +192,7 @@ class DeepResearchWorkflow:
             raise _refused(workflow.info().workflow_id, error) from None
 
     async def _with_providers_checked(self, prepared: Prepared, priority: int) -> Prepared:
-        """Before anything is paid: those who search look whether the web's providers can be asked (S0-102)."""
+        """Before anything is paid: those who search look whether the web's providers can be asked."""
         resolved = prepared.resolved
         web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
         if not web or workflow.info().continued_run_id is not None:
@@ -182,7 +201,7 @@ class DeepResearchWorkflow:
         options = check_options("check-providers", resolved.limits.deadline_seconds)
         try:
             checked = await self._unless_stopped(
-                TemporalHost(priority).execute(activities.check_providers.__name__, argument, CheckedProviders, options)
+                TemporalHost(priority).execute(activities.check_providers, argument, options)
             )
         except ActivityError as error:
             if is_cancelled(error):
@@ -197,7 +216,7 @@ class DeepResearchWorkflow:
         """What a run begins with, for as long as nobody stops it: then there is nothing to report from."""
         task = asyncio.ensure_future(work)
         try:
-            await workflow.wait_condition(lambda: task.done() or self._desk.interruption is not None)
+            await workflow.wait_condition(lambda: task.done() or self._inbox.interruption is not None)
             if task.done():
                 return task.result()
         finally:
@@ -207,13 +226,13 @@ class DeepResearchWorkflow:
                 task.exception()
         raise _stopped_before_it_began(workflow.info().workflow_id)
 
-    def _begin(self, prepared: Prepared, started: datetime) -> None:
+    def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task."""
         resolved = prepared.resolved
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
         continued = workflow.info().continued_run_id is not None
         if prepared.packed_state and not continued:
-            state = resumed(state, resolved, started.isoformat(timespec="milliseconds"))
+            state = resumed(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resumed)
         state.resolved = resolved
         state.started_at = state.started_at or started.isoformat(timespec="milliseconds")
         if not continued or not state.deadline_at:
@@ -221,10 +240,9 @@ class DeepResearchWorkflow:
             state.deadline_at = started.timestamp() + resolved.limits.deadline_seconds
         self._state = state
 
-    def _failed(self, run: ResearchRun, error: ActivityError) -> ApplicationError:
+    def _failed(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
-        message = f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500]
         run.state.last_failure = message
         run.state.status = RunStatus.FAILED
         run.note("run.finished", f"failed: {message}", outcome=Outcome.FAILED.value)
@@ -249,23 +267,31 @@ class DeepResearchWorkflow:
         )
 
 
+def _unforeseen(error: Exception) -> ApplicationError:
+    """What to say of an error of the product itself: its type and place, never its words, which may be a page's."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = "/".join(last.filename.split("/")[-2:])
+    message = (
+        f"internal error: {type(error).__name__} at {place}:{last.lineno}; resume goes on from the last checkpoint"
+    )
+    return ApplicationError(message, type=failures.RESEARCH_FAILED, non_retryable=True)
+
+
 class WorkflowWatchers(Watchers):
     """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
 
-    def changed(self, run: ResearchRun) -> None:
+    def changed(self, run: RunContext) -> None:
         """Renew the current details; this adds nothing to the history."""
         workflow.set_current_details(details_markdown(run.state, run.host.now().timestamp()))
 
-    async def phase_entered(self, run: ResearchRun) -> None:
+    async def phase_entered(self, run: RunContext) -> None:
         """Renew the search attributes, if the namespace knows them."""
         if not run.resolved.search_attributes:
             return
         state = run.state
         values = {
-            names.PHASE_ATTRIBUTE: state.result.outcome.value
-            if state.result
-            else (state.phase or Phase.PLANNING).value,
-            names.STRATEGY_ATTRIBUTE: run.resolved.strategy.value,
+            names.PHASE_ATTRIBUTE: state.result.outcome.value if state.result else (state.phase or ""),
+            names.STRATEGY_ATTRIBUTE: run.resolved.strategy,
             names.TENANT_ATTRIBUTE: run.resolved.tenant,
         }
         if state.result is not None:
@@ -294,7 +320,8 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         phase=state.phase,
         iteration=state.iteration,
         max_iterations=resolved.limits.max_iterations if resolved else 1,
-        strategy=resolved.strategy.value if resolved else "supervisor",
+        strategy=resolved.strategy if resolved else "supervisor",
+        progress=strategy_of(resolved.strategy).progress(state) if resolved else Progress(),
         engine=resolved.engine.value if resolved else "",
         corpus=resolved.corpus.name if resolved and resolved.corpus else None,
         egress=resolved.egress if resolved else "",

@@ -8,9 +8,9 @@ from temporalio.exceptions import ApplicationError
 from contracts import activities, failures, names
 from contracts.activities import DocumentPiece, DocumentPieceRequest
 from contracts.parse_request import error_lines
-from workflows.activity_options import record_options
-from workflows.host import TemporalHost
-from workflows.payloads import json_of
+from workflows.run.activity_options import record_options
+from workflows.run.host import TemporalHost
+from workflows.run.payloads import json_of
 
 
 @workflow.defn(name=names.RESEARCH_DOCUMENT, failure_exception_types=[TypeError])
@@ -22,7 +22,7 @@ class ResearchDocumentWorkflow:
         """Read the piece; what makes no sense ends at once with what is wrong."""
         asked = _parse(request)
         options = record_options("read-document", f"read {asked.name}")
-        return await TemporalHost().execute(activities.read_document.__name__, asked, DocumentPiece, options)
+        return await TemporalHost().execute(activities.read_document, asked, options)
 
 
 def _parse(request: RawValue) -> DocumentPieceRequest:

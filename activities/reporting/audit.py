@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.markers import OWN_FORM
-from activities.reporting.addresses import Registry, addresses_in_markdown, is_registered, link_targets
-from activities.reporting.audited import AuditedClaim, AuditedEvidence, AuditedReport, AuditedSource
-from activities.reporting.citations import Mark, numbers_in
+from activities.reporting.audited_report import AuditedClaim, AuditedEvidence, AuditedReport, AuditedSource
+from activities.reporting.citations import CitationMark, numbers_in
 from activities.reporting.claims import word_for_word
-from activities.reporting.layout import layout
+from activities.reporting.links import Registry, addresses_in_markdown, is_registered, link_targets
+from activities.reporting.markdown_layout import layout
 from activities.reporting.quotations import Page, Stretch, quotations, words_of
+from activities.roles.evidence_markers import OWN_FORM
 from contracts.identity import digest
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import IsolatedCalls
@@ -251,9 +251,9 @@ def _check_findings(report: AuditedReport, result: AuditResult) -> None:
                 result.problem("finding_without_evidence", finding.id, f"the passage {identity} is not listed")
 
 
-def _marks(report: AuditedReport) -> list[Mark]:
+def _marks(report: AuditedReport) -> list[CitationMark]:
     """The numbers of the text with their places."""
-    return [Mark(match.start(), match.end(), int(match[1]), ()) for match in numbers_in(report.report.markdown)]
+    return [CitationMark(match.start(), match.end(), int(match[1]), ()) for match in numbers_in(report.report.markdown)]
 
 
 def _check_numbers(report: AuditedReport, result: AuditResult) -> None:

@@ -1,13 +1,13 @@
-"""Evidence markers become numbers: one number per source, by first appearance, never changed once given (X-7)."""
+"""Evidence markers become numbers: one number per source, by first appearance, never changed once given."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from activities.markers import MARKER, OWN_FORM, Citable, cited_evidence, unified_markers
-from activities.reporting.addresses import Registry, clean_links
 from activities.reporting.characters import clean_characters
-from activities.reporting.layout import layout
+from activities.reporting.links import Registry, clean_links
+from activities.reporting.markdown_layout import layout
+from activities.roles.evidence_markers import MARKER, OWN_FORM, Citable, cited_evidence, unified_markers
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
 
@@ -20,7 +20,7 @@ UNRESOLVED = "(unresolved)"
 
 
 @dataclass(frozen=True)
-class Mark:
+class CitationMark:
     """One emitted `[n]`: its characters in the text, and the passages it stands for."""
 
     start: int
@@ -28,9 +28,9 @@ class Mark:
     number: int
     evidence_ids: tuple[str, ...]
 
-    def moved(self, by: int) -> "Mark":
+    def moved(self, by: int) -> "CitationMark":
         """The same mark in a text that has `by` characters more before it."""
-        return Mark(self.start + by, self.end + by, self.number, self.evidence_ids)
+        return CitationMark(self.start + by, self.end + by, self.number, self.evidence_ids)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class NumberedText:
     text: str
     citations: list[Citation]
     """Every number of the run: those given before, then the new ones."""
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[CitationMark] = field(default_factory=list)
     unresolved: list[str] = field(default_factory=list)
     foreign_urls: list[str] = field(default_factory=list)
 
@@ -75,10 +75,10 @@ class _Numbering:
         return [Citation(number=self.numbers[source], source_id=source) for source in self.order]
 
 
-def _number_markers(text: str, numbering: _Numbering) -> tuple[str, list[Mark]]:
+def _number_markers(text: str, numbering: _Numbering) -> tuple[str, list[CitationMark]]:
     """Replace each cluster of markers outside code; neighbours of one number become one."""
     pieces: list[str] = []
-    marks: list[Mark] = []
+    marks: list[CitationMark] = []
     length = last = 0
     for match in CLUSTER.finditer(layout(text).masked):
         if match["marks"] is None:
@@ -87,7 +87,7 @@ def _number_markers(text: str, numbering: _Numbering) -> tuple[str, list[Mark]]:
         length += len(pieces[-1])
         for number, markers in numbering.resolve(match["marks"]).items():
             label = f"[{number}]"
-            marks.append(Mark(length, length + len(label), number, tuple(markers)))
+            marks.append(CitationMark(length, length + len(label), number, tuple(markers)))
             pieces.append(label)
             length += len(label)
         last = match.end()
@@ -107,7 +107,7 @@ def _cited(text: str) -> set[str]:
     return set(cited_evidence(text))
 
 
-def _sound(text: str, marks: Sequence[Mark]) -> bool:
+def _sound(text: str, marks: Sequence[CitationMark]) -> bool:
     """Whether a parser sees every number as text, and no definition that was not there before."""
     return {match.start() for match in numbers_in(text)} == {mark.start for mark in marks} and not layout(
         text

@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from activities.reporting.addresses import Registry
-from activities.reporting.citations import Mark
-from activities.reporting.layout import Block, layout
-from activities.reporting.passages import Passage
+from activities.reporting.citations import CitationMark
+from activities.reporting.links import Registry
+from activities.reporting.markdown_layout import ProseBlock, layout
 from activities.reporting.quotations import Stretch, blanked, forms, printed, quoted_stretches, words_of
+from activities.reporting.quoted_passages import QuotedPassage
 from contracts.identity import long_hash
 from providers.sentences import sentence_spans
 
@@ -34,7 +34,7 @@ class Claim:
     reason: str
 
 
-def _sentences(text: str, block: Block, marks: Sequence[Mark]) -> Iterator[Stretch]:
+def _sentences(text: str, block: ProseBlock, marks: Sequence[CitationMark]) -> Iterator[Stretch]:
     """Sentences of a block that have marks; marks that follow a sentence end belong to that sentence."""
     piece = blanked(text, block.start, block.end, marks)
     ends = [block.start + first + len(piece[first:end].rstrip()) for first, end in sentence_spans(piece)]
@@ -55,13 +55,13 @@ def _blanks_end(text: str, place: int) -> int:
     return found.end() if found else place
 
 
-def _line_block(text: str, mark: Mark) -> Block:
+def _line_block(text: str, mark: CitationMark) -> ProseBlock:
     start = text.rfind("\n", 0, mark.start) + 1
     end = text.find("\n", mark.end)
-    return Block(start, len(text) if end < 0 else end, quoted=False, row=True)
+    return ProseBlock(start, len(text) if end < 0 else end, quoted=False, row=True)
 
 
-def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Stretch]:
+def _stretches(text: str, marks: Sequence[CitationMark]) -> Iterator[Stretch]:
     """Each mark in exactly one stretch, in order of the text."""
     blocks = layout(text).blocks
     left = deque(sorted(marks, key=lambda mark: mark.start))
@@ -88,7 +88,7 @@ def word_for_word(piece: str, quotes: Iterable[str], registry: Registry) -> bool
 
 
 def find_claims(
-    markdown: str, marks: Sequence[Mark], passages: Mapping[str, Passage], registry: Registry
+    markdown: str, marks: Sequence[CitationMark], passages: Mapping[str, QuotedPassage], registry: Registry
 ) -> list[Claim]:
     """The claims of a finished report, in order. `marks` are the places of its numbers in `markdown`."""
     claims = []

@@ -8,9 +8,9 @@ from html import escape
 import nh3
 from markdown_it.token import Token
 
-from activities.reporting.addresses import Registry
-from activities.reporting.citations import Mark
-from activities.reporting.layout import PARSER
+from activities.reporting.citations import CitationMark
+from activities.reporting.links import Registry
+from activities.reporting.markdown_layout import PARSER
 
 OPEN, CLOSE = "\ue100", "\ue101"
 PLACE = re.compile(f"\\[{OPEN}(\\d+){CLOSE}\\]")
@@ -23,7 +23,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A heading of the second level: its anchor and its plain text."""
 
     anchor: str
@@ -35,12 +35,12 @@ class Body:
     """Safe HTML, its sections, and where each passage is cited."""
 
     html: str
-    sections: list[Section]
+    sections: list[ReportSection]
     places: dict[str, list[str]]
     """Anchors of the citations by evidence id."""
 
 
-def _with_places(text: str, marks: Sequence[Mark]) -> str:
+def _with_places(text: str, marks: Sequence[CitationMark]) -> str:
     """The Markdown with each number replaced by a place holder that no draft can hold."""
     pieces, last = [], 0
     for index, mark in enumerate(marks):
@@ -70,15 +70,15 @@ def _filter_links(children: list[Token], registry: Registry) -> list[Token]:
     return kept
 
 
-def _prepare(tokens: list[Token], registry: Registry) -> list[Section]:
+def _prepare(tokens: list[Token], registry: Registry) -> list[ReportSection]:
     """Give headings their anchors, cells their classes, and take out links that must not be."""
-    sections: list[Section] = []
+    sections: list[ReportSection] = []
     for place, token in enumerate(tokens):
         if token.type in ("heading_open", "heading_close") and token.tag == "h1":
             token.tag = "h2"
         if token.type == "heading_open" and token.tag == "h2":
             words = "".join(child.content or " " for child in tokens[place + 1].children or [])
-            sections.append(Section(f"section-{len(sections) + 1}", PLACE.sub("", words).strip()))
+            sections.append(ReportSection(f"section-{len(sections) + 1}", PLACE.sub("", words).strip()))
             token.attrs["id"] = sections[-1].anchor
         if token.type in ("th_open", "td_open"):
             align = str(token.attrs.pop("style", "")).removeprefix("text-align:")
@@ -88,7 +88,7 @@ def _prepare(tokens: list[Token], registry: Registry) -> list[Section]:
     return sections
 
 
-def _citation(mark: Mark, anchor: str) -> str:
+def _citation(mark: CitationMark, anchor: str) -> str:
     """The links of one number: one for each passage of the source that the marker named."""
     links = []
     for index, identity in enumerate(mark.evidence_ids):
@@ -100,7 +100,7 @@ def _citation(mark: Mark, anchor: str) -> str:
     return f'<span class="cite" id="{anchor}">[{"".join(links)}]</span>'
 
 
-def render_body(text: str, marks: Sequence[Mark], registry: Registry) -> Body:
+def render_body(text: str, marks: Sequence[CitationMark], registry: Registry) -> Body:
     """The Markdown between title and sources as HTML. `marks` are the places of its numbers."""
     environment: dict[str, object] = {}
     tokens = PARSER.parse(_with_places(text, marks), environment)

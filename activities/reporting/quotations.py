@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from activities.reporting.addresses import Registry, strip_addresses
 from activities.reporting.characters import clean_characters, one_line
-from activities.reporting.citations import Mark
-from activities.reporting.layout import Block, layout, plain_text
+from activities.reporting.citations import CitationMark
+from activities.reporting.links import Registry, strip_addresses
+from activities.reporting.markdown_layout import ProseBlock, layout, plain_text
 
 LINE_PREFIX = re.compile(r"\n(?:[ \t]*+>)++[ \t]?")
 QUOTE_SIGNS = re.compile(r"(?m)^([ \t]*+)(?:>[ \t]?)++")
@@ -24,7 +24,7 @@ class Stretch:
 
     start: int
     end: int
-    marks: Sequence[Mark]
+    marks: Sequence[CitationMark]
     quoted: bool = False
 
 
@@ -49,7 +49,7 @@ def printed(quote: str, registry: Registry) -> str:
     return one_line(strip_addresses(clean_characters(quote), registry, []))
 
 
-def blanked(text: str, start: int, end: int, marks: Iterable[Mark]) -> str:
+def blanked(text: str, start: int, end: int, marks: Iterable[CitationMark]) -> str:
     """A piece of the text with its marks as blanks, so that sentence ends are found where people see them."""
     pieces, last = [], start
     for mark in marks:
@@ -58,7 +58,7 @@ def blanked(text: str, start: int, end: int, marks: Iterable[Mark]) -> str:
     return "".join(pieces) + text[last:end]
 
 
-def quoted_stretches(text: str, block: Block, marks: Sequence[Mark]) -> Iterator[Stretch]:
+def quoted_stretches(text: str, block: ProseBlock, marks: Sequence[CitationMark]) -> Iterator[Stretch]:
     """The passages of one block quote: each ends with its marks, which are given in order."""
     start, own = block.start, []
     for place, mark in enumerate(marks):
@@ -71,7 +71,7 @@ def quoted_stretches(text: str, block: Block, marks: Sequence[Mark]) -> Iterator
         start, own = mark.end, []
 
 
-def quotations(text: str, marks: Sequence[Mark]) -> Iterator[tuple[Block, list[Stretch]]]:
+def quotations(text: str, marks: Sequence[CitationMark]) -> Iterator[tuple[ProseBlock, list[Stretch]]]:
     """Every block quote that cites something, with its passages; words behind the last mark belong to that mark."""
     blocks = [block for block in layout(text).blocks if block.quoted]
     place = 0
@@ -101,7 +101,7 @@ def unquoted_where_other(text: str, marker: re.Pattern[str], pages: Mapping[str,
 
     `marker` finds evidence ids, by which `pages` has the texts; where a text is not at hand nothing is decided.
     """
-    marks = [Mark(match.start(), match.end(), 0, (match[1],)) for match in marker.finditer(layout(text).masked)
+    marks = [CitationMark(match.start(), match.end(), 0, (match[1],)) for match in marker.finditer(layout(text).masked)
              if match[1]]  # fmt: skip
     pieces, last, count = [], 0, 0
     for block, found in quotations(text, marks):

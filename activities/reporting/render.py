@@ -9,11 +9,11 @@ from temporalio import activity
 
 from activities.attempts import attempted
 from activities.failures import RECORDS
-from activities.markers import without_markers
-from activities.reporting.document import compose_document, document_text
-from activities.reporting.html import compose_html
-from activities.reporting.markdown import compose_markdown
-from activities.reporting.matter import Matter, gather_matter
+from activities.reporting.html_report import compose_html
+from activities.reporting.json_report import compose_document, document_text
+from activities.reporting.markdown_report import compose_markdown
+from activities.reporting.report_inputs import ReportInputs, gather_matter
+from activities.roles.evidence_markers import without_markers
 from contracts.activities import RenderedReport, RenderRequest
 from contracts.documents import DocumentRef
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Counts, ReportFiles
@@ -31,10 +31,10 @@ RENDERED: Final = f"{__name__}:rendered"
 
 
 @dataclass(frozen=True)
-class Rendering:
+class RenderedForms:
     """The three forms as texts, and what they are made of."""
 
-    matter: Matter
+    matter: ReportInputs
     markdown: str
     html: str
     document: str
@@ -46,7 +46,7 @@ def render(
     texts: Mapping[str, str],
     skipped: list[SkippedFile],
     product_version: str,
-) -> Rendering:
+) -> RenderedForms:
     """Make the three forms of a report. Pure: the same state and texts give the same bytes.
 
     Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
@@ -54,7 +54,7 @@ def render(
     matter = gather_matter(state, draft, texts, skipped, product_version)
     text = compose_markdown(matter)
     document = compose_document(matter, text)
-    return Rendering(matter, text.markdown, compose_html(matter, text), document_text(document))
+    return RenderedForms(matter, text.markdown, compose_html(matter, text), document_text(document))
 
 
 Rendered = tuple[str, str, str, str]
@@ -80,7 +80,7 @@ def rendered(
     return made.markdown, made.html, made.document, told.model_dump_json()
 
 
-def count(matter: Matter) -> Counts:
+def count(matter: ReportInputs) -> Counts:
     """How much there is of everything in a finished run."""
     state = matter.state
     return Counts(
@@ -97,7 +97,7 @@ def count(matter: Matter) -> Counts:
     )
 
 
-def summarize(matter: Matter) -> str:
+def summarize(matter: ReportInputs) -> str:
     """The draft's summary, which is plain text and cites nothing."""
     draft = matter.state.draft
     return matter.shown(without_markers(draft.summary))[:SUMMARY_CHARACTERS] if draft else ""

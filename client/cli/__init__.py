@@ -19,7 +19,7 @@ def main() -> NoReturn:
         sys.stderr.write("research: stopped\n")
         code = STOPPED
     if "temporalio.bridge" in sys.modules:
-        from workers.leaving import leave  # noqa: PLC0415
+        from workers.process_exit import leave  # noqa: PLC0415
 
         leave(code)
     sys.exit(code)

@@ -2,10 +2,10 @@
 
 from client.cli import (
     corpus_commands,
-    parts_commands,
+    message_commands,
+    part_commands,
     reading_commands,
     run_commands,
-    talking_commands,
     trust_commands,
 )
 from client.cli.configured import CommandLine
@@ -38,8 +38,8 @@ app = CommandLine(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 run_commands.register(app)
-talking_commands.register(app)
+message_commands.register(app)
 reading_commands.register(app)
 corpus_commands.register(app)
-parts_commands.register(app)
+part_commands.register(app)
 trust_commands.register(app)

@@ -11,7 +11,7 @@ from client.cli.requests import build_request, merged, read_request_file, settin
 from client.cli.run_options import RunOptions
 from contracts.identity import short_hash
 from contracts.request import EngineChoice, ResearchRequest
-from workers.settings import Settings
+from workers.settings.loading import Settings
 
 NAME_CHARACTERS = 48
 

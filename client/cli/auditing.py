@@ -8,12 +8,12 @@ from typing import Any
 from activities.reporting.audit import AuditResult
 from activities.reporting.audit import audit as check
 from client.cli import output
-from client.cli.desk import Desk, open_desk
+from client.cli.context import CommandContext, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.folders import exists, start_of_file
 from client.cli.report_files import FORMATS
-from client.rendering import printable
+from client.view.rendering import printable
 from contracts.documents import DocumentRef
 from providers.errors import ContentMissing
 
@@ -24,13 +24,15 @@ LARGEST_REPORT = 100_000_000
 async def audit(target: str, *, as_json: bool) -> int:
     """Audit a stored report by its run, or a `report.json` by its path; exit code 1 on any difference."""
     path = _path_of(target)
-    async with open_desk() as desk:
+    async with open_desk() as context:
         if path is not None:
             report, markdown = _read_files(path)
         else:
-            report, markdown = await _stored(desk, await desk.resolve(target))
-        isolated = await desk.stores.isolated()
-        result = await check(report, _Archive(desk).text, _Archive(desk).data, markdown=markdown, isolated=isolated)
+            report, markdown = await _stored(context, await context.resolve(target))
+        isolated = await context.stores.isolated()
+        result = await check(
+            report, _Archive(context).text, _Archive(context).data, markdown=markdown, isolated=isolated
+        )
     if as_json:
         output.document(asdict(result) | {"passed": result.passed, "research_id": report.get("research_id")})
     else:
@@ -48,8 +50,8 @@ def _path_of(target: str) -> Path | None:
 class _Archive:
     """Stored documents by their hash."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._content = desk.stores.content
+    def __init__(self, context: CommandContext) -> None:
+        self._content = context.stores.content
 
     async def text(self, reference: str) -> str:
         return await self._content.get_text(_reference(reference))
@@ -82,12 +84,12 @@ def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
     return report, beside.read_text(encoding="utf-8") if beside.is_file() else None
 
 
-async def _stored(desk: Desk, research_id: str) -> tuple[dict[str, Any], str | None]:
-    result = await desk.stored_result(research_id)
+async def _stored(context: CommandContext, research_id: str) -> tuple[dict[str, Any], str | None]:
+    result = await context.stored_result(research_id)
     if result is None or result.files is None:
         raise CommandError(f"the run {research_id} has no report to audit: research status {research_id}")
-    report = json.loads(await desk.stores.content.get(result.files.json_document))
-    return report, (await desk.stores.content.get(result.files.markdown)).decode()
+    report = json.loads(await context.stores.content.get(result.files.json_document))
+    return report, (await context.stores.content.get(result.files.markdown)).decode()
 
 
 def _show(result: AuditResult, name: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from client.cli import stored
-from client.cli.desk import Desk
+from client.cli.context import CommandContext
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.errors import NoWorker, RunUnknown, WorkerStuck
@@ -29,7 +29,7 @@ class Beginning:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunStanding:
     """What is known of a run before a command works for it."""
 
     state: ResearchState | None
@@ -45,20 +45,20 @@ class Standing:
         return None if self.state is None else self.state.resolved
 
 
-async def standing(desk: Desk, research_id: str) -> Standing:
+async def standing(context: CommandContext, research_id: str) -> RunStanding:
     """Look the run up in the record and, if an engine runs, there."""
-    state = await desk.stored_state(research_id)
-    client = await desk.client_if_running()
+    state = await context.stored_state(research_id)
+    client = await context.client_if_running()
     handle = None if client is None else client.handle(research_id)
     going_on = handle is not None and await _is_running(handle)
     if state is not None and state.resolved is not None:
-        return Standing(state, going_on, state.resolved.query)
-    return Standing(state, going_on, await handle.question() if handle is not None and going_on else None)
+        return RunStanding(state, going_on, state.resolved.query)
+    return RunStanding(state, going_on, await handle.question() if handle is not None and going_on else None)
 
 
-async def finished(desk: Desk, request: ResearchRequest, research_id: str) -> ResearchResult | None:
+async def finished(context: CommandContext, request: ResearchRequest, research_id: str) -> ResearchResult | None:
     """The stored result if the run of this id is complete. Raises `CommandError` for another question or tenant."""
-    state = await desk.stored_state(research_id)
+    state = await context.stored_state(research_id)
     if state is None or state.resolved is None or state.result is None:
         return None
     check_tenant(request.tenant, state.resolved.tenant, research_id)
@@ -66,13 +66,15 @@ async def finished(desk: Desk, request: ResearchRequest, research_id: str) -> Re
     return state.result if state.result.outcome is Outcome.COMPLETED else None
 
 
-async def begin(desk: Desk, client: ResearchClient, request: ResearchRequest, research_id: str) -> Beginning:
+async def begin(
+    context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
+) -> Beginning:
     """Start, join or resume the run of this id.
 
     Raises `CommandError` when the id belongs to another question or another tenant.
     """
     handle = client.handle(research_id)
-    state = await desk.stored_state(research_id)
+    state = await context.stored_state(research_id)
     if await _is_running(handle):
         check_tenant(request.tenant, await handle.tenant(), research_id)
         check_question(request.query, await _running_question(handle, state), research_id)

@@ -13,7 +13,7 @@ import typer
 from client.cli import output
 
 if TYPE_CHECKING:
-    from workers.settings import Flags, Settings
+    from workers.settings.loading import Flags, Settings
 
 NAMED: Final[ContextVar[Path | None]] = ContextVar("config", default=None)
 """The file that the command line names, for as long as the command runs."""
@@ -58,7 +58,7 @@ def with_config(command: Callable[..., None]) -> Callable[..., None]:
 
 def command_settings(flags: "Flags | None" = None) -> "Settings":
     """The settings of a command; says what of the working directory's file was not used. Raises `SettingsError`."""
-    from workers.settings import Flags, load_settings  # noqa: PLC0415  `--help` needs none of it
+    from workers.settings.loading import Flags, load_settings  # noqa: PLC0415  `--help` needs none of it
 
     settings = load_settings(replace(flags or Flags(), config=NAMED.get()))
     if settings.left_out:

@@ -4,13 +4,13 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 from client.cli import output
-from client.cli.desk import Desk, open_desk
+from client.cli.context import CommandContext, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
 from client.cli.folders import SET_HOME, ensure_folder, folder_named
 from client.cli.index_progress import index_progress
 from client.cli.research_ids import ALLOWED
-from client.rendering import plural, printable
+from client.view.rendering import plural, printable
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown
 
@@ -22,9 +22,9 @@ async def add(folder: str, *, name: str | None, quiet: bool) -> int:
     if name is not None and not ALLOWED.fullmatch(name):
         raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
     path = folder_named(folder)
-    async with open_desk() as desk:
-        chosen = name or await named_folder(desk, path)
-        snapshot = await index(desk, chosen, path, quiet=quiet)
+    async with open_desk() as context:
+        chosen = name or await named_folder(context, path)
+        snapshot = await index(context, chosen, path, quiet=quiet)
     output.say(f"{snapshot.name}: {summary(snapshot)}")
     output.tell(f'research run "…" --corpus {snapshot.name}')
     return ExitCode.COMPLETED
@@ -32,8 +32,8 @@ async def add(folder: str, *, name: str | None, quiet: bool) -> int:
 
 async def list_corpora(*, as_json: bool) -> int:
     """Every corpus with its folder."""
-    async with open_desk() as desk:
-        library = await desk.stores.corpora()
+    async with open_desk() as context:
+        library = await context.stores.corpora()
         rows = [(await library.describe(name), library.definition(name).path) for name in library.names()]
     if as_json:
         output.document([snapshot.model_dump(mode="json") | {"folder": str(path)} for snapshot, path in rows])
@@ -46,8 +46,8 @@ async def list_corpora(*, as_json: bool) -> int:
 
 async def status(name: str, *, as_json: bool) -> int:
     """What the index holds and what was left out."""
-    async with open_desk() as desk:
-        library = await desk.stores.corpora()
+    async with open_desk() as context:
+        library = await context.stores.corpora()
         snapshot = await _known(library.describe(name), name)
         skipped = await library.skipped(name)
         folder = library.definition(name).path
@@ -68,8 +68,8 @@ async def status(name: str, *, as_json: bool) -> int:
 
 async def remove(name: str) -> int:
     """Forget a folder and its index."""
-    async with open_desk() as desk:
-        library = await desk.stores.corpora()
+    async with open_desk() as context:
+        library = await context.stores.corpora()
         try:
             library.remove(name)
         except CorpusUnknown:
@@ -78,27 +78,27 @@ async def remove(name: str) -> int:
     return ExitCode.COMPLETED
 
 
-async def index(desk: Desk, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:
+async def index(context: CommandContext, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:
     """Register a folder if one is given, and bring its index up to date, showing how far it is."""
-    ensure_folder(desk.settings.home, SET_HOME)
-    library = await desk.stores.corpora()
+    ensure_folder(context.settings.home, SET_HOME)
+    library = await context.stores.corpora()
     if folder is not None and (name not in library.names() or library.definition(name).path != folder):
         library.add(name, folder)
     async with index_progress(name, quiet=quiet) as show:
         return await library.refresh(name, show)
 
 
-async def registered_folders(desk: Desk) -> dict[str, Path]:
+async def registered_folders(context: CommandContext) -> dict[str, Path]:
     """Folder by name of every corpus that is known here."""
-    library = await desk.stores.corpora()
+    library = await context.stores.corpora()
     return {name: library.definition(name).path for name in library.names()}
 
 
-async def named_folder(desk: Desk, folder: Path) -> str:
+async def named_folder(context: CommandContext, folder: Path) -> str:
     """The name that a folder has or gets."""
     from client.cli.asking import name_of_folder  # noqa: PLC0415  the request comes with it, which `list` does not need
 
-    return name_of_folder(folder, await registered_folders(desk))
+    return name_of_folder(folder, await registered_folders(context))
 
 
 async def _known(work: Awaitable[CorpusSnapshot], name: str) -> CorpusSnapshot:

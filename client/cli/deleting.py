@@ -11,18 +11,18 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import RPCError, RPCStatusCode
 
-from client.cli import left_behind, output
-from client.cli.desk import Desk, open_desk
+from client.cli import orphaned_documents, output
+from client.cli.context import CommandContext, open_desk
+from client.cli.deleted_histories import bury
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.research_ids import resolve
-from client.cli.tombstones import bury
 from client.errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from contracts import names
 from contracts.documents import DocumentRef
 from providers.errors import ContentCorrupt, SharedStateUnavailable
-from workers.engine_files import EngineFiles
+from workers.dev_server.files import EngineFiles
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
@@ -34,22 +34,22 @@ async def delete(given: str, *, yes: bool) -> int:
 
     The journal goes first: while it cannot be removed, everything stays. Documents stay while any run goes on.
     """
-    async with open_desk() as desk:
-        home = desk.settings.home
-        client = await _engine(desk)
-        research_id = resolve(given, [*await desk.known_ids(), *left_behind.noted(home)])
+    async with open_desk() as context:
+        home = context.settings.home
+        client = await _engine(context)
+        research_id = resolve(given, [*await context.known_ids(), *orphaned_documents.noted(home)])
         await _refuse_running(client, research_id)
         if not yes:
             if not _confirmed(research_id):
                 output.tell("nothing was removed")
                 return ExitCode.COMPLETED
             await _refuse_running(client, research_id)  # it may have been resumed before the answer came
-        state = await desk.stored_state(research_id)
-        rows = await _forget_calls(desk, research_id)
-        left_behind.note(home, research_id, references_of(state))
-        histories = await _delete_histories(desk, client, research_id)
-        await desk.stores.sessions.delete(research_id)
-        documents, kept = await _remove_documents(desk, client)
+        state = await context.stored_state(research_id)
+        rows = await _forget_calls(context, research_id)
+        orphaned_documents.note(home, research_id, references_of(state))
+        histories = await _delete_histories(context, client, research_id)
+        await context.stores.sessions.delete(research_id)
+        documents, kept = await _remove_documents(context, client)
     output.say(f"{research_id} removed: session, {documents} documents, {rows} journalled calls, {histories} histories")
     if kept:
         output.tell(f"{kept}; the next research delete removes them then, of {research_id} or of any other run")
@@ -71,13 +71,13 @@ def references_of(value: Any) -> Iterable[DocumentRef]:
             yield from references_of(each)
 
 
-async def _engine(desk: Desk) -> ResearchClient | None:
+async def _engine(context: CommandContext) -> ResearchClient | None:
     """The engine, the embedded one started if need be; null where there never was one.
 
     Where it stands still it cannot be told what to forget, nor say which runs will go on with what they have read.
     """
-    if desk.settings.uses_cluster or EngineFiles.of(desk.settings.home).database.exists():
-        return await desk.ensured_client()
+    if context.settings.uses_cluster or EngineFiles.of(context.settings.home).database.exists():
+        return await context.ensured_client()
     return None
 
 
@@ -98,36 +98,36 @@ def _confirmed(research_id: str) -> bool:
     return typer.confirm(f"remove the run {research_id} for good?", err=True)
 
 
-async def _forget_calls(desk: Desk, research_id: str) -> int:
+async def _forget_calls(context: CommandContext, research_id: str) -> int:
     try:
-        return await (await desk.stores.calls()).forget(research_id)
+        return await (await context.stores.calls()).forget(research_id)
     except SharedStateUnavailable as error:
         message = f"{error}; the run {research_id} is kept: delete it again when research doctor finds Redis well"
         raise CommandError(message, ExitCode.FAILED) from None
 
 
-async def _remove_documents(desk: Desk, client: ResearchClient | None) -> tuple[int, str]:
+async def _remove_documents(context: CommandContext, client: ResearchClient | None) -> tuple[int, str]:
     """Remove what deleted runs left behind and nobody uses: how many documents, and why others are kept.
 
     What a run has read since its last checkpoint is written down nowhere, so nothing is removed while one goes on.
     The engine is asked last, and then the sessions again: a run may have ended or begun while they were read.
     """
-    waiting = left_behind.noted(desk.settings.home)
+    waiting = orphaned_documents.noted(context.settings.home)
     unused = {each.hash: each for documents in waiting.values() for each in documents}
     if not unused:
         return 0, ""
-    sessions = await desk.stores.sessions.list()
+    sessions = await context.stores.sessions.list()
     try:
         for session in sessions:
-            for reference in references_of(await desk.stored_state(session.research_id)):
+            for reference in references_of(await context.stored_state(session.research_id)):
                 unused.pop(reference.hash, None)
     except ContentCorrupt as error:
         return 0, f"{len(unused)} documents are kept until all sessions can be read ({error})"
-    if await _any_goes_on(client) or await desk.stores.sessions.list() != sessions:
+    if await _any_goes_on(client) or await context.stores.sessions.list() != sessions:
         return 0, f"{len(unused)} documents are kept until no run is going on that may use them"
     for reference in unused.values():
-        await desk.stores.content.delete(reference)
-    left_behind.forget(desk.settings.home, waiting)
+        await context.stores.content.delete(reference)
+    orphaned_documents.forget(context.settings.home, waiting)
     return len(unused), ""
 
 
@@ -141,7 +141,7 @@ async def _any_goes_on(client: ResearchClient | None) -> bool:
         return True
 
 
-async def _delete_histories(desk: Desk, client: ResearchClient | None, research_id: str) -> int:
+async def _delete_histories(context: CommandContext, client: ResearchClient | None, research_id: str) -> int:
     if client is None:
         return 0
     removed = []
@@ -156,5 +156,5 @@ async def _delete_histories(desk: Desk, client: ResearchClient | None, research_
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
         removed.append(run.run_id)
-    bury(desk.settings.home, removed)
+    bury(context.settings.home, removed)
     return len(removed)

@@ -13,15 +13,15 @@ from pathlib import Path
 from temporalio.client import RPCError, WorkflowExecutionStatus
 
 from client.cli import doctor_outside, output
+from client.cli.context import CommandContext, open_desk
 from client.cli.corpora import registered_folders
-from client.cli.desk import Desk, open_desk
 from client.cli.doctor_checks import Check, Grade
 from client.cli.exit_codes import ExitCode
 from client.handle import ResearchClient
 from contracts.names import DEEP_RESEARCH, POOLS, WORKFLOWS_QUEUE
 from providers.errors import ProviderError
-from providers.session_store import SAFE_ID
-from workers.engine_files import EngineError
+from providers.storage.sessions import SAFE_ID
+from workers.dev_server.files import EngineError
 from workers.private_files import repair_home
 
 LOW_SPACE_BYTES = 1_000_000_000
@@ -35,8 +35,8 @@ OPEN_RUNS = f'WorkflowType="{DEEP_RESEARCH}" AND ExecutionStatus="Running"'
 async def doctor(*, as_json: bool) -> int:
     """Look at everything; exit code 1 if anything fails."""
     checks: list[Check] = []
-    async with open_desk() as desk:
-        async for check in _checks(desk):
+    async with open_desk() as context:
+        async for check in _checks(context):
             checks.append(check)
             if not as_json:
                 output.say(_line(check))
@@ -50,28 +50,28 @@ def _line(check: Check) -> str:
     return f"{check.grade.value:<5}{check.name:<12} {check.found}{remedy}"
 
 
-async def _checks(desk: Desk) -> AsyncIterator[Check]:
+async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     yield _program()
-    yield await asyncio.to_thread(_home, desk.settings.home)
-    privacy = await asyncio.to_thread(_privacy, desk.settings.home, os.geteuid())
+    yield await asyncio.to_thread(_home, context.settings.home)
+    privacy = await asyncio.to_thread(_privacy, context.settings.home, os.geteuid())
     if privacy is not None:
         yield privacy
-    yield _configuration(desk)
-    async for check in doctor_outside.models(desk.settings):
+    yield _configuration(context)
+    async for check in doctor_outside.models(context.settings):
         yield check
-    async for check in _corpora(desk):
+    async for check in _corpora(context):
         yield check
-    yield await doctor_outside.web_search(desk.settings)
-    yield await doctor_outside.shared_state(desk.settings)
+    yield await doctor_outside.web_search(context.settings)
+    yield await doctor_outside.shared_state(context.settings)
     try:
-        client = await desk.client_if_running()
+        client = await context.client_if_running()
     except EngineError as error:
         yield Check("engine", Grade.FAIL, str(error), "check TEMPORAL_ADDRESS and the network")
         return
     if client is None:
         yield Check("engine", Grade.OK, "not running; `research run` and `research serve` start it")
         return
-    where = desk.ui_url or "a cluster"
+    where = context.ui_url or "a cluster"
     yield Check("engine", Grade.OK, f"running ({where})")
     try:
         yield await _pollers(client)
@@ -132,20 +132,20 @@ def _name_of_user(user: int) -> str:
         return f"user {user}"
 
 
-def _configuration(desk: Desk) -> Check:
-    notices = desk.settings.notices()
+def _configuration(context: CommandContext) -> Check:
+    notices = context.settings.notices()
     grade = Grade.WARN if notices else Grade.OK
-    return Check("settings", grade, f"digest {desk.settings.digest()}", "; ".join(notices))
+    return Check("settings", grade, f"digest {context.settings.digest()}", "; ".join(notices))
 
 
-async def _corpora(desk: Desk) -> AsyncIterator[Check]:
-    folders = await registered_folders(desk)
+async def _corpora(context: CommandContext) -> AsyncIterator[Check]:
+    folders = await registered_folders(context)
     if not folders:
         yield Check("corpora", Grade.OK, "none yet", 'research run "…" --corpus ./folder')
     for name, folder in folders.items():
         if not folder.is_dir():
             forget = (
-                "take it out of research.toml" if name in desk.settings.corpus else f"research corpus remove {name}"
+                "take it out of research.toml" if name in context.settings.corpus else f"research corpus remove {name}"
             )
             remedy = f"bring the folder back, or: {forget}"
             yield Check("corpus", Grade.FAIL, f"{name}: {folder} is gone", remedy)
@@ -154,7 +154,7 @@ async def _corpora(desk: Desk) -> AsyncIterator[Check]:
             yield Check("corpus", Grade.FAIL, f"{name}: {folder} cannot be read", "check its permissions")
             continue
         try:
-            snapshot = await (await desk.stores.corpora()).describe(name)
+            snapshot = await (await context.stores.corpora()).describe(name)
         except ProviderError as error:
             yield Check("corpus", Grade.WARN, f"{name}: {error}", f"research corpus add {folder} --name {name}")
             continue

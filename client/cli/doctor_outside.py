@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator
 from client.cli.doctor_checks import Check, Grade
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Tier
-from providers.engines.directory import DEFAULT_ENDPOINT, split_name
 from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
-from providers.limits.circuit import CircuitBreaker, CircuitState
+from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.search.reachability import probe, probe_address
-from workers.configuration import search_choices
+from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
+from workers.resolution_inputs import search_choices
+from workers.search_pool import LEFT_ALONE, service_of
 from workers.search_providers import open_search_providers, search_model
-from workers.searching import LEFT_ALONE, service_of
-from workers.settings import Settings
-from workers.settings_models import PUBLIC_HOST, host_of, key_variable
+from workers.settings.loading import Settings
+from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import shared_state as shared_state_of
 
 SHARED_KEY = "doctor"
@@ -99,7 +99,7 @@ async def shared_state(settings: Settings) -> Check:
     """Where paid calls, caches and limits are kept, and whether it takes changes."""
     if settings.redis_url is None:
         return Check("shared", Grade.OK, "one SQLite file of this machine; for workers on several set REDIS_URL")
-    from providers.shared.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
+    from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
 
     try:
         store = RedisSharedStore(settings.redis_url.get_secret_value())
@@ -124,7 +124,7 @@ async def shared_state(settings: Settings) -> Check:
 
 def _usable_redis(settings: Settings) -> bool:
     """Whether the address of Redis, if there is one, is an address."""
-    from providers.shared.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
+    from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
 
     if settings.redis_url is None:
         return True

@@ -12,15 +12,12 @@ from contracts.base import Contract
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
 from contracts.request import SearchPolicy
 from contracts.resolved import EffectiveLimits, ResolvedResearch
-from contracts.roles import ANALYZER, PLANNER, REFINER, ROLES, SUPERVISOR, SYNTHESIZER
+from contracts.strategies import FEWEST_SUB_QUERIES, StrategyDeclaration, declaration
 from contracts.vocabulary import EngineKind, ThinkMode
-from providers.chat import TokenCounts
-from providers.engines.directory import split_name
-from providers.prices import PriceTable
+from providers.models.chat import TokenCounts
+from providers.models.model_directory import split_name
+from providers.models.prices import PriceTable
 
-REFLECTIONS_PER_ITERATION: Final = 4
-"""One after each phase but the first of a follow-up iteration, when the supervisor thinks with a model."""
-FEWEST_SUB_QUERIES: Final = 2
 FEWEST_SOURCES: Final = 2
 """Sources of a sub-query that finds little."""
 CallCost = Callable[[str, CallSize], float | None]
@@ -117,6 +114,7 @@ class Estimate(Contract):
 
 
 def estimate(
+    strategy: StrategyDeclaration,
     limits: EffectiveLimits,
     models: Mapping[str, str],
     prices: PriceTable,
@@ -134,7 +132,7 @@ def estimate(
     in one call, and `endpoints` are the names that may stand before a model's. Repeated phases and repairs are not
     counted.
     """
-    by_role = _roles(limits, models, partial(_call_usd, prices, endpoints), reasoning_tokens, thinks=thinks)
+    by_role = _roles(strategy, limits, models, partial(_call_usd, prices, endpoints), reasoning_tokens, thinks=thinks)
     calls = _capped(_sum(role.calls for role in by_role), limits.max_model_calls)
     tokens = _sum(amount for role in by_role for amount in (role.input_tokens, role.output_tokens))
     searches = _searches(limits, len(searching), policy)
@@ -170,6 +168,7 @@ def estimate_of(
     """
     asked = [choice for choice in resolved.providers if choice.available]
     return estimate(
+        declaration(resolved.strategy),
         resolved.limits,
         resolved.models if resolved.engine is EngineKind.MODEL else {},
         prices,
@@ -183,13 +182,20 @@ def estimate_of(
 
 
 def _roles(
-    limits: EffectiveLimits, models: Mapping[str, str], usd_of: CallCost, reasoning_tokens: int, *, thinks: bool
+    strategy: StrategyDeclaration,
+    limits: EffectiveLimits,
+    models: Mapping[str, str],
+    usd_of: CallCost,
+    reasoning_tokens: int,
+    *,
+    thinks: bool,
 ) -> list[RoleEstimate]:
-    calls = _calls(limits, thinks=thinks)
+    expected = strategy.expected_calls(limits, thinks)
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
     made = []
-    for role in ROLES:
-        model, times = models.get(role.tier.value), calls[role.name]
+    for role in strategy.roles:
+        low, high = expected[role.name]
+        model, times = models.get(role.tier.value), Range(low=low, high=high)
         if model is None or not times.high:
             continue
         sizes = (
@@ -212,19 +218,6 @@ def _roles(
             )
         )
     return made
-
-
-def _calls(limits: EffectiveLimits, *, thinks: bool) -> dict[str, Range]:
-    """How often each role is asked."""
-    rounds, questions = limits.max_iterations, limits.max_sub_queries
-    reflections = REFLECTIONS_PER_ITERATION if thinks else 0
-    return {
-        PLANNER.name: Range(low=1, high=1),
-        ANALYZER.name: Range(low=min(FEWEST_SUB_QUERIES, questions), high=rounds * questions),
-        SYNTHESIZER.name: Range(low=1, high=rounds),
-        REFINER.name: Range(low=0, high=rounds - 1),
-        SUPERVISOR.name: Range(low=reflections, high=rounds * reflections),
-    }
 
 
 def _searches(limits: EffectiveLimits, providers: int, policy: SearchPolicy) -> Range:

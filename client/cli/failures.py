@@ -88,10 +88,10 @@ def _from_client(error: Exception) -> tuple[str, ExitCode] | None:
 
 
 def _from_workers(error: Exception) -> tuple[str, ExitCode] | None:
-    settings = sys.modules.get("workers.settings")
+    settings = sys.modules.get("workers.settings.loading")
     if settings is not None and isinstance(error, settings.SettingsError):
         return f"the configuration cannot be used:\n{error}", ExitCode.USAGE
-    engine = sys.modules.get("workers.engine_files")
+    engine = sys.modules.get("workers.dev_server.files")
     if engine is not None and isinstance(error, engine.EngineError):
         return str(error), ExitCode.FAILED
     process = sys.modules.get("workers.process")

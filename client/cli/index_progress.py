@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from client.cli import output
-from client.rendering import printable
+from client.view.rendering import printable
 from providers.interfaces import IndexProgress
 
 NAME_COLUMNS = 48

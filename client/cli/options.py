@@ -19,13 +19,13 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress, only th
 
 def finish(work: Coroutine[Any, Any, int]) -> NoReturn:
     """Run a command's work and end the process with its code."""
-    from workers.leaving import run_to_end  # noqa: PLC0415  `--help` needs none of it
+    from workers.process_exit import run_to_end  # noqa: PLC0415  `--help` needs none of it
 
     raise typer.Exit(guarded(lambda: run_to_end(work), _home))
 
 
 def _home() -> Path:
-    from workers.settings import Flags, SettingsError, load_settings  # noqa: PLC0415  only after a crash
+    from workers.settings.loading import Flags, SettingsError, load_settings  # noqa: PLC0415  only after a crash
 
     try:
         return load_settings(Flags(config=NAMED.get())).home

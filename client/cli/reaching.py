@@ -11,14 +11,14 @@ from client.cli.run_options import RunOptions
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind
 from contracts.where_text_goes import where_text_goes
-from providers.engines.directory import DEFAULT_ENDPOINT, split_name
+from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import BY_MODEL
 from providers.search.reachability import probe, probe_address
-from workers.configuration import search_choices
+from workers.resolution_inputs import search_choices
 from workers.search_providers import open_search_providers, search_model
-from workers.settings import Settings
-from workers.settings_models import PUBLIC_HOST, host_of
-from workflows.providers import with_providers, without
+from workers.settings.loading import Settings
+from workers.settings.models import PUBLIC_HOST, host_of
+from workflows.rules.provider_choice import with_providers, without
 
 REACH_SECONDS: Final = 2.5
 """Everybody is looked at at once; who takes longer than this counts as out of reach."""

@@ -11,15 +11,15 @@ from typing import Final
 from rich.text import Text
 
 from client.cli import output, stored
-from client.cli.desk import RUNNING, Desk, open_desk
+from client.cli.context import RUNNING, CommandContext, open_desk
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
 from client.cli.report_files import FORMATS, write_all, write_atomically
 from client.cli.reports import report_documents
 from client.errors import ClientError
 from client.handle import ResearchHandle
-from client.rendering import duration, money, plural, printable
-from client.wording import providers_line
+from client.view.decision_wording import providers_line
+from client.view.rendering import duration, money, plural, printable
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.report import ReportDraft
 from contracts.sources import Source
@@ -33,9 +33,9 @@ CODE: Final = re.compile(r"^[a-z]+(_[a-z]+)+(?=:)")
 
 async def status(given: str, *, as_json: bool) -> int:
     """Where a run stands: asked of the run if it goes on, else of the session store."""
-    async with open_desk() as desk:
-        research_id = await desk.resolve(given)
-        known, note = await _status(desk, research_id)
+    async with open_desk() as context:
+        research_id = await context.resolve(given)
+        known, note = await _status(context, research_id)
     if as_json:
         output.document(known.model_dump(mode="json") | ({"note": note} if note else {}))
     else:
@@ -47,8 +47,8 @@ async def status(given: str, *, as_json: bool) -> int:
 
 async def list_runs(query: str, *, limit: int, as_json: bool) -> int:
     """Newest run per id, of the session store and of the engine."""
-    async with open_desk() as desk:
-        rows = await _rows(desk)
+    async with open_desk() as context:
+        rows = await _rows(context)
     wanted = [row for row in rows if query.casefold() in row["query"].casefold()][:limit]
     if as_json:
         output.document(wanted)
@@ -67,9 +67,9 @@ async def report(given: str, *, form: str, out: Path | None) -> int:
     """The report on standard output or in a file."""
     if form not in FORMATS:
         raise CommandError(f"--format knows {', '.join(FORMATS)}")
-    async with open_desk() as desk:
-        research_id = await desk.resolve(given)
-        data = (await _documents(desk, research_id)).get(form)
+    async with open_desk() as context:
+        research_id = await context.resolve(given)
+        data = (await _documents(context, research_id)).get(form)
         if data is None:
             raise CommandError(f"the run {research_id} has no report as {form}", ExitCode.FAILED)
     if out is None:
@@ -82,10 +82,10 @@ async def report(given: str, *, form: str, out: Path | None) -> int:
 
 async def open_report(given: str) -> int:
     """The report in the browser; its path is printed in any case."""
-    async with open_desk() as desk:
-        research_id = await desk.resolve(given)
-        documents = await _documents(desk, research_id)
-        paths = write_all(desk.settings.home / "opened" / research_id, documents)
+    async with open_desk() as context:
+        research_id = await context.resolve(given)
+        documents = await _documents(context, research_id)
+        paths = write_all(context.settings.home / "opened" / research_id, documents)
     path = paths.get("html") or paths["md"]
     output.say(str(path))
     with files_of_person():  # what a browser downloads is the person's
@@ -97,8 +97,8 @@ async def open_report(given: str) -> int:
 
 async def sources(given: str, *, as_json: bool) -> int:
     """All sources with what became of them."""
-    async with open_desk() as desk:
-        state = await desk.state(await desk.resolve(given))
+    async with open_desk() as context:
+        state = await context.state(await context.resolve(given))
     numbers = {citation.source_id: citation.number for citation in state.citations}
     ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
     if as_json:
@@ -111,40 +111,38 @@ async def sources(given: str, *, as_json: bool) -> int:
 
 async def source(given: str, source_id: str, *, raw: bool) -> int:
     """The archived text (or bytes) of one source, by id or citation number."""
-    async with open_desk() as desk:
-        state = await desk.state(await desk.resolve(given))
+    async with open_desk() as context:
+        state = await context.state(await context.resolve(given))
         wanted = _find_source(state, source_id)
         reference = wanted.raw if raw else wanted.text
         if reference is None:
             why = wanted.status_reason or wanted.status.value.replace("_", " ")
             raise CommandError(f"nothing of {wanted.id} is archived: {why}", ExitCode.FAILED)
-        output.raw(await desk.stores.content.get(reference))
+        output.raw(await context.stores.content.get(reference))
     return ExitCode.COMPLETED
 
 
 async def decisions(given: str, *, as_json: bool) -> int:
     """The decision log."""
-    async with open_desk() as desk:
-        log = (await desk.state(await desk.resolve(given))).decisions
+    async with open_desk() as context:
+        log = (await context.state(await context.resolve(given))).decisions
     if as_json:
         output.document([each.model_dump(mode="json") for each in log])
         return ExitCode.COMPLETED
     for each in log:
-        where = f"{each.phase.value} {each.iteration}" if each.phase else ""
-        head = (
-            f"{each.seq:>3}  {each.timestamp[11:19]}  {where:<14} {each.agent.value}: {each.action.replace('_', ' ')}"
-        )
+        where = f"{each.phase} {each.iteration}" if each.phase else ""
+        head = f"{each.seq:>3}  {each.timestamp[11:19]}  {where:<14} {each.agent}: {each.action.replace('_', ' ')}"
         reason = CODE.sub(lambda code: code[0].replace("_", " "), printable(each.rationale))
         output.say(Text(head).append(f"  {reason}" if reason else "", "dim"))
     return ExitCode.COMPLETED
 
 
-async def _status(desk: Desk, research_id: str) -> tuple[ResearchStatus, str]:
+async def _status(context: CommandContext, research_id: str) -> tuple[ResearchStatus, str]:
     """The status, and a note when it is that of the last checkpoint of a run that should be going on."""
     silence = ""
-    client = await desk.client_if_running()
-    going_on = await desk.is_running(research_id)
-    state = await desk.stored_state(research_id)
+    client = await context.client_if_running()
+    going_on = await context.is_running(research_id)
+    state = await context.stored_state(research_id)
     if client is not None and (going_on or state is None):
         try:
             return await client.handle(research_id).status(), ""
@@ -154,7 +152,7 @@ async def _status(desk: Desk, research_id: str) -> tuple[ResearchStatus, str]:
         if silence:
             return stored.status_at_checkpoint(
                 state
-            ), f"as of the last checkpoint, {await _age(desk, research_id)}: {silence}"
+            ), f"as of the last checkpoint, {await _age(context, research_id)}: {silence}"
         interrupted = state.result is None and not going_on
         note = f"the run was interrupted: research resume {research_id}" if interrupted else ""
         return stored.status_at_checkpoint(state), note
@@ -165,9 +163,11 @@ async def _status(desk: Desk, research_id: str) -> tuple[ResearchStatus, str]:
     ), f"only as the engine has it, nothing is stored yet: {silence}"
 
 
-async def _age(desk: Desk, research_id: str) -> str:
+async def _age(context: CommandContext, research_id: str) -> str:
     """How long ago a session was saved."""
-    saved = next((each.saved_at for each in await desk.stores.sessions.list() if each.research_id == research_id), "")
+    saved = next(
+        (each.saved_at for each in await context.stores.sessions.list() if each.research_id == research_id), ""
+    )
     if not saved:
         return "of unknown age"
     return f"{duration((datetime.now(tz=UTC) - datetime.fromisoformat(saved)).total_seconds())} ago"
@@ -188,10 +188,10 @@ async def _engines_word(handle: ResearchHandle) -> ResearchStatus:
     )
 
 
-async def _rows(desk: Desk) -> list[dict[str, str]]:
-    running = {run.research_id: run for run in await desk.engine_runs()}
+async def _rows(context: CommandContext) -> list[dict[str, str]]:
+    running = {run.research_id: run for run in await context.engine_runs()}
     rows = {}
-    for session in await desk.stores.sessions.list():
+    for session in await context.stores.sessions.list():
         run = running.get(session.research_id)
         status = session.status
         if not session.closed:
@@ -200,7 +200,7 @@ async def _rows(desk: Desk) -> list[dict[str, str]]:
         rows[session.research_id] = _row(session.research_id, status, when, session.query)
     for run in running.values():
         if run.research_id not in rows:
-            question = await desk.question(run.research_id)
+            question = await context.question(run.research_id)
             rows[run.research_id] = _row(run.research_id, run.status, run.started_at, question)
     return sorted(rows.values(), key=lambda row: datetime.fromisoformat(row["when"]), reverse=True)
 
@@ -209,20 +209,20 @@ def _row(research_id: str, status: str, when: str, query: str) -> dict[str, str]
     return {"research_id": research_id, "status": status, "when": when, "query": query}
 
 
-async def _documents(desk: Desk, research_id: str) -> dict[str, bytes]:
+async def _documents(context: CommandContext, research_id: str) -> dict[str, bytes]:
     """The forms of a report. Raises `CommandError` when there is none, with what to do."""
-    result: ResearchResult | None = await desk.stored_result(research_id)
-    client = await desk.client_if_running()
-    if result is None and client is not None and await desk.engine_knows(research_id):
+    result: ResearchResult | None = await context.stored_result(research_id)
+    client = await context.client_if_running()
+    if result is None and client is not None and await context.engine_knows(research_id):
         handle = client.handle(research_id)
         if await handle.is_running():
             draft = await handle.report()
             if isinstance(draft, ReportDraft):
                 output.tell("this is a draft: the run is going on")
-                return {"md": await desk.stores.content.get(draft.document)}
+                return {"md": await context.stores.content.get(draft.document)}
             raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
         result = await handle.result()
-    documents = {} if result is None else await report_documents(desk, result)
+    documents = {} if result is None else await report_documents(context, result)
     if not documents:
         ended = f"ended as {result.outcome.value}" if result else "was interrupted"
         raise CommandError(
@@ -261,7 +261,7 @@ def _status_table(status: ResearchStatus) -> Text:
         ("question", printable(status.query)),
         (
             "phase",
-            f"{status.phase.value if status.phase else '-'}, iteration {status.iteration} of {status.max_iterations}",
+            f"{status.phase or '-'}, iteration {status.iteration} of {status.max_iterations}",
         ),
         (
             "with",

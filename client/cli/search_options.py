@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class SearchCommandOptions:
     """The options as given; null means: not given."""
 
     provider: str = "corpus"

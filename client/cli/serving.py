@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from client.cli import output
 from client.cli.configured import command_settings
-from client.cli.desk import NO_ENGINE
+from client.cli.context import NO_ENGINE
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.folders import SET_HOME, ensure_folder
-from workers.embedded import describe_engine
+from workers.dev_server.attach import describe_engine
 from workers.pools import chosen_pools
 from workers.process import ProcessOptions, WorkerProcess, run
 from workers.telemetry import configure_logging

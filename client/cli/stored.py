@@ -3,8 +3,8 @@
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
-from workflows.closing import counts_of
 from workflows.deep_research import status_of
+from workflows.phases.closing import counts_of
 
 OUTCOME_OF = {
     RunStatus.CANCELLED: (Outcome.CANCELLED, StopReason.USER_CANCELLED),

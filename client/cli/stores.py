@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from providers.content_store import ObstoreContentStore
 from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Reader, SessionStore
 from providers.isolated_calls import KillableCalls
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
-from providers.session_store import FileSessionStore
+from providers.storage.content import ObstoreContentStore
+from providers.storage.sessions import FileSessionStore
 from providers.subprocess_pool import SubprocessPool
-from workers.settings import Settings
+from workers.settings.loading import Settings
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
 
@@ -61,8 +61,8 @@ class Stores:
     async def web(self) -> Reader:
         """The reader of http and https URLs, the same one as of a worker."""
         if self._web is None:
-            from workers.configuration import product_version  # noqa: PLC0415  most commands need no web
-            from workers.web import web_reader  # noqa: PLC0415
+            from workers.resolution_inputs import product_version  # noqa: PLC0415  most commands need no web
+            from workers.web_reader import web_reader  # noqa: PLC0415
 
             reader = web_reader(self._settings, await self._children(), product_version())
             self._web = await self._stack.enter_async_context(reader)

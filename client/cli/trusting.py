@@ -10,9 +10,9 @@ import typer
 from client.cli import output
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
-from client.rendering import printable
-from workers.settings import user_config_folder, without_user
-from workers.settings_files import FILE_NAME, TrustedFiles, parsed, read_file, refused_keys
+from client.view.rendering import printable
+from workers.settings.files import FILE_NAME, TrustedFiles, parsed, read_file, refused_keys
+from workers.settings.loading import user_config_folder, without_user
 
 
 async def trust(file: Path, *, yes: bool, forget: bool) -> int:

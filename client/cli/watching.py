@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from client.cli import output
-from client.cli.desk import open_desk
+from client.cli.context import open_desk
 from client.cli.exit_codes import ExitCode, exit_code
 from client.cli.interrupts import first_interrupt
-from client.console import PlainSink, QuietSink, Sink, TerminalSink, follow
 from client.handle import ResearchHandle
-from client.rendering import Frame, ending
+from client.view.console import PlainSink, QuietSink, Sink, TerminalSink, follow
+from client.view.rendering import Frame, ending
 from contracts.outcome import ResearchResult
 from workers.private_files import umask_of_person
 
@@ -62,16 +62,16 @@ async def stay_with(
 
 async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> int:
     """Follow a run that goes on elsewhere; a run that is over only in the session store is told of at once."""
-    async with open_desk() as desk:
-        research_id = await desk.resolve(given)
-        client = await desk.client_if_running()
-        if client is None or not await desk.is_running(research_id):
-            result = await desk.stored_result(research_id)
-            if result is None and client is not None and await desk.engine_knows(research_id):
+    async with open_desk() as context:
+        research_id = await context.resolve(given)
+        client = await context.client_if_running()
+        if client is None or not await context.is_running(research_id):
+            result = await context.stored_result(research_id)
+            if result is None and client is not None and await context.engine_knows(research_id):
                 result = await client.handle(research_id).result()
             return tell_ending(result, as_json=as_json) if result else _unfinished(research_id)
-        question = await desk.question(research_id)
-        frame = Frame(research_id, question, desk.web_address(research_id), hint=KEEPS)
+        question = await context.question(research_id)
+        frame = Frame(research_id, question, context.web_address(research_id), hint=KEEPS)
         sink = sink_for(frame, quiet=quiet, as_json=as_json)
         async with first_interrupt() as asked:
             result = await stay_with(client.handle(research_id), sink, asked, recover=None, detach=True)

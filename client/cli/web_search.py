@@ -3,13 +3,13 @@
 from client.cli.configured import command_settings
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
-from client.cli.search_options import SearchOptions
+from client.cli.search_options import SearchCommandOptions
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from workers.search_providers import open_search_providers, search_model
 
 
-async def search_web(query: str, options: SearchOptions) -> SearchResponse:
+async def search_web(query: str, options: SearchCommandOptions) -> SearchResponse:
     """Ask one service one query. Raises `CommandError` for one that is unknown or lacks something (exit code 7)."""
     settings, provider = command_settings(), options.provider
     model = search_model(settings)
@@ -29,7 +29,7 @@ async def search_web(query: str, options: SearchOptions) -> SearchResponse:
         return await providers[provider].search(request)
 
 
-def request_of(query: str, options: SearchOptions) -> SearchRequest:
+def request_of(query: str, options: SearchCommandOptions) -> SearchRequest:
     """The request that a run would make. Raises `CommandError` for a type that there is not."""
     types = {source_type.value: source_type for source_type in SourceType}
     wanted = types.get(options.source_type or SourceType.WEB.value)

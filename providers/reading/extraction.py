@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical import Extraction
+from providers.reading.canonical_text import Extraction
 from providers.reading.charsets import decode
 from providers.reading.sniffing import DocumentKind, sniff
 
@@ -18,7 +18,7 @@ SIZE_LIMITS: Final = {
     DocumentKind.DOCX: 20_000_000,
     DocumentKind.GZIP: 20_000_000,
 }
-"""Bytes (reliability-and-security 2.2); a file is not even opened above the largest of them."""
+"""Bytes; a file is not even opened above the largest of them."""
 LARGEST_FILE: Final = max(SIZE_LIMITS.values())
 GZIP_WINDOW: Final = 31
 """zlib's way to say: gzip header, largest window."""
@@ -61,21 +61,21 @@ def unpack(raw: bytes) -> bytes:
 def _extract_kind(raw: bytes, kind: DocumentKind) -> Extraction:
     # Imported where they are needed: a child that only meets HTML need not load PDFium.
     if kind is DocumentKind.PDF:
-        from providers.reading.pdf_document import extract_pdf  # noqa: PLC0415
+        from providers.reading.formats.pdf_document import extract_pdf  # noqa: PLC0415
 
         return extract_pdf(raw)
     if kind is DocumentKind.DOCX:
-        from providers.reading.docx_document import extract_docx  # noqa: PLC0415
+        from providers.reading.formats.docx_document import extract_docx  # noqa: PLC0415
 
         return extract_docx(raw)
     if kind is DocumentKind.HTML:
-        from providers.reading.html_document import extract_html  # noqa: PLC0415
+        from providers.reading.html.page import extract_html  # noqa: PLC0415
 
         return extract_html(decode(raw, markup=True))
     if kind is DocumentKind.MARKDOWN:
-        from providers.reading.markdown_document import extract_markdown  # noqa: PLC0415
+        from providers.reading.formats.markdown_document import extract_markdown  # noqa: PLC0415
 
         return extract_markdown(decode(raw))
-    from providers.reading.plain_text import extract_plain_text  # noqa: PLC0415
+    from providers.reading.formats.plain_text import extract_plain_text  # noqa: PLC0415
 
     return extract_plain_text(decode(raw))

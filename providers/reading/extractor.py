@@ -1,7 +1,7 @@
 """Extraction in a child process: what kills the child becomes a typed reason."""
 
 from providers.errors import ProviderError, SourceUnreadable
-from providers.reading.canonical import Extraction
+from providers.reading.canonical_text import Extraction
 from providers.subprocess_pool import SubprocessPool, TaskFailed, TaskKilled
 
 KILLED = {

@@ -10,7 +10,7 @@ from typing import Final
 
 from contracts.vocabulary import PageAccess
 from providers.reading.access_phrases import called, said, stops, weak
-from providers.reading.canonical import Block, BlockKind, Extraction
+from providers.reading.canonical_text import Block, BlockKind, Extraction
 from providers.reading.page_signals import LOOKED_AT, POINTERS, PageSignals
 
 OTHER_PROSE: Final = 300

@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from contracts.vocabulary import PageAccess
 from providers.reading.access_phrases import marks
-from providers.reading.canonical import BlockKind, Extraction
+from providers.reading.canonical_text import BlockKind, Extraction
 from providers.reading.cleaning import one_line
-from providers.reading.html_rules import Element, beginning_of, is_dropped, names_of
+from providers.reading.html.rules import Element, beginning_of, is_dropped, names_of
 
 LOOKED_AT: Final = 6_000
 """Characters of prose above which nothing is looked for: such a page shows its content."""

@@ -13,8 +13,8 @@ from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
 from providers.errors import Retryable, SourceUnreadable
 from providers.interfaces import SharedStore
-from providers.reading.egress import Egress
-from providers.reading.egress_body import FetchPolicy, Limits
+from providers.reading.egress.body import BodyLimits, FetchPolicy
+from providers.reading.egress.client import Egress
 from providers.reading.robots_store import FetchedRules, SharedRules
 
 ROBOTS_BYTES: Final = 500 * 1024
@@ -25,7 +25,7 @@ FAILURE_KEPT_SECONDS: Final = 30.0
 LONGEST_FAILURE: Final = 300.0
 KEPT_SITES: Final = 1_000
 LONGEST_DELAY: Final = 10.0
-"""Seconds between two requests that a site may ask for (reliability-and-security 2.3)."""
+"""Seconds between two requests that a site may ask for."""
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
 """The server has no such file for us: everything may be read. Any other failure means that nothing may."""
 
@@ -45,7 +45,7 @@ POLICY: Final = FetchPolicy(
     check_type=None,
     kind_of=_any_kind,
     opening_bytes=0,
-    limits_of=lambda _: Limits(ROBOTS_BYTES, ROBOTS_SECONDS),
+    limits_of=lambda _: BodyLimits(ROBOTS_BYTES, ROBOTS_SECONDS),
     seconds=ROBOTS_SECONDS,
     cut=True,
     statuses=frozenset(range(200, 300)) - {204, 205},

@@ -8,7 +8,7 @@ from typing import Final
 
 from providers.errors import SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.keys import part
+from providers.shared.store_keys import part
 
 PREFIX: Final = "robots/"
 HEAD: Final = struct.Struct(">dB")

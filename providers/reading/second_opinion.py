@@ -2,7 +2,7 @@
 
 It sees the tree without what readers do not see, and what it returns is written by the same rules as every page, so
 that the stored text stays canonical. Its known ways to take minutes are all matters of size: it is not asked about
-pages beyond the limits here, and the child that runs it is killed at its own limit (reliability-and-security 5.6).
+pages beyond the limits here, and the child that runs it is killed at its own limit.
 """
 
 import re
@@ -12,10 +12,10 @@ from typing import Final
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical import BlockKind, Extraction
+from providers.reading.canonical_text import BlockKind, Extraction
 from providers.reading.cleaning import clean, one_line
-from providers.reading.html_document import extract_html
-from providers.reading.html_rules import Element, is_hidden
+from providers.reading.html.page import extract_html
+from providers.reading.html.rules import Element, is_hidden
 from providers.reading.page_dates import iso_date
 from providers.reading.page_signals import POINTERS, prose_of
 

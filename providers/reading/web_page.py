@@ -5,17 +5,17 @@ from typing import Final
 
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
-from providers.reading.canonical import Block, BlockKind, Extraction
+from providers.reading.canonical_text import Block, BlockKind, Extraction
 from providers.reading.charsets import decoded
 from providers.reading.cleaning import clean, escape_markup
-from providers.reading.html_document import extraction_of, parse
-from providers.reading.html_metadata import language_code, metadata_of
-from providers.reading.html_rules import Element
+from providers.reading.html.metadata import language_code, metadata_of
+from providers.reading.html.page import extraction_of, parse
+from providers.reading.html.pregate import check_html
+from providers.reading.html.rules import Element
 from providers.reading.page_access import judge_access
 from providers.reading.page_dates import date_in_url
 from providers.reading.page_language import page_language
 from providers.reading.page_signals import PageSignals, signals_of
-from providers.reading.pregate import check_html
 from providers.reading.second_opinion import (
     completed,
     facts_of,
@@ -29,7 +29,7 @@ from providers.reading.second_opinion import (
 from providers.reading.web_types import HTML, JSON, MARKDOWN, OPENING_BYTES, PDF, XML, judged
 
 KEPT_BYTES: Final = 200_000
-"""Of the text of one page, as UTF-8 (reliability-and-security 2.2)."""
+"""Of the text of one page, as UTF-8."""
 OTHER_READING: Final = "the text is the reading of trafilatura: our own found little beside links"
 BEGINNING_ONLY: Final = "the text is long: only its first {kept:,} characters are kept"
 
@@ -74,7 +74,7 @@ def _end(text: str, block: Block) -> int:
 def _extract(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
     # Imported where they are needed: a child that only meets HTML need not load PDFium.
     if kind == PDF:
-        from providers.reading.pdf_document import extract_pdf  # noqa: PLC0415
+        from providers.reading.formats.pdf_document import extract_pdf  # noqa: PLC0415
 
         return extract_pdf(body)
     readable = decoded(body, markup=kind in {HTML, XML}, charset=charset)
@@ -86,21 +86,21 @@ def _extract_text(text: str, kind: str, url: str) -> Extraction:
     if kind in {HTML, XML}:
         return _extract_markup(text, kind, url)
     if kind == JSON:
-        from providers.reading.json_document import extract_json  # noqa: PLC0415
+        from providers.reading.formats.json_document import extract_json  # noqa: PLC0415
 
         return extract_json(text)
     if kind == MARKDOWN:
-        from providers.reading.markdown_document import extract_markdown  # noqa: PLC0415
+        from providers.reading.formats.markdown_document import extract_markdown  # noqa: PLC0415
 
         return extract_markdown(text)
-    from providers.reading.plain_text import extract_plain_text  # noqa: PLC0415
+    from providers.reading.formats.plain_text import extract_plain_text  # noqa: PLC0415
 
     return extract_plain_text(text)
 
 
 def _extract_markup(markup: str, kind: str, url: str) -> Extraction:
     if kind == XML:
-        from providers.reading.feed_document import extract_feed  # noqa: PLC0415
+        from providers.reading.formats.feed_document import extract_feed  # noqa: PLC0415
 
         return extract_feed(markup)
     return extract_web_html(markup, url)

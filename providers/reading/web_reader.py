@@ -8,15 +8,15 @@ import httpx2
 
 from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
-from providers.reading.egress import Egress, Fetched
-from providers.reading.egress_body import FetchPolicy, Limits
+from providers.reading.egress.body import BodyLimits, FetchPolicy
+from providers.reading.egress.client import Egress, Fetched
 from providers.reading.extractor import extract_page
 from providers.reading.robots import Robots
 from providers.reading.web_types import OPENING_BYTES, PDF, PERHAPS_PDF, check_type, provisional_kind
 from providers.subprocess_pool import SubprocessPool
 
-PAGE_LIMITS: Final = Limits(most_bytes=3_000_000, seconds=30)
-PDF_LIMITS: Final = Limits(most_bytes=20_000_000, seconds=60)
+PAGE_LIMITS: Final = BodyLimits(most_bytes=3_000_000, seconds=30)
+PDF_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
 ACCEPT: Final = "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1"
 POLICY: Final = FetchPolicy(
     accept=ACCEPT,
@@ -29,7 +29,7 @@ POLICY: Final = FetchPolicy(
 """Figures: reliability-and-security 2.2; the time counts for robots.txt, redirects and the page together."""
 
 
-class Politeness(Protocol):
+class PolitenessOfHosts(Protocol):
     """How often, and by how many workers at once, a host is visited."""
 
     def visit(self, host: str, holder: str, delay_seconds: float) -> AbstractAsyncContextManager[object]:
@@ -50,7 +50,7 @@ class WebReader:
         pool: SubprocessPool,
         robots: Robots,
         policy: FetchPolicy = POLICY,
-        politeness: Politeness | None = None,
+        politeness: PolitenessOfHosts | None = None,
     ) -> None:
         self._egress = egress
         self._pool = pool

@@ -12,15 +12,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.usage import Usage
-from providers.anthropic_chat import DEFAULT_BASE_URL, ExplicitClient
-from providers.chat import TokenCounts
 from providers.credentials import NO_KEY
 from providers.domains import Domains
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.message_envelope import TOKEN_FIELDS
-from providers.prices import PriceTable
-from providers.search.addresses import without_user
+from providers.models.anthropic_chat import DEFAULT_BASE_URL, ExplicitClient
+from providers.models.chat import TokenCounts
+from providers.models.message_envelope import TOKEN_FIELDS
+from providers.models.prices import PriceTable
 from providers.search.narrowing import narrowing_of
+from providers.search.service_addresses import without_user
 from providers.search.web_api import Detail, Records, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import UNUSABLE, Found, answered, shortened
@@ -75,7 +75,7 @@ class SearchFailure(Wire):
     error_code: str
 
 
-class Block(Wire):
+class ContentBlock(Wire):
     """A part of the answer; only results of searches are read."""
 
     type: str
@@ -86,7 +86,7 @@ class MessageAnswer(Wire):
     """What `/v1/messages` answers."""
 
     type: Literal["message"]
-    content: list[Block]
+    content: list[ContentBlock]
     stop_reason: Detail = None
     model: Detail = None
     usage: Any = None

@@ -1,4 +1,4 @@
-"""Which providers can be asked, in which order, what the others lack, and which of them a run uses (S0-102, S0-171)."""
+"""Which providers can be asked, in which order, what the others lack, and which of them a run uses."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from providers.search.traits import TRAITS
 
 
 @dataclass(frozen=True)
-class Needs:
+class ProviderNeeds:
     """The variables of a provider."""
 
     required: tuple[str, ...] = ()
@@ -18,13 +18,13 @@ class Needs:
     """A key that is not needed and raises limits."""
 
 
-NEEDS: Final[dict[str, Needs]] = {
-    "tavily": Needs(("TAVILY_API_KEY",)),
-    "google": Needs(("GOOGLE_API_KEY", "GOOGLE_CSE_ID")),
-    "semantic_scholar": Needs(helpful="SEMANTIC_SCHOLAR_API_KEY"),
-    "brave": Needs(("BRAVE_API_KEY",)),
-    "searxng": Needs(("SEARXNG_URL",)),
-    "wikipedia": Needs(),
+NEEDS: Final[dict[str, ProviderNeeds]] = {
+    "tavily": ProviderNeeds(("TAVILY_API_KEY",)),
+    "google": ProviderNeeds(("GOOGLE_API_KEY", "GOOGLE_CSE_ID")),
+    "semantic_scholar": ProviderNeeds(helpful="SEMANTIC_SCHOLAR_API_KEY"),
+    "brave": ProviderNeeds(("BRAVE_API_KEY",)),
+    "searxng": ProviderNeeds(("SEARXNG_URL",)),
+    "wikipedia": ProviderNeeds(),
 }
 """Those that stand for themselves."""
 BY_MODEL: Final = "anthropic"
@@ -139,7 +139,7 @@ def _widened(choices: Sequence[ProviderChoice]) -> list[ProviderChoice]:
     ]
 
 
-def _choice(name: str, needs: Needs, variables_set: Collection[str]) -> ProviderChoice:
+def _choice(name: str, needs: ProviderNeeds, variables_set: Collection[str]) -> ProviderChoice:
     missing = [variable for variable in needs.required if variable not in variables_set]
     if missing:
         return ProviderChoice(name=name, available=False, reason=f"set {' and '.join(missing)}")

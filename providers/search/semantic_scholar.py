@@ -11,8 +11,8 @@ from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-unt
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.activities import SearchRequest, SearchResponse
-from providers.search.addresses import without_user
 from providers.search.narrowing import Days, narrowing_of
+from providers.search.service_addresses import without_user
 from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Facts, Records, WebApi, Wire
 from providers.search.web_errors import Service
 from providers.search.web_hits import UNUSABLE, Found, answered, iso_date, shortened, wanted
@@ -131,7 +131,7 @@ class QuietLibrary(AsyncSemanticScholar):  # type: ignore[misc]
 
 
 class SemanticScholarSearch:
-    """Papers by relevance; a key is not needed and raises limits (S0-171).
+    """Papers by relevance; a key is not needed and raises limits.
 
     Days are given to it; a paper whose day it does not know counts by its year. Domains are those of the address at
     which a paper can be read, and left to the filter on the hits.

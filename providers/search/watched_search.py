@@ -6,7 +6,7 @@ from contextlib import suppress
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import ProviderError
 from providers.interfaces import SearchProvider
-from providers.limits.circuit import CircuitBreaker, circuit_outcome
+from providers.shared.circuit_breaker import CircuitBreaker, circuit_outcome
 
 
 class WatchedSearch:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from providers.interfaces import SharedStore
-from providers.shared.entries import LEASE_SECONDS, RENEW_SECONDS, SharedEntries, SharedEntry
-from providers.shared.flights import Flights
-from providers.shared.keys import part
-from providers.shared.recent import RecentTexts
+from providers.shared.cache_entries import LEASE_SECONDS, RENEW_SECONDS, SharedEntries, SharedEntry
+from providers.shared.recent_texts import RecentTexts
+from providers.shared.single_flight import Flights
+from providers.shared.store_keys import part
 
 T = TypeVar("T")
 

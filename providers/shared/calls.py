@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from providers.errors import CallInFlight, ContentCorrupt
 from providers.interfaces import SharedStore
-from providers.shared.keys import part
+from providers.shared.store_keys import part
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.held_runs import CONFIGURATION
-from workers.embedded import stop_engine
-from workers.settings import child_environment
+from workers.dev_server.attach import stop_engine
+from workers.settings.loading import child_environment
 
 QUESTION = "How does vacuum prevent wraparound, and which settings control it?"
 TOPICS = ("vacuum", "freezing", "wraparound", "autovacuum", "locks", "indexes", "checkpoints", "backups")

@@ -16,10 +16,10 @@ import httpx2
 
 from providers.errors import RateLimited
 from providers.interfaces import SharedStore
-from providers.limits.limiter import SharedLimiter
 from providers.retry_after import retry_after_seconds
-from providers.shared.redis_store import RedisSharedStore
-from providers.shared.sqlite_store import SqliteSharedStore
+from providers.shared.limiter import SharedLimiter
+from providers.shared.stores.redis_store import RedisSharedStore
+from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.throttled_api import Served, ThrottledApi
 
 ROOT = Path(__file__).resolve().parents[2]

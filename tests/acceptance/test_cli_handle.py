@@ -19,7 +19,7 @@ from contracts import failures, names
 from contracts.outcome import ResearchResult
 from contracts.prepared import Prepared, PrepareRequest
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from workers.embedded import ensure_engine, stop_engine
+from workers.dev_server.attach import ensure_engine, stop_engine
 from workers.sandbox import workflow_runner
 from workflows.registry import WORKFLOWS
 

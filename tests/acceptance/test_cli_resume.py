@@ -13,7 +13,7 @@ import pytest
 from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, Started, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
-from workers.embedded import ensure_engine
+from workers.dev_server.attach import ensure_engine
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 

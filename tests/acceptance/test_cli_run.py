@@ -17,7 +17,7 @@ import pytest
 from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
-from workers.engine_files import EngineFiles
+from workers.dev_server.files import EngineFiles
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.corpus import MANUAL
-from workers.engine_server import find_binary
-from workers.settings import child_environment
+from workers.dev_server.server import find_binary
+from workers.settings.loading import child_environment
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
 
@@ -56,7 +56,7 @@ def serving(place: Path, environment: dict[str, str]) -> Iterator["subprocess.Po
     subprocess.run([sys.executable, "-c", STOP, str(place / "home")], env=environment, check=True)
 
 
-STOP = "import asyncio, sys, pathlib; from workers.embedded import stop_engine; asyncio.run(stop_engine(pathlib.Path(sys.argv[1])))"
+STOP = "import asyncio, sys, pathlib; from workers.dev_server.attach import stop_engine; asyncio.run(stop_engine(pathlib.Path(sys.argv[1])))"
 
 
 def addresses(process: "subprocess.Popen[str]") -> dict[str, str]:

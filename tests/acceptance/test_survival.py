@@ -43,7 +43,7 @@ async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> N
         in_flight = 0
         for phase in PHASES:
             await until(handle, lambda status, phase=phase: status.phase is phase or status.outcome is not None)
-            while phase is not Phase.GATHERING and not made.in_flight():
+            while phase != Phase.GATHERING and not made.in_flight():
                 await asyncio.sleep(0.02)
             in_flight += made.in_flight()
             await made.kill_workers()
@@ -63,7 +63,7 @@ async def test_a_killed_engine_comes_back_and_the_run_goes_on(tmp_path: Path) ->
         await prepared(made)
         await made.start_workers()
         handle = await start(await made.client(), REQUEST)
-        await until(handle, lambda status: status.phase is Phase.ANALYSIS)
+        await until(handle, lambda status: status.phase == Phase.ANALYSIS)
         made.kill_server()
         await until(handle, lambda status: status.outcome is not None)
         result = await handle.result()
@@ -94,7 +94,7 @@ async def test_cancel_stops_paying_and_resume_finishes(tmp_path: Path) -> None:
         await prepared(made)
         await made.start_workers()
         handle = await start(await made.client(), REQUEST, id="r-cancelled")
-        await until(handle, lambda status: status.phase is Phase.ANALYSIS)
+        await until(handle, lambda status: status.phase == Phase.ANALYSIS)
         while not made.in_flight():
             await asyncio.sleep(0.02)
         code, _, errors = await made.command("cancel", "r-cancelled")

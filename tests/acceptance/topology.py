@@ -14,7 +14,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from tests.fakes.corpus import MANUAL
-from workers.embedded import EngineAddress, describe_engine, detach_engine, ensure_engine, stop_engine
+from workers.dev_server.attach import EngineAddress, describe_engine, detach_engine, ensure_engine, stop_engine
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable

@@ -18,9 +18,9 @@ from tests.acceptance.topology import PYTHON, ROOT
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.fakes.web_world import WebWorld
-from workers.embedded import detach_engine, ensure_engine, stop_engine
-from workers.engine_server import find_binary
-from workers.settings import APPLICATION
+from workers.dev_server.attach import detach_engine, ensure_engine, stop_engine
+from workers.dev_server.server import find_binary
+from workers.settings.loading import APPLICATION
 
 MODEL: Final = "test-model"
 PRICE: Final = (3.0, 15.0)

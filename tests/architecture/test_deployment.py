@@ -22,8 +22,8 @@ from workers import __main__ as worker
 from workers.health import answer, health_endpoint
 from workers.pools import GRACE, chosen_pools
 from workers.runtime import PoolHealth
-from workers.settings import APPLICATION
-from workers.settings_sections import FileSettings
+from workers.settings.loading import APPLICATION
+from workers.settings.sections import FileSettings
 
 VERSION = PROJECT["project"]["version"]
 ACCOUNT = 10001

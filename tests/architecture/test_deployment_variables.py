@@ -4,8 +4,8 @@ import re
 
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT, relative, tracked_files
-from workers.settings import VARIABLES
-from workers.settings_sections import FileSettings
+from workers.settings.loading import VARIABLES
+from workers.settings.sections import FileSettings
 
 
 def test_all_pools_are_configured_alike() -> None:

@@ -15,9 +15,9 @@ import typer
 from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
-from providers.prices import load_prices
+from providers.models.prices import load_prices
 from tests.architecture.repository import ROOT, load_script, relative, tracked_files
-from workers.settings_sections import FileSettings
+from workers.settings.sections import FileSettings
 
 PAGES = [path for path in tracked_files() if path.suffix == ".md" and path.relative_to(ROOT).parts[0] != "activities"]
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)

@@ -19,9 +19,9 @@ from tests.architecture.scanning.entry_points import ENTRY_POINTS
 
 BOUNDED = {
     "contracts/doi.py": (6_200, "an address of at most 2,048 characters, each written as three"),
-    "providers/engines/extractive/question.py": (600, "the sentence of a question that asks, cut to 600 characters"),
+    "providers/extractive/question.py": (600, "the sentence of a question that asks, cut to 600 characters"),
     "providers/reading/page_language.py": (4_000, "the sample of a page"),
-    "activities/prompt_files.py": (0, "the prompt files of the product: no text from outside"),
+    "activities/roles/prompt_files.py": (0, "the prompt files of the product: no text from outside"),
 }
 """The most characters that the patterns of a file can meet, and why; all others meet texts of any length."""
 
@@ -111,7 +111,7 @@ def test_forms_of_unicode_are_made_in_one_place() -> None:
         for path in python_files(*PACKAGES)
         if any(isinstance(node, ast.Attribute) and node.attr == "normalize" for node in ast.walk(syntax(path)))
     }
-    assert places == {"contracts/composition.py"}
+    assert places == {"contracts/unicode_forms.py"}
 
 
 @pytest.mark.parametrize("name", ENTRY_POINTS)

@@ -7,7 +7,7 @@ from typing import Any
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from workflows.activity_options import CallOptions
+from workflows.run.activity_options import CallOptions
 
 Implementation = Callable[..., Awaitable[Any]]
 
@@ -23,7 +23,13 @@ class InProcessHost:
     def now(self) -> datetime:
         return self.clock
 
-    async def execute(self, activity: str, argument: Any, result_type: type, options: CallOptions) -> Any:
+    async def execute(self, stub: Any, argument: Any, options: CallOptions) -> Any:
+        return await self._run(stub.__name__, argument, options)
+
+    async def execute_role(self, role: Any, request: Any, options: CallOptions) -> Any:
+        return await self._run(role.activity, request, options)
+
+    async def _run(self, activity: str, argument: Any, options: CallOptions) -> Any:
         self.calls.append((activity, options.activity_id))
         await asyncio.sleep(0)
         try:

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 from contracts.vocabulary import Tier
-from providers.anthropic_chat import AnthropicChat
-from providers.engines.capabilities import CapabilityOverrides, capabilities_of
-from providers.engines.directory import ModelDirectory, ModelEndpoint
-from providers.engines.language_model import LanguageModelEngine
-from providers.prices import PriceTable, load_prices
+from providers.models.anthropic_chat import AnthropicChat
+from providers.models.capabilities import CapabilityOverrides, capabilities_of
+from providers.models.language_model import LanguageModelEngine
+from providers.models.model_directory import ModelDirectory, ModelEndpoint
+from providers.models.prices import PriceTable, load_prices
 from tests.fakes.messages_api import MessagesApi
 
 

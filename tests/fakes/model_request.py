@@ -16,7 +16,7 @@ ROLE_BY_PROPERTY = {
     "action": "supervisor",
     "markdown": "synthesizer",
 }
-ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor")
+ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "scout", "scribe")
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,13 @@ class ModelRequest:
 
     def good_answer(self, *, with_gap: bool = False) -> str:
         """What a sensible model answers: JSON, or Markdown for the report."""
-        if self.role == "synthesizer":
+        if self.role in ("synthesizer", "scribe"):
             return model_work.report(self.prompt)
         if self.role == "analyzer":
             return json.dumps(model_work.analysis(self.prompt, with_gap=with_gap))
         work = {
             "planner": model_work.plan,
+            "scout": model_work.plan,
             "refiner": model_work.refinement,
             "supervisor": model_work.reflection,
         }

@@ -6,7 +6,7 @@ from typing import Any
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
-from providers.prices import load_prices
+from providers.models.prices import load_prices
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.brave import BraveSearch
 from providers.search.google import GoogleSearch

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from providers.errors import SharedStateUnavailable
 from providers.interfaces import SharedStore, StoredValue
-from providers.shared.fallback_store import FallbackStore
-from providers.shared.memory_store import MemorySharedStore
-from providers.shared.redis_store import RedisSharedStore
-from providers.shared.sqlite_store import SqliteSharedStore
+from providers.shared.stores.fallback_store import FallbackStore
+from providers.shared.stores.memory_store import MemorySharedStore
+from providers.shared.stores.redis_store import RedisSharedStore
+from providers.shared.stores.sqlite_store import SqliteSharedStore
 
 ROOT = Path(__file__).resolve().parents[2]
 

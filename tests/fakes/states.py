@@ -4,7 +4,7 @@ from contracts.documents import DocumentRef
 from contracts.evidence import Finding, Gap
 from contracts.identity import gap_id, source_id, sub_query_id
 from contracts.plan import Plan, SubQuery
-from contracts.presets import SUPERVISOR_PRESETS
+from contracts.presets import preset
 from contracts.report import ReportDraft
 from contracts.request import Depth
 from contracts.resolved import CorpusSnapshot, EffectiveGates, ProviderChoice, ResolvedResearch
@@ -23,7 +23,7 @@ def resolved(**changes: object) -> ResolvedResearch:
         engine=EngineKind.EXTRACTIVE,
         providers=[ProviderChoice(name="corpus", available=True)],
         corpus=CorpusSnapshot(name="manual", files=3),
-        limits=SUPERVISOR_PRESETS[Depth.MEDIUM],
+        limits=preset("supervisor", Depth.MEDIUM),
         gates=EffectiveGates(),
     )
     return base.model_copy(update=changes)

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpcore2
 
-from providers.reading.egress_addresses import IpAddress
-from providers.reading.egress_gate import refused
+from providers.reading.egress.address_rules import IpAddress
+from providers.reading.egress.url_gate import refused
 from tests.fakes.loopback import HttpRequest, LoopbackServer
 
 PUBLIC_ADDRESS = "93.184.216.34"

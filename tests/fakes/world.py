@@ -6,29 +6,29 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
+from activities.assessment.source_judge import Judgement, judge_of
 from activities.configuration import ResearchConfiguration
 from activities.journal import CallJournal
-from activities.judging import Judgement, judge_of
-from activities.model_call import RoleActivities
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
+from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
 from contracts.activities import ReadRequest
 from contracts.names import CORPUS_SCHEME
-from contracts.roles import ROLES
+from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind, Quality, Tier
-from providers.content_store import ObstoreContentStore
 from providers.domains import ANYWHERE, Domains
-from providers.engines import answers
-from providers.engines.extractive.engine import ExtractiveEngine
 from providers.errors import SourceUnreadable
+from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, SearchProvider, TenantReader
+from providers.models import paid_answers
 from providers.reading.routed_reader import RoutedReader
-from providers.session_store import FileSessionStore
 from providers.shared.calls import SharedCallStore
-from providers.shared.sqlite_store import SqliteSharedStore
+from providers.shared.stores.sqlite_store import SqliteSharedStore
+from providers.storage.content import ObstoreContentStore
+from providers.storage.sessions import FileSessionStore
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.isolation import HereCalls
@@ -79,7 +79,7 @@ class World:
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
-        roles = RoleActivities(self.engines, self.content, CallJournal(self.calls, answers), self.isolated)
+        roles = RoleActivities(self.engines, self.content, CallJournal(self.calls, paid_answers), self.isolated)
         records = RecordsActivities(self.configuration, self.corpus, self.content, self.sessions)
         searching = SearchingActivities(self.providers)
         reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge)
@@ -103,7 +103,7 @@ class World:
 
     def host(self) -> InProcessHost:
         """A host that runs them without a server."""
-        names = [role.activity for role in ROLES]
+        names = [role.activity for role in declared_roles()]
         names += [signature.__name__ for signature in signatures.SIGNATURES]
         by_name = {implementation.__name__: implementation for implementation in self.activities()}
         return InProcessHost({name: _in_environment(by_name[name]) for name in names})

@@ -15,8 +15,8 @@ from contracts.names import POOLS
 from tests.fakes.temporal_server import FAST
 from tests.fakes.world import World
 from tests.integration.engine_homes import kill_engine
-from workers.embedded import detach_engine
-from workers.engine_server import find_binary
+from workers.dev_server.attach import detach_engine
+from workers.dev_server.server import find_binary
 from workers.pools import PoolContents, build_worker
 
 
@@ -54,14 +54,14 @@ async def client(server: Server) -> Client:
 
 def pools_of(world: World) -> PoolContents:
     """The activities of a world by pool, as the composition root gives them."""
-    from contracts.roles import ROLES
+    from contracts.strategies import declared_roles
     from workflows.registry import WORKFLOWS
 
     by_name = {implementation.__name__: implementation for implementation in world.activities()}
     return PoolContents(
         workflows=WORKFLOWS,
         activities={
-            "models": [by_name[role.activity] for role in ROLES],
+            "models": [by_name[role.activity] for role in declared_roles()],
             "search": [by_name["check_providers"], by_name["search"]],
             "reading": [by_name["read_source"]],
             "records": [

@@ -25,10 +25,10 @@ from tests.integration.runs import QUESTION, start
 from workers.composition import compose
 from workers.pools import PoolContents
 from workers.runtime import running_pools
-from workers.settings import Settings
-from workers.settings_models import ModelsSettings
-from workers.settings_sections import WebSettings
-from workers.settings_web import WebSearchSettings
+from workers.settings.loading import Settings
+from workers.settings.models import ModelsSettings
+from workers.settings.sections import WebSettings
+from workers.settings.web_search import WebSearchSettings
 
 PASSWORD = "planted-hush-4711"
 LONGEST_RUN = 60.0

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from workers.embedded import describe_engine
-from workers.engine_files import READY, EngineDescription, EngineFiles
+from workers.dev_server.attach import describe_engine
+from workers.dev_server.files import READY, EngineDescription, EngineFiles
 
 SOON = 20.0
 

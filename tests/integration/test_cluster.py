@@ -25,8 +25,8 @@ from tests.acceptance.topology import PYTHON, ROOT
 from tests.fakes.corpus import MANUAL
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION
-from workers.engine_server import RETENTION_SECONDS
-from workers.settings import Settings
+from workers.dev_server.server import RETENTION_SECONDS
+from workers.settings.loading import Settings
 from workers.setup import SetupError, have_namespace, set_up
 
 pytestmark = pytest.mark.integration

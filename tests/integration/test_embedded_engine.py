@@ -15,12 +15,19 @@ import pytest
 from contracts.names import WORKFLOWS_QUEUE
 from tests.integration.engine_homes import SOON, alive, kill_engine, running, until
 from tests.integration.pool_calls import Calls
-from workers import embedded
-from workers.embedded import EngineError, describe_engine, detach_engine, ensure_engine, stop_engine, watch_engine
-from workers.engine_files import READY, EngineDescription, EngineFiles
-from workers.engine_server import API_HOST
+from workers.dev_server import attach
+from workers.dev_server.attach import (
+    EngineError,
+    describe_engine,
+    detach_engine,
+    ensure_engine,
+    stop_engine,
+    watch_engine,
+)
+from workers.dev_server.files import READY, EngineDescription, EngineFiles
+from workers.dev_server.server import API_HOST
 from workers.runtime import running_pools
-from workers.settings import Settings
+from workers.settings.loading import Settings
 from workers.temporal import open_connection
 
 pytestmark = pytest.mark.integration
@@ -30,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ATTACH = """
 import asyncio, sys
 from pathlib import Path
-from workers.embedded import ensure_engine
+from workers.dev_server.attach import ensure_engine
 async def main():
     engine = await ensure_engine(Path(sys.argv[1]), idle_seconds=float(sys.argv[2]))
     print(engine.address, engine.started, flush=True)
@@ -174,7 +181,7 @@ async def test_a_process_that_uses_the_engine_replaces_a_killed_keeper(
     engine_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While workers run nobody has to call again: they notice that the keeper has gone, but respect a stop."""
-    monkeypatch.setattr(embedded, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(attach, "WATCH_SECONDS", 0.05)
     await ensure_engine(engine_home)
     before = running(engine_home)
     watching = asyncio.create_task(watch_engine(engine_home))
@@ -310,4 +317,4 @@ def test_nothing_is_described_where_nothing_runs(tmp_path: Path) -> None:
     """Asking for the engine of a home that never had one starts nothing and makes no folder."""
     assert describe_engine(tmp_path) is None
     assert not (tmp_path / "engine").exists()
-    assert embedded.detach_engine(tmp_path) is None
+    assert attach.detach_engine(tmp_path) is None

@@ -12,8 +12,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from tests.integration.engine_homes import SOON, kill_engine, running, until
-from workers.embedded import detach_engine, ensure_engine
-from workers.engine_files import EngineDescription, EngineFiles
+from workers.dev_server.attach import detach_engine, ensure_engine
+from workers.dev_server.files import EngineDescription, EngineFiles
 
 pytestmark = pytest.mark.integration
 

@@ -16,15 +16,15 @@ from structlog.testing import capture_logs
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from activities.reporting.addresses import link_targets
+from activities.reporting.links import link_targets
 from contracts.canary import STEERED_NOTE, repeats
 from contracts.identity import digest
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
-from providers.content_store import ObstoreContentStore
-from providers.session_store import FileSessionStore
+from providers.storage.content import ObstoreContentStore
+from providers.storage.sessions import FileSessionStore
 from tests.comparable import comparable, without_tokens
 from tests.fakes.gullible_work import OBEYED
 from tests.fakes.hostile_pages import CODE_WORD, HostilePage, hostile_pages
@@ -36,10 +36,10 @@ from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
 from workers.composition import CONTENT_FOLDER, SESSIONS_FOLDER, compose
 from workers.runtime import running_pools
-from workers.settings import Settings
-from workers.settings_models import ModelsSettings
-from workers.settings_sections import WebSettings
-from workers.settings_web import WebSearchSettings
+from workers.settings.loading import Settings
+from workers.settings.models import ModelsSettings
+from workers.settings.sections import WebSettings
+from workers.settings.web_search import WebSearchSettings
 
 pytestmark = pytest.mark.integration
 

@@ -17,7 +17,7 @@ from tests.fakes.temporal_server import FAST
 from tests.fakes.world import model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
-from workers.engine_server import find_binary
+from workers.dev_server.server import find_binary
 
 pytestmark = pytest.mark.integration
 

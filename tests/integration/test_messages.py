@@ -27,7 +27,7 @@ async def test_stop_writes_the_report_at_once(client: Client, tmp_path: Path) ->
         world = model_world(tmp_path, api.base_url)
         async with running_workers(client, world):
             handle = await start(client, REQUEST)
-            await until(handle, lambda status: status.phase is Phase.ANALYSIS)
+            await until(handle, lambda status: status.phase == Phase.ANALYSIS)
             first = await handle.execute_update(names.STOP_AND_REPORT, result_type=str)
             second = await handle.execute_update(names.STOP_AND_REPORT, result_type=str)
             result = await handle.result()
@@ -71,7 +71,7 @@ async def test_a_steered_run_hears_it(client: Client, tmp_path: Path) -> None:
         world = model_world(tmp_path, api.base_url)
         async with running_workers(client, world):
             handle = await start(client, REQUEST)
-            await until(handle, lambda status: status.phase is Phase.PLANNING)
+            await until(handle, lambda status: status.phase == Phase.PLANNING)
             with pytest.raises(WorkflowUpdateFailedError) as refused:
                 await handle.execute_update(names.STEER, "  ")
             await handle.execute_update(names.STEER, "look at the zebra setting", result_type=str)

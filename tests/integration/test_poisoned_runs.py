@@ -8,24 +8,24 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.reporting.render import RENDERED
-from activities.role_work import FINISHED
+from activities.roles.role_work import FINISHED
 from contracts import failures
 from contracts.prepared import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, StopReason
-from providers.engines.extractive.engine import DRAFTED
+from providers.extractive.engine import DRAFTED
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
 from tests.fakes.world import World
-from workflows.closing import close
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
-from workflows.strategies import SupervisorStrategy
-from workflows.think import think
+from workflows.driver import Engine
+from workflows.phases.closing import close
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import Finished, SupervisorStrategy
+from workflows.strategies.supervisor.pause import pause_after
 
 pytestmark = pytest.mark.integration
 
@@ -83,7 +83,7 @@ async def test_a_poisoned_analysis_costs_its_own_branch(tmp_path: Path, pool: Su
         return arguments[1].sub_query.id == poisoned[0]
 
     world, host, state = await begun(tmp_path, pool, is_poison)
-    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    outcome = await Engine(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     assert len(set(poisoned)) > 1
     assert outcome is Outcome.PARTIAL
     assert any("analysis of" in branch and "crash" in branch for branch in state.failed_branches)
@@ -105,7 +105,7 @@ async def test_without_a_text_that_anybody_survives_the_run_says_so(
         return deadly
 
     world, host, state = await begun(tmp_path, pool, poison)
-    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    outcome = await Engine(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     assert once
     assert (outcome, state.draft) == (Outcome.FAILED, None)
     assert state.result is not None
@@ -123,14 +123,13 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_written_anew(
         return function == RENDERED and arguments[1] is not None and POISON in arguments[1]
 
     world, host, state = await begun(tmp_path, pool, is_poison)
-    run, strategy = ResearchRun(state, Desk(), host), SupervisorStrategy()
-    while (step := await strategy.advance(run)).finished is None:
-        assert step.unit is not None
-        await think(run, step.unit.phase, can_change=step.unit.can_change)
+    run, strategy = ResearchRun(state, Inbox(), host), SupervisorStrategy()
+    while not isinstance(step := await strategy.advance(run), Finished):
+        await pause_after(run, step.name, can_change=step.can_change)
     assert state.draft is not None
     state.draft = state.draft.model_copy(update={"document": await world.content.put_text(POISON, "text/markdown")})
     state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value
-    outcome = await close(run, step.finished)
+    outcome = await close(run, step.reason)
     report = await report_of(world, state)
     assert outcome is Outcome.PARTIAL
     assert POISON not in report
@@ -155,7 +154,7 @@ async def test_a_model_whose_work_kills_makes_room_for_the_fallback(
 
     host.implementations[PLANNER.activity] = deadly
     assert state.resolved is not None
-    run = ResearchRun(state, Desk(), host)
+    run = ResearchRun(state, Inbox(), host)
     output = await run.ask(PLANNER, "plan", {"max_sub_queries": 3}, EngineKind.MODEL)
     assert output.sub_queries
     assert state.fallbacks == {PLANNER.name: 1}
@@ -166,7 +165,7 @@ async def test_a_model_whose_work_kills_makes_room_for_the_fallback(
 async def test_a_poisoned_question_ends_the_run_with_its_reason(tmp_path: Path, pool: SubprocessPool) -> None:
     """Where not even the fallback can plan there is nothing to report from, and that is what is said."""
     world, host, state = await begun(tmp_path, pool, lambda function, _: function == DRAFTED)
-    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    outcome = await Engine(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     assert outcome is Outcome.FAILED
     assert any(branch.startswith("planner: crash") for branch in state.failed_branches)
     assert "No report text was written." in await report_of(world, state)

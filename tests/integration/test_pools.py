@@ -20,11 +20,11 @@ from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
 from workers import __main__ as process
 from workers.composition import compose
-from workers.embedded import detach_engine
+from workers.dev_server.attach import detach_engine
 from workers.health import health_endpoint
 from workers.pools import UnknownPoolError, build_worker, chosen_pools
 from workers.runtime import PoolGroup, PoolHealth, running_pools
-from workers.settings import Settings
+from workers.settings.loading import Settings
 from workers.temporal import (
     EngineUnreachableError,
     have_search_attributes,

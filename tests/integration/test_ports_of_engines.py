@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.engine_homes import SOON, kill_engine, running
-from workers import embedded, engine_ports
-from workers.embedded import detach_engine, ensure_engine, watch_engine
-from workers.engine_files import EngineMovedError
+from workers.dev_server import attach, ports
+from workers.dev_server.attach import detach_engine, ensure_engine, watch_engine
+from workers.dev_server.files import EngineMovedError
 
 pytestmark = pytest.mark.integration
 
@@ -39,11 +39,11 @@ class Listening:
 
 async def test_taken_ports_are_avoided(engine_home: Path) -> None:
     """Where another program listens on the usual ports, free ones are taken and kept for the next start."""
-    with Listening(engine_ports.USUAL_PORT, engine_ports.USUAL_UI_PORT):
+    with Listening(ports.USUAL_PORT, ports.USUAL_UI_PORT):
         first = await ensure_engine(engine_home)
         description = running(engine_home)
-        assert description.port != engine_ports.USUAL_PORT
-        assert description.ui_port != engine_ports.USUAL_UI_PORT
+        assert description.port != ports.USUAL_PORT
+        assert description.ui_port != ports.USUAL_UI_PORT
     detach_engine(engine_home)
     kill_engine(engine_home)
     second = await ensure_engine(engine_home)
@@ -69,7 +69,7 @@ async def test_workers_of_an_engine_that_came_back_elsewhere_end(
     engine_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where another program took the port in between, who used the engine is told so instead of asking the program."""
-    monkeypatch.setattr(embedded, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(attach, "WATCH_SECONDS", 0.05)
     first = await ensure_engine(engine_home)
     watching = asyncio.create_task(watch_engine(engine_home))
     await asyncio.sleep(0)

@@ -16,8 +16,8 @@ from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.usage import Usage
-from providers.limits.limiter import SharedLimiter
 from providers.search.corpus import CorpusLibrary
+from providers.shared.limiter import SharedLimiter
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.many_pages import QUESTION, RELATED, pages
 from tests.fakes.valkey import running_valkey
@@ -25,10 +25,10 @@ from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import start
 from workers.composition import compose
 from workers.runtime import running_pools
-from workers.searching import search_limits, searching_activities
-from workers.settings import Settings
-from workers.settings_sections import WebSettings
-from workers.settings_web import WebSearchSettings
+from workers.search_pool import search_limits, searching_activities
+from workers.settings.loading import Settings
+from workers.settings.sections import WebSettings
+from workers.settings.web_search import WebSearchSettings
 from workers.shared_state import shared_state
 
 pytestmark = pytest.mark.integration

@@ -44,9 +44,9 @@ from tests.integration.runs import QUESTION, start
 from workers.composition import compose
 from workers.pools import PoolContents
 from workers.runtime import running_pools
-from workers.settings import Settings
-from workers.settings_models import EndpointSettings, ModelsSettings
-from workers.settings_sections import SearchSettings
+from workers.settings.loading import Settings
+from workers.settings.models import EndpointSettings, ModelsSettings
+from workers.settings.sections import SearchSettings
 
 pytestmark = pytest.mark.integration
 

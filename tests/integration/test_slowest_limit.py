@@ -6,14 +6,14 @@ import pytest
 
 from providers.errors import RateLimited
 from providers.interfaces import SharedStore
-from providers.limits.limiter import SharedLimiter
-from providers.limits.service_limits import limits_alone
-from providers.shared.redis_store import RedisSharedStore
-from providers.shared.sqlite_store import SqliteSharedStore
+from providers.shared.limiter import SharedLimiter
+from providers.shared.service_limits import limits_alone
+from providers.shared.stores.redis_store import RedisSharedStore
+from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.valkey import running_valkey
-from workers.searching import search_limits
-from workers.settings import Settings
-from workers.settings_sections import SLOWEST_PER_MINUTE, SearchSettings
+from workers.search_pool import search_limits
+from workers.settings.loading import Settings
+from workers.settings.sections import SLOWEST_PER_MINUTE, SearchSettings
 
 pytestmark = pytest.mark.integration
 

@@ -12,9 +12,9 @@ from tests.fakes.web_world import WebWorld
 from tests.integration.runs import QUESTION
 from workers.composition import compose
 from workers.runtime import running_pools
-from workers.settings import Settings
-from workers.settings_sections import WebSettings
-from workers.settings_web import WebSearchSettings
+from workers.settings.loading import Settings
+from workers.settings.sections import WebSettings
+from workers.settings.web_search import WebSearchSettings
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
 from tests.integration.web_pools import over_the_web, web_workers
-from workers.engine_server import find_binary
+from workers.dev_server.server import find_binary
 
 HISTORIES = Path(__file__).parent / "histories"
 REQUEST = {"query": QUESTION, "corpus": "manual"}
@@ -83,7 +83,7 @@ async def stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:
         async with running_workers(client, model_world(folder, api.base_url)):
             handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
-            await until(handle, lambda status: status.phase is Phase.ANALYSIS)
+            await until(handle, lambda status: status.phase == Phase.ANALYSIS)
             await handle.execute_update(names.STEER, "what about locks?")
             await handle.execute_update(names.STOP_AND_REPORT)
             await handle.result()

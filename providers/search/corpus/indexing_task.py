@@ -8,15 +8,15 @@ from typing import Final
 
 from providers.reading.extraction import extract
 from providers.reading.files import read_regular_file
+from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, snippet_of, word_keys
 from providers.search.corpus.key_files import refuse_key
-from providers.search.corpus.passages import index_text, passages_of, sections_of, snippet_of, word_keys
 from providers.text import words
 
 TASK: Final = "providers.search.corpus.indexing_task:read_for_index"
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedPassage:
+class PassageToIndex:
     """A passage and its stems."""
 
     section: int
@@ -43,7 +43,7 @@ class IndexedFile:
     publisher: str | None
     published_at: str | None
     sections: list[tuple[int, int, str]]
-    passages: list[IndexedPassage]
+    passages: list[PassageToIndex]
     stems: str
     """Each stem of the whole text and title once: what document counts are made of."""
 
@@ -68,7 +68,7 @@ def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFil
             heading_stems[passage.heading] = index_text(passage.heading, language)
         quote = document.text[passage.start : passage.end]
         stems = index_text(quote, language), heading_stems[passage.heading]
-        passages.append(IndexedPassage(passage.section, passage.start, passage.end, *stems, snippet_of(quote)))
+        passages.append(PassageToIndex(passage.section, passage.start, passage.end, *stems, snippet_of(quote)))
     all_stems = {key for word in set(words(f"{document.text}\n{document.title}")) for key in word_keys(word, language)}
     return IndexedFile(
         raw_hash=sha256(raw),

@@ -9,16 +9,16 @@ from contracts.activities import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
-from providers.reading.canonical import Extraction
+from providers.reading.canonical_text import Extraction
 from providers.reading.extractor import extract_document
 from providers.reading.files import read_regular_file
-from providers.search.corpus.addresses import address_path, document_url, file_name, path_address, split_url
 from providers.search.corpus.definitions import CorpusDefinition, CorpusRegistry, corpus_name
+from providers.search.corpus.document_addresses import address_path, document_url, file_name, path_address, split_url
+from providers.search.corpus.index_query import PROVIDER, search_index
 from providers.search.corpus.index_reader import IndexStatus, open_index
 from providers.search.corpus.indexing_task import sha256
 from providers.search.corpus.key_files import refuse_key, refuse_key_name
 from providers.search.corpus.refreshing import refresh_index
-from providers.search.corpus.searching import PROVIDER, search_index
 from providers.subprocess_pool import SubprocessPool
 
 NOT_INDEXED: Final = IndexStatus(digest="", indexed_at="", files=0, skipped=0)

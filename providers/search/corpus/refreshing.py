@@ -12,8 +12,8 @@ from contracts.identity import short_hash
 from providers.errors import CorpusUnknown
 from providers.interfaces import IndexProgress, SkippedFile
 from providers.reading.extractor import as_unreadable
-from providers.search.corpus.addresses import file_name
 from providers.search.corpus.definitions import CorpusDefinition
+from providers.search.corpus.document_addresses import file_name
 from providers.search.corpus.file_lock import file_lock
 from providers.search.corpus.index_store import IndexDamaged, IndexWriter
 from providers.search.corpus.indexing_task import TASK, IndexedFile

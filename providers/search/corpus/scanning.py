@@ -11,7 +11,7 @@ from providers.errors import SourceUnreadable
 from providers.interfaces import SkippedFile
 from providers.reading.extraction import LARGEST_FILE
 from providers.reading.files import unreadable
-from providers.search.corpus.addresses import path_address
+from providers.search.corpus.document_addresses import path_address
 from providers.search.corpus.key_files import WHY, is_key_name, refuse_key_name
 
 DEEPEST: Final = 64

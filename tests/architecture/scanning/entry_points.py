@@ -4,22 +4,22 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from activities.analysing import Headings, find_quote
-from activities.assessment import content_quality
-from activities.coverage import coverage
-from activities.excerpts import excerpt, shown_parts
-from activities.markers import Citable, PageWords, unified_markers
-from activities.report_shape import shape_of
-from activities.reporting.addresses import Registry, addresses, strip_addresses
+from activities.assessment.question_coverage import coverage
+from activities.assessment.source_assessment import content_quality
 from activities.reporting.characters import clean_characters, code_span, escape_markdown
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.claims import find_claims
 from activities.reporting.html_body import render_body
-from activities.reporting.passages import cut_passage
-from activities.untrusted import attribute, guarded, guarded_line
-from client.cli.parts import is_address
+from activities.reporting.links import Registry, addresses, strip_addresses
+from activities.reporting.quoted_passages import cut_passage
+from activities.roles.analyzer import Headings, find_quote
+from activities.roles.evidence_markers import Citable, PageWords, unified_markers
+from activities.roles.excerpts import excerpt, shown_parts
+from activities.roles.report_shape import shape_of
+from activities.roles.untrusted import attribute, guarded, guarded_line
+from client.cli.read_and_search import is_address
 from client.cli.report_files import slug
-from client.rendering import printable
+from client.view.rendering import printable
 from contracts import canary, identity
 from contracts.documents import SectionHint
 from contracts.doi import doi_of
@@ -27,38 +27,38 @@ from contracts.evidence import Evidence
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.roles import ANALYZER, SYNTHESIZER
 from contracts.web_addresses import canonical_url, host_of
-from providers.chat import ChatReply, TokenCounts
-from providers.engines.extractive.passages import shorten
-from providers.engines.extractive.question import read_question
-from providers.engines.extractive.quoting import blockquote, escaped
-from providers.engines.extractive.structure import structure_of
-from providers.engines.extractive.terms import key_words, named_terms, text_keys, text_pairs
-from providers.engines.structured_output import draft_of
 from providers.errors import ProviderError
-from providers.model_errors import error_for_status, shown_name
+from providers.extractive.markdown_quoting import blockquote, escaped
+from providers.extractive.passages import shorten
+from providers.extractive.question import read_question
+from providers.extractive.question_terms import key_words, named_terms, text_keys, text_pairs
+from providers.extractive.text_structure import structure_of
+from providers.models.chat import ChatReply, TokenCounts
+from providers.models.model_errors import error_for_status, shown_name
+from providers.models.structured_output import draft_of
 from providers.reading import robots
 from providers.reading.charsets import declared_encoding, decoded
 from providers.reading.cleaning import clean, escape_markup
-from providers.reading.feed_document import extract_feed
-from providers.reading.html_metadata import language_code
-from providers.reading.json_document import extract_json
-from providers.reading.markdown_document import extract_markdown, front_matter
+from providers.reading.formats.feed_document import extract_feed
+from providers.reading.formats.json_document import extract_json
+from providers.reading.formats.markdown_document import extract_markdown, front_matter
+from providers.reading.formats.plain_text import extract_plain_text
+from providers.reading.html.metadata import language_code
+from providers.reading.html.pregate import check_html
 from providers.reading.page_dates import date_in_url, iso_date
 from providers.reading.page_language import page_language
-from providers.reading.plain_text import extract_plain_text
-from providers.reading.pregate import check_html
 from providers.reading.sniffing import sniff
 from providers.reading.web_page import extract_web_html
 from providers.reading.web_types import declared_type, judged, provisional_kind
 from providers.retry_after import retry_after_seconds
 from providers.search import web_hits
 from providers.search.corpus.definitions import corpus_name
-from providers.search.corpus.passages import index_text, passages_of, sections_of, snippet_of
+from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, snippet_of
 from providers.strict_json import JsonError, bracketing, clean_text, parse_json
 from providers.text import detect_language, question_stems, words
 from tests.architecture.scanning.pumps import Pump
-from workflows.duplicates import normalized_title
-from workflows.query_ledger import fingerprint, normalized_query
+from workflows.rules.duplicates import normalized_title
+from workflows.rules.query_matching import fingerprint, normalized_query
 
 REGISTRY = Registry.of(["https://good.test/page", "corpus:manual/a.html"], "How does it work?")
 EVIDENCE = {

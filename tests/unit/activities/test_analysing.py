@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from activities.analysing import finish_analysis
-from activities.finishing import Draft
+from activities.roles.analyzer import finish_analysis
+from activities.roles.finisher import Draft
 from contracts import identity, roles
 from contracts.usage import CallAccount
 from contracts.vocabulary import Confidence, EngineKind

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.assessment import WEIGHTS, assess, content_quality
-from activities.authorities import Authorities, load_authorities
-from activities.coverage import coverage
+from activities.assessment.authorities import Authorities, load_authorities
+from activities.assessment.question_coverage import coverage
+from activities.assessment.source_assessment import WEIGHTS, assess, content_quality
 from contracts.activities import ReadRequest
 from contracts.request import SourceType
 from contracts.sources import SourceAssessment

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.authorities import Authorities, load_authorities
+from activities.assessment.authorities import Authorities, load_authorities
 from contracts.request import SourceType
 from contracts.vocabulary import Quality
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.canary import check_answer, new_canary, with_canary
+from activities.assessment.source_judge import judge_of
 from activities.journal import CallJournal
-from activities.judging import judge_of
-from activities.model_call import RoleActivities
-from activities.prompt_files import load_prompt
-from activities.prompting import render_role
 from activities.reading import ReadingActivities
 from activities.reporting.render import render
+from activities.roles.canary_check import check_answer, new_canary, with_canary
+from activities.roles.model_call import RoleActivities
+from activities.roles.prompt_files import load_prompt
+from activities.roles.prompt_rendering import render_role
 from contracts import failures, roles
 from contracts.activities import ReadRequest
 from contracts.canary import STEERED
@@ -25,9 +25,9 @@ from contracts.prepared import PrepareRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.domains import Domains
-from providers.engines import answers
 from providers.errors import InvalidOutput
 from providers.interfaces import ExtractedDocument
+from providers.models import paid_answers
 from providers.reading.web_page import read_page
 from providers.reading.web_types import HTML
 from tests.fakes.gullible_work import disguised
@@ -97,7 +97,7 @@ def test_other_answers_pass() -> None:
 async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
     """The answer was paid, its usage is told, and nothing of it is in the failure."""
     engine = ScriptedEngine(draft_with(CANARY))
-    journal = CallJournal(MemoryCalls(), answers)
+    journal = CallJournal(MemoryCalls(), paid_answers)
     activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, HereCalls())
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.run, roles.ANALYZER, analyze_input([], canary=CANARY))

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.grounding import LONGEST_QUOTE, SHORTEST_QUOTE, Headings, find_quote
-from activities.untrusted import INVISIBLE
-from activities.wording import one_line
+from activities.roles.grounding import LONGEST_QUOTE, SHORTEST_QUOTE, Headings, find_quote
+from activities.roles.lenient_values import one_line
+from activities.roles.untrusted import INVISIBLE
 
 TEXT = "# Vacuum\r\n\r\nRoutine  vacuuming\r\nis needed 🧹 because of wraparound. It café-reads.\n"
 

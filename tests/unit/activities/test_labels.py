@@ -2,8 +2,8 @@
 
 import pytest
 
-from activities import labels
-from activities.labels import label_of, labelled
+from activities.roles import labels
+from activities.roles.labels import label_of, labelled
 from contracts.identity import evidence_id
 
 IDS = [evidence_id("src-1", place, place + 9) for place in range(300)]

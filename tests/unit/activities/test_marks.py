@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.untrusted import unsigned
+from activities.roles.untrusted import unsigned
 from contracts import roles
 from contracts.decisions import GateIssue, Guidance
 from contracts.evidence import Gap

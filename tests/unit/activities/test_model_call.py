@@ -8,13 +8,13 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.journal import CallJournal
-from activities.model_call import RoleActivities
+from activities.roles.model_call import RoleActivities
 from contracts import failures, roles
-from contracts.roles import ROLES
+from contracts.strategies import declared_roles
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers import errors
-from providers.engines import answers
+from providers.models import paid_answers
 from tests.fakes.isolation import HereCalls
 from tests.unit.activities.scripted import (
     MemoryCalls,
@@ -39,7 +39,7 @@ class Bench:
         self.engine = ScriptedEngine(script, paid=paid)
         self.calls = MemoryCalls()
         self.content = MemoryContent()
-        journal = CallJournal(self.calls, answers, renew_seconds=renew_seconds)
+        journal = CallJournal(self.calls, paid_answers, renew_seconds=renew_seconds)
         self.activities = RoleActivities({EngineKind.MODEL: self.engine}, self.content, journal, HereCalls())
 
     async def plan(self, details: list[Any] | None = None, beats: list[Any] | None = None, **changes: Any) -> Any:
@@ -284,7 +284,7 @@ async def test_a_free_engine_needs_no_call_store() -> None:
 async def test_the_extractive_engine_is_given_no_prompt() -> None:
     """Without a model no prompt is rendered, and the account names no version of one."""
     engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
-    journal = CallJournal(MemoryCalls(), answers)
+    journal = CallJournal(MemoryCalls(), paid_answers)
     activities = RoleActivities({EngineKind.EXTRACTIVE: engine}, MemoryContent(), journal, HereCalls())
     output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
     assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
@@ -327,7 +327,7 @@ def test_one_activity_per_role_with_the_role_s_types() -> None:
     """Each role is registered under its own name, with exactly its input and output types."""
     registered = [activity._Definition.must_from_callable(one) for one in Bench(PLAN).activities.register()]
     assert [(one.name, one.arg_types, one.ret_type) for one in registered] == [
-        (role.activity, [role.input], role.output) for role in ROLES
+        (role.activity, [role.input], role.output) for role in declared_roles()
     ]
 
 

@@ -11,11 +11,11 @@ from activities.searching import SearchingActivities
 from contracts.activities import SearchResponse
 from contracts.usage import Usage
 from providers.interfaces import SearchProvider
-from providers.limits.limiter import SharedLimiter
 from providers.search.cached_search import CachedSearch
 from providers.search.limited_search import LimitedSearch
 from providers.shared.cache import Cache
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.limiter import SharedLimiter
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.search_answers import message
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking, open_provider

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from activities.assessment.source_judge import ASSESSED, judge_of
 from activities.journal import CallJournal
-from activities.judging import ASSESSED, judge_of
-from activities.model_call import RoleActivities
 from activities.reading import ReadingActivities
 from activities.reporting.render import RENDERED, ReportingActivities
-from activities.role_work import FINISHED, FIRST_PROMPT
+from activities.roles.model_call import RoleActivities
+from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from contracts import failures, roles
 from contracts.activities import ReadRequest, RenderRequest
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
-from providers.engines import answers
-from providers.engines.extractive import ExtractiveEngine
-from providers.engines.extractive.engine import DRAFTED
+from providers.extractive import ExtractiveEngine
+from providers.extractive.engine import DRAFTED
 from providers.interfaces import ExtractedDocument
 from providers.isolated_calls import MOST_KILLED, KillableCalls
+from providers.models import paid_answers
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
@@ -69,7 +69,7 @@ class Bench:
         self.engine = ScriptedEngine(DRAFT)
         self.kept = MemoryCalls()
         self.content = MemoryContent()
-        journal = CallJournal(self.kept, answers)
+        journal = CallJournal(self.kept, paid_answers)
         engines = {EngineKind.MODEL: self.engine, EngineKind.EXTRACTIVE: ExtractiveEngine(calls)}
         self.activities = RoleActivities(engines, self.content, journal, calls)
 
@@ -175,7 +175,7 @@ async def test_a_report_made_to_be_looked_through_for_ever_ends(text: str) -> No
     async with SubprocessPool(1, wall_seconds=5 * WALL_SECONDS) as pool:
         isolated = KillableCalls(pool)
         engine = ScriptedEngine(roles.ReportTextDraft(markdown=text))
-        journal = CallJournal(MemoryCalls(), answers)
+        journal = CallJournal(MemoryCalls(), paid_answers)
         activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, isolated)
         ticking = asyncio.create_task(tick())
         ended: str | None = "finished"

@@ -3,7 +3,7 @@
 import pytest
 
 from activities.configuration import ResearchConfiguration
-from activities.preparation import Refusal, resolve, resolve_again
+from activities.preparation import RunRefused, resolve, resolve_again
 from contracts.request import EngineChoice, Gates, Limits, Models, ResearchRequest
 from contracts.resolved import CorpusSnapshot, Hook
 from contracts.vocabulary import EngineKind, StopReason
@@ -40,7 +40,7 @@ def test_the_requests_model_comes_before_the_configured_one() -> None:
 
 def test_a_model_that_nobody_configured_is_refused() -> None:
     """With the names of what to set."""
-    with pytest.raises(Refusal, match="RESEARCH_MODEL") as refused:
+    with pytest.raises(RunRefused, match="RESEARCH_MODEL") as refused:
         resolved(ResearchRequest(query="x", engine=EngineChoice.MODEL), ResearchConfiguration())
     assert refused.value.reason is StopReason.NO_PROVIDERS
 
@@ -48,7 +48,7 @@ def test_a_model_that_nobody_configured_is_refused() -> None:
 def test_a_model_is_not_named_in_vain() -> None:
     """Who names a model where none is configured is told what to set, and gets no extracts instead (S0-101)."""
     named = ResearchRequest(query="x", models=Models(simple="mine"))
-    with pytest.raises(Refusal, match=r"models\.simple.*RESEARCH_MODEL.*ANTHROPIC_API_KEY.*ANTHROPIC_BASE_URL"):
+    with pytest.raises(RunRefused, match=r"models\.simple.*RESEARCH_MODEL.*ANTHROPIC_API_KEY.*ANTHROPIC_BASE_URL"):
         resolved(named, ResearchConfiguration())
     asked = named.model_copy(update={"engine": EngineChoice.EXTRACTIVE})
     assert resolved(asked, ResearchConfiguration()).engine is EngineKind.EXTRACTIVE
@@ -57,7 +57,7 @@ def test_a_model_is_not_named_in_vain() -> None:
 @pytest.mark.parametrize("corpus", [None, CorpusSnapshot(name="empty", files=0, skipped=4)])
 def test_nothing_to_search_is_refused(corpus: CorpusSnapshot | None) -> None:
     """No corpus, or one without a readable document (C0-13)."""
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RunRefused) as refused:
         resolved(ResearchRequest(query="x"), corpus=corpus)
     assert refused.value.reason is StopReason.NO_PROVIDERS
 
@@ -67,7 +67,7 @@ def test_a_hook_is_named_never_given() -> None:
     hook = Hook(name="ours", activity="a", task_queue="q")
     asked = ResearchRequest(query="x", gates=Gates(hook="ours"))
     assert resolved(asked, ResearchConfiguration(hooks={"ours": hook})).hook == hook
-    with pytest.raises(Refusal, match=r"gates\.hook"):
+    with pytest.raises(RunRefused, match=r"gates\.hook"):
         resolved(asked, ResearchConfiguration())
 
 
@@ -78,5 +78,5 @@ def test_a_resumed_run_keeps_its_resolution_under_new_limits() -> None:
     assert again.limits.max_iterations == 7
     assert again.limits.max_sources == stored.limits.max_sources
     assert again.engine is stored.engine
-    with pytest.raises(Refusal):
+    with pytest.raises(RunRefused):
         resolve_again(stored, ResearchRequest(query="y"))

@@ -5,17 +5,18 @@ from typing import Any
 
 import pytest
 
-from activities.excerpts import excerpt
-from activities.labels import label_key, label_of
-from activities.prompt_files import PromptFile, load_prompt
-from activities.prompting import RenderedPrompt, render_role
+from activities.roles.excerpts import excerpt
+from activities.roles.labels import label_key, label_of
+from activities.roles.prompt_files import PromptFile, load_prompt
+from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from contracts import roles
 from contracts.decisions import GateIssue, Guidance
 from contracts.evidence import Gap
 from contracts.plan import SubQuery
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
-from contracts.roles import ROLES, RoleSpec
+from contracts.roles import RoleSpec
+from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, GapStatus, Phase, Severity
 from tests.fakes.model_work import told, unmarked
 from tests.unit.activities.scripted import (
@@ -94,7 +95,7 @@ def rendered(role: RoleSpec[Any, Any], request: Any, text: str = TEXT) -> Render
     return render_role(role, request, {reference(text).hash: text, reference("# Draft").hash: "# Draft"})
 
 
-@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+@pytest.mark.parametrize("role", declared_roles(), ids=lambda role: role.name)
 def test_the_stable_part_names_the_role_first_and_is_data_free(role: RoleSpec[Any, Any]) -> None:
     """Every system part begins with its role, asks for the one form of answer, and tells data from orders (S0-046)."""
     file = load_prompt(role.prompt)
@@ -105,7 +106,7 @@ def test_the_stable_part_names_the_role_first_and_is_data_free(role: RoleSpec[An
     assert re.fullmatch(r"\d{4}-\d\d-\d\d\.\d+", file.version)
 
 
-@pytest.mark.parametrize("role", [role for role in ROLES if not role.plain_text], ids=lambda role: role.name)
+@pytest.mark.parametrize("role", [role for role in declared_roles() if not role.plain_text], ids=lambda role: role.name)
 def test_the_form_of_the_answer_has_the_fields_of_the_draft(role: RoleSpec[Any, Any]) -> None:
     """The skeleton in the prompt names the draft's own fields (S0-034, S0-041, S0-061 to S0-063, S0-075 to S0-077)."""
     skeleton = re.search(r"^\{.*\}$", load_prompt(role.prompt).system, re.MULTILINE)

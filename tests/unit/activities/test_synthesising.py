@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from activities.finishing import Draft
-from activities.labels import label_key, label_of
-from activities.synthesising import clean_report, finish_report
+from activities.roles.finisher import Draft
+from activities.roles.labels import label_key, label_of
+from activities.roles.synthesizer import clean_report, finish_report
 from contracts import identity, roles
 from contracts.report import ConfidenceSummary, ReportDraft
 from contracts.usage import CallAccount

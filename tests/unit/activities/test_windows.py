@@ -8,14 +8,14 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.journal import CallJournal
-from activities.model_call import RoleActivities
+from activities.roles.model_call import RoleActivities
 from contracts import failures, roles
 from contracts.plan import SubQuery
 from contracts.request import Turn
 from contracts.roles import RoleSpec
 from contracts.vocabulary import Confidence, EngineKind
-from providers.engines import answers
-from providers.engines.capabilities import CapabilityOverrides
+from providers.models import paid_answers
+from providers.models.capabilities import CapabilityOverrides
 from tests.fakes.isolation import HereCalls
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
@@ -47,7 +47,7 @@ class Bench:
     def __init__(self, engine: Any, api: MessagesApi) -> None:
         self.api = api
         self.content = MemoryContent()
-        journal = CallJournal(MemoryCalls(), answers)
+        journal = CallJournal(MemoryCalls(), paid_answers)
         self.activities = RoleActivities({EngineKind.MODEL: engine}, self.content, journal, HereCalls())
 
     async def run(self, role: RoleSpec[Any, Any], request: roles.RoleInput) -> Any:

@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from client.console import PlainSink, QuietSink, TerminalSink, follow
 from client.errors import EngineUnreachable, NoWorker, RunUnknown
 from client.handle import ResearchHandle
-from client.live_view import LiveView
-from client.rendering import Frame
+from client.view.console import PlainSink, QuietSink, TerminalSink, follow
+from client.view.live_view import LiveView
+from client.view.rendering import Frame
 from contracts.events import Event, EventPage
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import Outcome, RunStatus, StopReason

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.endings import result_of_failure, timed
+from client.run_results import result_of_failure, timed
 from contracts import failures
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
 from contracts.vocabulary import Outcome, RunStatus, StopReason

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from client.live_view import LiveView, Mark, PhaseLine, fold, task_progress, with_status
+from client.view.live_view import LiveView, Mark, PhaseLine, fold, task_progress, with_status
 from contracts.events import Event
 from contracts.outcome import ResearchStatus
+from contracts.progress import Progress, UnitProgress
 from contracts.vocabulary import Phase, RunStatus
 
 
@@ -15,7 +16,7 @@ def event(seq: int, kind: str, text: str = "", second: int = 0, **data: Any) -> 
 
 def phase_line(view: LiveView, phase: Phase) -> PhaseLine:
     """The line of one phase."""
-    return next(line for line in view.phases if line.phase is phase)
+    return next(line for line in view.phases if line.phase == phase)
 
 
 def test_a_phase_runs_from_its_start_to_its_end() -> None:
@@ -45,9 +46,9 @@ def test_an_unknown_event_moves_only_the_cursor() -> None:
 
 
 def test_an_unknown_phase_is_no_error() -> None:
-    """A phase of another strategy does not break the view."""
-    view = fold(LiveView(), [event(1, "phase.started", phase="librarian")])
-    assert all(line.mark is Mark.WAITING for line in view.phases)
+    """A phase of another strategy is shown under the label that its event brings."""
+    view = fold(LiveView(), [event(1, "phase.started", phase="librarian", label="collect")])
+    assert [(line.phase, line.label, line.mark) for line in view.phases] == [("librarian", "collect", Mark.RUNNING)]
 
 
 def test_sub_queries_settle() -> None:
@@ -120,7 +121,13 @@ def test_a_run_that_ends_leaves_nothing_running() -> None:
 def test_a_late_watcher_sees_the_phase_from_the_status() -> None:
     """When the ring no longer holds the start of a phase, the status tells it."""
     status = ResearchStatus(
-        research_id="r", query="q", status=RunStatus.RUNNING, phase=Phase.ANALYSIS, iteration=2, last_failure="f"
+        research_id="r",
+        query="q",
+        status=RunStatus.RUNNING,
+        phase=Phase.ANALYSIS,
+        progress=Progress(units=[UnitProgress(name=Phase.ANALYSIS, label="analyze", mark=Mark.RUNNING)]),
+        iteration=2,
+        last_failure="f",
     )
     view = with_status(LiveView(), status)
     assert phase_line(view, Phase.ANALYSIS).mark is Mark.RUNNING

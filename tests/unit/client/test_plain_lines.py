@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from client.live_view import LiveView
-from client.plain_lines import PlainLines, standing
+from client.view.live_view import LiveView
+from client.view.plain_lines import PlainLines, standing
 from contracts.events import Event
 from contracts.outcome import Counts, ResearchStatus
 from contracts.vocabulary import Phase, RunStatus

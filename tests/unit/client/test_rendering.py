@@ -6,14 +6,23 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from client.live_view import LiveView, fold, with_status
-from client.rendering import Frame, duration, ending, live, money, plural, printable
+from client.view.live_view import LiveView, fold, with_status
+from client.view.rendering import Frame, duration, ending, live, money, plural, printable
 from contracts.events import Event
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
+from contracts.progress import Progress, UnitProgress
 from contracts.usage import Usage
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 
 FRAME = Frame("r-20261121-7k3f", "How does it work?", "http://127.0.0.1:8233/x", elapsed_seconds=7, hint="Ctrl-C …")
+
+
+PROGRESS = Progress(
+    units=[
+        UnitProgress(name=name, label=label)
+        for name, label in (("planning", "plan"), ("gathering", "gather"), ("analysis", "analyze"))
+    ]
+)
 
 
 def status(**changes: Any) -> ResearchStatus:
@@ -26,6 +35,7 @@ def status(**changes: Any) -> ResearchStatus:
         "corpus": "manual",
         "egress": "nothing leaves this machine",
         "deadline_seconds": 900.0,
+        "progress": PROGRESS,
         "counts": Counts(documents_searched=1173),
     }
     return ResearchStatus(**(values | changes))

@@ -11,11 +11,30 @@ from contracts.activities import SearchRequest
 from contracts.identity import canonical_url, evidence_id, finding_id, gap_id, source_id, sub_query_id
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
-from contracts.request import Depth, Gates, Limits, Strategy
-from contracts.roles import PlanInput
+from contracts.request import Depth, Gates, Limits
+from contracts.roles import (
+    FindingDraft,
+    GapAnalysisDraft,
+    GapDraft,
+    PlanInput,
+    QualityAssessmentDraft,
+    QualityUpdateDraft,
+    ReflectionDraft,
+)
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import PHASE_TO_AGENT, AgentRole, EngineKind, Phase, Quality, ThinkMode
+from contracts.vocabulary import (
+    PHASE_TO_AGENT,
+    Action,
+    AgentRole,
+    Confidence,
+    EngineKind,
+    GapKind,
+    Phase,
+    Quality,
+    Severity,
+    ThinkMode,
+)
 from tests.fakes import states
 
 
@@ -24,7 +43,7 @@ def test_six_roles_and_five_phases() -> None:
     assert {role.value for role in AgentRole} == {
         "supervisor", "planner", "gatherer", "analyzer", "synthesizer", "refiner",
     }  # fmt: skip
-    assert [phase.value for phase in Phase] == ["planning", "gathering", "analysis", "synthesis", "refinement"]
+    assert list(Phase) == ["planning", "gathering", "analysis", "synthesis", "refinement"]
 
 
 def test_every_phase_has_its_agent() -> None:
@@ -40,7 +59,7 @@ def test_every_phase_has_its_agent() -> None:
 def test_only_the_question_is_needed() -> None:
     """Everything else has a default."""
     request = parse_request('{"query": " How? "}')
-    assert (request.query, request.strategy, request.corpus) == ("How?", Strategy.SUPERVISOR, None)
+    assert (request.query, request.strategy, request.corpus) == ("How?", "supervisor", None)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +121,7 @@ def test_presets_carry_the_documented_figures() -> None:
         depth: (limits.max_iterations, limits.max_sub_queries, limits.max_sources, limits.max_new_sources,
                 limits.deadline_seconds)
         for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED, Depth.AUTO)
-        for limits in [preset(Strategy.SUPERVISOR, depth)]
+        for limits in [preset("supervisor", depth)]
     }  # fmt: skip
     assert figures == {
         Depth.LIGHT: (1, 3, 15, 15, 300),
@@ -114,7 +133,7 @@ def test_presets_carry_the_documented_figures() -> None:
 
 def test_explicit_limits_win_over_the_preset() -> None:
     """The reserve shrinks with a short deadline, so that there is time to work at all (X-13, X-24)."""
-    limits = effective_limits(preset(Strategy.SUPERVISOR, Depth.MEDIUM), Limits(max_sources=2, deadline_seconds=12))
+    limits = effective_limits(preset("supervisor", Depth.MEDIUM), Limits(max_sources=2, deadline_seconds=12))
     assert (limits.max_sources, limits.max_new_sources, limits.max_sources_per_query) == (2, 2, 2)
     assert limits.deadline_seconds == 12
     assert limits.reserve_seconds == 2
@@ -193,3 +212,25 @@ def test_ids_have_128_bits() -> None:
         sub_query_id("What is vacuum"),
     ]
     assert [len(identity.rpartition("-")[2]) * 4 for identity in made] == [128] * 5
+
+
+@pytest.mark.parametrize(
+    ("draft", "name", "vocabulary"),
+    [
+        (ReflectionDraft, "action", Action),
+        (FindingDraft, "confidence", Confidence),
+        (GapDraft, "kind", GapKind),
+        (QualityUpdateDraft, "quality", Quality),
+        (GapAnalysisDraft, "severity", Severity),
+    ],
+    ids=["action", "confidence", "kind", "quality", "severity"],
+)
+def test_a_model_is_told_the_closed_vocabulary(draft: type, name: str, vocabulary: type) -> None:
+    """The schema of a draft names every word that is understood: a model that obeys it is never told otherwise."""
+    assert draft.model_json_schema()["properties"][name]["enum"] == [word.value for word in vocabulary]
+
+
+def test_a_score_has_bounds_in_the_schema() -> None:
+    """The score of a reflection is asked for between 1 and 10, the range in which it is used."""
+    score = QualityAssessmentDraft.model_json_schema()["properties"]["score"]
+    assert (score["minimum"], score["maximum"]) == (1, 10)

@@ -4,14 +4,13 @@ import json
 
 import pytest
 
-from activities import prompt_blocks
-from activities.prompting import render_role
+from activities.roles import prompt_blocks
+from activities.roles.prompt_rendering import render_role
 from contracts import expected_calls, roles
 from contracts.decisions import Guidance
 from contracts.documents import DocumentRef
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.expected_calls import (
-    EXPECTED_OUTPUT_TOKENS,
     CallSize,
     expected_call,
     worst_call,
@@ -22,10 +21,10 @@ from contracts.identity import digest
 from contracts.plan import SubQuery
 from contracts.request import Turn
 from contracts.resolved import ModelPrice
-from contracts.roles import ROLES
+from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, EngineKind, Phase
-from providers.engines.capabilities import capability_table
-from workflows import projections
+from providers.models.capabilities import capability_table
+from workflows.phases import role_inputs
 
 SCRIPTS = {
     "english": "The engine freezes old rows so that transaction numbers may wrap around safely. ",
@@ -151,7 +150,7 @@ def test_the_figures_are_those_of_the_parts_they_are_about() -> None:
     assert prompt_blocks.MOST_SOURCES <= expected_calls.MOST_SOURCES
     assert prompt_blocks.QUOTE_CHARACTERS <= expected_calls.QUOTE_CHARACTERS
     assert prompt_blocks.DRAFT_CHARACTERS <= expected_calls.DRAFT_CHARACTERS
-    assert projections.MAX_FINDINGS_PER_SUB_QUERY == expected_calls.FINDINGS_PER_SUB_QUERY
+    assert role_inputs.MAX_FINDINGS_PER_SUB_QUERY == expected_calls.FINDINGS_PER_SUB_QUERY
     table = capability_table()
     rooms = [table.default.reasoning_tokens]
     rooms += [entry.reasoning_tokens or 0 for entry in [*table.hosts.values(), *table.models]]
@@ -160,8 +159,8 @@ def test_the_figures_are_those_of_the_parts_they_are_about() -> None:
 
 def test_every_role_has_figures_and_the_bound_is_above_what_is_expected() -> None:
     """No role is left out of the estimate, and none is expected to need more than the ledger reserves."""
-    assert set(EXPECTED_OUTPUT_TOKENS) == {role.name for role in ROLES}
-    for role in ROLES:
+    assert len(declared_roles()) == 5
+    for role in declared_roles():
         assert expected_call(role).output_tokens <= role.output_tokens < worst_output(role)
 
 

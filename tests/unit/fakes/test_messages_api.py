@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from contracts.resolved import ModelPrice
-from providers.anthropic_chat import AnthropicChat
-from providers.chat import ChatRequest
 from providers.errors import Unavailable
+from providers.models.anthropic_chat import AnthropicChat
+from providers.models.chat import ChatRequest
 from tests.fakes.messages_api import MessagesApi, Plan, read_journal, repeated
 from tests.fakes.model_ledger import bill_of
 

@@ -2,7 +2,7 @@
 
 import json
 
-from activities.prompting import RenderedPrompt, render_role
+from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import digest

@@ -5,10 +5,10 @@ import logging
 
 import pytest
 
-from providers.anthropic_chat import AnthropicChat
-from providers.chat import ChatMode, ChatReply, ChatRequest, TokenCounts
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.model_errors import EndpointPlaces
+from providers.models.anthropic_chat import AnthropicChat
+from providers.models.chat import ChatMode, ChatReply, ChatRequest, TokenCounts
+from providers.models.model_errors import EndpointPlaces
 from tests.fakes.messages_api import MessagesApi
 
 SCHEMA = {"type": "object", "properties": {"action": {"type": "string", "maxLength": 9}}, "required": ["action"]}

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from contracts.documents import DocumentRef
-from providers.content_store import ObstoreContentStore, name_of
 from providers.errors import ContentCorrupt, ContentMissing
+from providers.storage.content import ObstoreContentStore, name_of
 
 
 async def test_round_trip_of_bytes_and_text(tmp_path):

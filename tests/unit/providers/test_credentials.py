@@ -2,10 +2,10 @@
 
 import pytest
 
-from providers.anthropic_chat import AnthropicChat
-from providers.chat import ChatMode, ChatRequest
 from providers.credentials import is_confidential
 from providers.errors import NotConfigured, ProviderError
+from providers.models.anthropic_chat import AnthropicChat
+from providers.models.chat import ChatMode, ChatRequest
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.brave import BraveSearch
 from providers.search.google import GoogleSearch

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from providers.anthropic_chat import AnthropicChat
-from providers.chat import ChatRequest
-from providers.last_moment import begin_request, with_last_moment
+from providers.models.anthropic_chat import AnthropicChat
+from providers.models.chat import ChatRequest
+from providers.shared.cancellation_grace import begin_request, with_last_moment
 from tests.fakes.messages_api import MessagesApi
 
 SOON = 30.0

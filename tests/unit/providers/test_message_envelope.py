@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from providers.message_envelope import read_reply
+from providers.models.message_envelope import read_reply
 
 
 def reply_with(**fields: object) -> tuple[str, str | None]:

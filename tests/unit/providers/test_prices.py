@@ -2,8 +2,8 @@
 
 import pytest
 
-from providers.chat import TokenCounts
-from providers.prices import ModelPrice, load_prices
+from providers.models.chat import TokenCounts
+from providers.models.prices import PriceEntry, load_prices
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_unknown_counts_have_no_price() -> None:
 def test_an_operators_entry_goes_first() -> None:
     """Prices of one's own replace and extend the table."""
     table = load_prices().with_models(
-        {"local": ModelPrice(input=0, output=0), "claude-opus-4-8": ModelPrice(input=1, output=1)}
+        {"local": PriceEntry(input=0, output=0), "claude-opus-4-8": PriceEntry(input=1, output=1)}
     )
     assert table.cost_usd("local", TokenCounts(input=5)) == 0
     assert table.cost_usd("claude-opus-4-8", TokenCounts(input=1_000_000)) == 1

@@ -8,9 +8,9 @@ import pytest
 
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.vocabulary import RunStatus
-from providers import session_store
 from providers.errors import ContentCorrupt, InvalidCall, NotConfigured, StorageFull
-from providers.session_store import UNREADABLE, FileSessionStore, SessionUnreadable
+from providers.storage import sessions
+from providers.storage.sessions import UNREADABLE, FileSessionStore, SessionUnreadable
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ async def test_a_full_disk_keeps_the_old_checkpoint(store: FileSessionStore, mon
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(session_store.os, "fsync", full)
+    monkeypatch.setattr(sessions.os, "fsync", full)
     with pytest.raises(StorageFull):
         await store.save("r-1", state("New?"), closed=False)
     assert [path.name for path in store.folder.iterdir()] == ["r-1.json"]

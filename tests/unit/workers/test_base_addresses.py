@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.settings import FILE_NAME, Flags, Settings, SettingsError, load_settings
+from workers.settings.loading import FILE_NAME, Flags, Settings, SettingsError, load_settings
 
 NONE = [
     *(

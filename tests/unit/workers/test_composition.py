@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from activities.model_call import RoleActivities
 from activities.reporting.render import ReportingActivities
+from activities.roles.model_call import RoleActivities
 from contracts.activities import SIGNATURES
 from contracts.names import POOLS
-from contracts.request import Depth, Strategy
-from contracts.roles import ROLES
+from contracts.request import Depth
+from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
 from providers.isolated_calls import KillableCalls
 from providers.search.corpus import CorpusLibrary
 from providers.subprocess_pool import SubprocessPool
 from workers import composition
 from workers.composition import DeclaredAuthorities, compose, configuration_of, corpus_definitions, slots_of
-from workers.settings import Settings
-from workers.settings_sections import CorpusSettings, FileSettings
+from workers.settings.loading import Settings
+from workers.settings.sections import CorpusSettings, FileSettings
 
 NO_CLIENT: Any = None
 """Composing keeps the client for later questions and does not use it."""
@@ -35,7 +35,7 @@ async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
     """All roles and all other signatures have an implementation, each once."""
     async with compose(settings(tmp_path), NO_CLIENT) as contents:
         names = [implementation.__name__ for pool in contents.activities.values() for implementation in pool]
-    expected = [role.activity for role in ROLES] + [signature.__name__ for signature in SIGNATURES]
+    expected = [role.activity for role in declared_roles()] + [signature.__name__ for signature in SIGNATURES]
     assert sorted(names) == sorted(expected)
     assert {"workflows", *contents.activities} == set(POOLS)
     assert contents.workflows
@@ -58,7 +58,7 @@ async def test_a_model_is_wired_where_one_is_configured(tmp_path: Path) -> None:
     assert configuration_of(plain, NO_CLIENT).models == {}
     assert set(configuration_of(modelled, NO_CLIENT).models.values()) == {"m"}
     async with compose(modelled, NO_CLIENT, ["models"]) as contents:
-        assert len(contents.activities["models"]) == len(ROLES)
+        assert len(contents.activities["models"]) == len(declared_roles())
 
 
 def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Pat
     )
     configuration = configuration_of(settings(tmp_path, hooks=file.hooks, strategy=file.strategy), NO_CLIENT)
     assert configuration.hooks["audit"].task_queue == "ours"
-    assert configuration.presets[Strategy.SUPERVISOR, Depth.MEDIUM].max_iterations == 2
+    assert configuration.presets["supervisor", Depth.MEDIUM].max_iterations == 2
     assert len(configuration.presets) == 1
     assert configuration.digest
 

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from workers.engine_gateway import LONGEST_BODY_BYTES, Gateway, refusal
+from workers.dev_server.gateway import LONGEST_BODY_BYTES, Gateway, refusal
 
 OWN = "127.0.0.1:8233"
 

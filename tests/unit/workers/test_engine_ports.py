@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.engine_files import EngineDescription
-from workers.engine_ports import PortLeases, choose_ports, port_is_free
+from workers.dev_server.files import EngineDescription
+from workers.dev_server.ports import PortLeases, choose_ports, port_is_free
 
 PORT = 41_233
 

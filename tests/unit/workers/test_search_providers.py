@@ -13,9 +13,9 @@ from providers.search.availability import NEEDS
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking
-from workers.configuration import search_choices, web_search_of
+from workers.resolution_inputs import search_choices, web_search_of
 from workers.search_providers import BUILDERS, open_search_providers, search_model, user_agent
-from workers.settings import Settings, SettingsError, load_settings
+from workers.settings.loading import Settings, SettingsError, load_settings
 
 
 def loaded(folder: Path, **environment: str) -> Settings:

@@ -11,17 +11,17 @@ from temporalio.testing import ActivityEnvironment
 from activities.searching import SearchingActivities
 from contracts.activities import CheckProvidersRequest, SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
-from providers.limits.circuit import FAILURES_TO_OPEN, OPEN_SECONDS, PROBE_LEASE_SECONDS, CircuitBreaker
-from providers.limits.limiter import SharedLimiter
 from providers.search.cached_search import instance_of
 from providers.search.corpus import CorpusLibrary
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.circuit_breaker import FAILURES_TO_OPEN, OPEN_SECONDS, PROBE_LEASE_SECONDS, CircuitBreaker
+from providers.shared.limiter import SharedLimiter
+from providers.shared.stores.memory_store import MemorySharedStore
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking, open_provider
-from workers.searching import LEFT_ALONE, Availability, search_limits, searching_activities, service_of
-from workers.settings import Settings, load_settings
+from workers.search_pool import LEFT_ALONE, Availability, search_limits, searching_activities, service_of
+from workers.settings.loading import Settings, load_settings
 from workers.shared_state import shared_state
 
 NAMES = ["tavily", "brave", "searxng"]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from contracts.presets import preset
-from contracts.request import Depth, Strategy
+from contracts.request import Depth
 from contracts.vocabulary import Tier
-from workers.settings import FILE_NAME, Flags, Settings, SettingsError, child_environment, load_settings
-from workers.settings_sections import CorpusSettings
+from workers.settings.loading import FILE_NAME, Flags, Settings, SettingsError, child_environment, load_settings
+from workers.settings.sections import CorpusSettings
 
 KEY = "sk-ant-this-is-the-secret"
 
@@ -229,11 +229,11 @@ def test_operators_presets_replace_single_values(places: Places) -> None:
     """A preset of the file changes what it names; the rest stays as documented (X-24)."""
     places.write(places.here, "[strategy.supervisor.light]\nmax_sources = 3\nreserve_seconds = 9\n")
     settings = places.load()
-    base = preset(Strategy.SUPERVISOR, Depth.LIGHT)
-    changed = settings.preset(Strategy.SUPERVISOR, Depth.LIGHT)
+    base = preset("supervisor", Depth.LIGHT)
+    changed = settings.preset("supervisor", Depth.LIGHT)
     assert (changed.max_sources, changed.max_new_sources, changed.reserve_seconds) == (3, 3, 9)
     assert changed.max_iterations == base.max_iterations
-    assert settings.preset(Strategy.SUPERVISOR, Depth.AUTO) == preset(Strategy.SUPERVISOR, Depth.MEDIUM)
+    assert settings.preset("supervisor", Depth.AUTO) == preset("supervisor", Depth.MEDIUM)
 
 
 def test_prices_come_from_the_file(places: Places) -> None:

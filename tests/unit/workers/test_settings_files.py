@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.request import Depth, Strategy
+from contracts.request import Depth
 from tests.unit.workers.test_settings import Places
-from workers.settings import Flags, SettingsError
-from workers.settings_files import FILE_NAME, HARMLESS, TrustedFiles
-from workers.settings_sections import FileSettings, PresetSettings, SearchSettings
+from workers.settings.files import FILE_NAME, HARMLESS, TrustedFiles
+from workers.settings.loading import Flags, SettingsError
+from workers.settings.sections import FileSettings, PresetSettings, SearchSettings
 
 REFUSED = {
     'home = "planted"': "home",
@@ -76,7 +76,7 @@ def test_harmless_keys_count_without_a_word(places: Places) -> None:
     settings = places.load()
     assert settings.search.providers == ["wikipedia"]
     assert settings.search.max_results_per_query == 3
-    assert settings.preset(Strategy.SUPERVISOR, Depth.LIGHT).max_sources == 3
+    assert settings.preset("supervisor", Depth.LIGHT).max_sources == 3
     assert settings.notices() == []
 
 

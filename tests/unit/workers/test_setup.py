@@ -28,10 +28,13 @@ def test_a_cluster_of_others_is_told_what_to_do() -> None:
 
 def test_a_second_time_says_that_nothing_changed() -> None:
     """What was done is told, and what was there already as well."""
-    first = setup.Prepared("lab", created=True, attributes_added=frozenset({"B", "A"}))
+    first = setup.SetupResult("lab", created=True, attributes_added=frozenset({"B", "A"}))
     assert first.lines() == ["namespace lab: created", "search attributes: added A, B"]
-    assert setup.Prepared("lab").lines() == ["namespace lab: as it should be", "search attributes: as they should be"]
-    assert "raised" in setup.Prepared("lab", retention_raised=True).lines()[0]
+    assert setup.SetupResult("lab").lines() == [
+        "namespace lab: as it should be",
+        "search attributes: as they should be",
+    ]
+    assert "raised" in setup.SetupResult("lab", retention_raised=True).lines()[0]
 
 
 def test_without_a_cluster_there_is_nothing_to_set_up(

@@ -9,11 +9,11 @@ import pytest
 from pydantic import SecretStr
 
 from providers.errors import NotConfigured, SharedStateUnavailable
-from providers.shared.fallback_store import FallbackStore
-from providers.shared.sqlite_store import SqliteSharedStore
+from providers.shared.stores.fallback_store import FallbackStore
+from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.valkey import free_port, running_valkey
 from workers import shared_state as configured
-from workers.settings import Settings
+from workers.settings.loading import Settings
 from workers.shared_state import SHARED_FILE, SharedState, shared_state
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.stores.memory_store import MemorySharedStore
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.web import WebServer, page
-from workers.settings import FILE_NAME, Settings, SettingsError, load_settings
-from workers.web import user_agent, web_reader
+from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
+from workers.web_reader import user_agent, web_reader
 
 
 def load(folder: Path, **environment: str) -> Settings:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from contracts.identity import source_id
 from tests.fakes.states import hit
-from workflows.allocation import allot, guaranteed_share, unread
+from workflows.rules.allocation import allot, guaranteed_share, unread
 
 URLS = [f"https://example.org/{number}" for number in range(12)]
 HITS = st.lists(st.sampled_from(URLS), max_size=10, unique=True).map(

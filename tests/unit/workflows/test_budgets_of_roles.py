@@ -12,19 +12,20 @@ from temporalio.exceptions import ApplicationError
 from contracts import failures
 from contracts.expected_calls import CallSize, worst_call
 from contracts.resolved import EffectiveGates, EffectiveLimits, ModelPrice
-from contracts.roles import ROLES, AnalysisOutput, AnalyzeInput, RoleSpec
+from contracts.roles import AnalysisOutput, AnalyzeInput, RoleSpec
 from contracts.state import ResearchState
+from contracts.strategies import declared_roles
 from contracts.usage import CallAccount, Usage
 from contracts.vocabulary import EngineKind, Outcome, StopReason, ThinkMode, Tier
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
-from workflows.strategies import SupervisorStrategy
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 PRICE = ModelPrice(input=3.0, output=15.0)
-ROLE_OF: dict[type, RoleSpec[Any, Any]] = {role.input: role for role in ROLES}
+ROLE_OF: dict[type, RoleSpec[Any, Any]] = {role.input: role for role in declared_roles()}
 BUDGET_REASONS = {StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST}
 
 
@@ -89,7 +90,7 @@ def beginning(*, think: ThinkMode = ThinkMode.RULES, iterations: int = 2, **limi
 
 
 def conduct(world: RandomWorld, state: ResearchState) -> Outcome:
-    return asyncio.run(Engine(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct())
+    return asyncio.run(Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct())
 
 
 def within(limits: EffectiveLimits, bill: Usage) -> bool:
@@ -194,19 +195,19 @@ def test_a_call_that_was_cut_off_keeps_its_room() -> None:
     """Stopped while an analysis was under way, which may be billed: the report must fit beside it."""
 
     class Stopped(BillingWorld):
-        desk: Desk
+        inbox: Inbox
 
         async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
             if request.engine is EngineKind.MODEL:
                 self.charged(request)
-                self.desk.interrupt(StopReason.USER_STOPPED)
+                self.inbox.interrupt(StopReason.USER_STOPPED)
                 await asyncio.Event().wait()
             return await super().analyze_sources(request)
 
     world = Stopped(4, trouble=0.0)
-    world.desk = Desk()
+    world.inbox = Inbox()
     state = beginning(iterations=1, max_tokens=62_000)
-    asyncio.run(Engine(ResearchRun(state, world.desk, world.host()), SupervisorStrategy()).conduct())
+    asyncio.run(Driver(ResearchRun(state, world.inbox, world.host()), SupervisorStrategy()).conduct())
     assert state.result.stop_reason is StopReason.USER_STOPPED
     assert within(state.resolved.limits, world.bill)
     assert state.engine_by_role["synthesizer"] == "extractive"
@@ -230,7 +231,7 @@ def test_who_waited_for_room_has_less_time() -> None:
     host = world.host()
     state = beginning(iterations=1, max_tokens=60_000)
     state.deadline_at = state.clock_started_at + 3_600 + 400
-    asyncio.run(Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct())
+    asyncio.run(Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct())
     assert world.given[0] > 500
     assert world.given[1] < 400
 

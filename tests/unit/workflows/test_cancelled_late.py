@@ -11,11 +11,12 @@ from contracts.vocabulary import GatePolicy, Outcome, RunStatus, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
 from tests.unit.workflows.test_invariants import beginning
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.resumption import resumed
-from workflows.run import ResearchRun
-from workflows.strategies import SupervisorStrategy
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.run.resumption import resumed
+from workflows.strategies.supervisor.resumption import reposition
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 
 async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
@@ -34,8 +35,8 @@ async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
         return await save_session(request)
 
     host.implementations[activities.save_session.__name__] = save
-    run = ResearchRun(beginning(ThinkMode.OFF, GatePolicy.ADVISORY, 1), Desk(), host)
-    working = asyncio.create_task(Engine(run, SupervisorStrategy()).conduct())
+    run = ResearchRun(beginning(ThinkMode.OFF, GatePolicy.ADVISORY, 1), Inbox(), host)
+    working = asyncio.create_task(Driver(run, SupervisorStrategy()).conduct())
     async with asyncio.timeout(30):
         await closing.wait()
         working.cancel()
@@ -44,7 +45,9 @@ async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
     stored = ResearchState.unpack(saved[-1].packed_state)
     assert stored.status is RunStatus.CANCELLED
     assert stored.result is None
-    again = ResearchRun(resumed(stored, states.resolved(limits=run.resolved.limits), "later"), Desk(), world.host())
+    again = ResearchRun(
+        resumed(stored, states.resolved(limits=run.resolved.limits), "later", reposition), Inbox(), world.host()
+    )
     again.state.deadline_at = 1_795_262_400.0 + 1e9
-    assert await Engine(again, SupervisorStrategy()).conduct() in (Outcome.COMPLETED, Outcome.PARTIAL)
+    assert await Driver(again, SupervisorStrategy()).conduct() in (Outcome.COMPLETED, Outcome.PARTIAL)
     assert again.state.result is not None

@@ -2,7 +2,7 @@
 
 from contracts.evidence import Evidence
 from tests.fakes import states
-from workflows.analysis import clashing
+from workflows.phases.analysis import clashing
 
 
 def test_another_passage_under_a_known_id_is_found() -> None:

@@ -9,8 +9,8 @@ from contracts.identity import digest, source_id
 from contracts.sources import SearchHit, Source
 from contracts.vocabulary import PageAccess, SourceStatus
 from tests.fakes import states
-from workflows.allocation import allot, guaranteed_share, unread
-from workflows.duplicates import Identities, merge_aliases, registered, same_titles
+from workflows.rules.allocation import allot, guaranteed_share, unread
+from workflows.rules.duplicates import Identities, merge_aliases, registered, same_titles
 
 DOI = "10.1000/x"
 
@@ -196,7 +196,7 @@ def test_a_common_title_makes_a_candidate_only() -> None:
 def test_two_pages_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages whose addresses hash to one id stay two sources, among hits and beside what was read before."""
     monkeypatch.setattr(
-        "workflows.duplicates.source_id", lambda url: "src-1" if url.startswith("http") else f"src-{url}"
+        "workflows.rules.duplicates.source_id", lambda url: "src-1" if url.startswith("http") else f"src-{url}"
     )
     first, second = hit("https://a.org/1"), hit("https://b.org/2")
     identities = Identities({}, {}, [first, second])

@@ -5,8 +5,8 @@ import pytest
 from contracts.roles import GapAssessment, GapDraft
 from contracts.vocabulary import Completeness, GapStatus, Outcome, Severity, StopReason, SubQueryStatus
 from tests.fakes import states
-from workflows import gaps
-from workflows.endings import completeness_of, limitations_of, outcome_of, stop_reason_of, unanswered
+from workflows.rules import gaps
+from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of, unanswered
 
 
 def test_a_gap_is_not_opened_twice() -> None:

@@ -5,7 +5,7 @@ import pytest
 from contracts.decisions import GateResult
 from contracts.vocabulary import Confidence, Phase, Quality, SubQueryStatus
 from tests.fakes import states
-from workflows.gates import evaluate
+from workflows.strategies.supervisor.gates import evaluate
 
 
 def codes(result: GateResult) -> set[str]:

@@ -14,9 +14,9 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Phase, Quality, SourceStatus, StopReason, SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from workflows.desk import Desk, Interrupted
-from workflows.gathering import Gathering
-from workflows.run import ResearchRun
+from workflows.phases.gathering import Gathering
+from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.research_run import ResearchRun
 
 FIRST = states.sub_query("first question of the plan", status=SubQueryStatus.PENDING)
 SECOND = states.sub_query("second question of the plan", status=SubQueryStatus.PENDING)
@@ -65,7 +65,7 @@ def run_with(shelf: Shelf, **limits: Any) -> ResearchRun:
     base = states.resolved().limits.model_copy(update={"max_new_sources": 4, "max_sources_per_query": 2, **limits})
     state = states.state(resolved=states.resolved(limits=base), plan=states.plan(FIRST, SECOND), phase=Phase.GATHERING)
     state.deadline_at = 4e9
-    return ResearchRun(state, Desk(), InProcessHost({"search": shelf.search, "read_source": shelf.read_source}))
+    return ResearchRun(state, Inbox(), InProcessHost({"search": shelf.search, "read_source": shelf.read_source}))
 
 
 async def gather(run: ResearchRun) -> ResearchState:
@@ -147,14 +147,14 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     work = asyncio.ensure_future(gather(run))
     while len(run.state.events) < 5 or "corpus:m/b" not in shelf.read:
         await asyncio.sleep(0)
-    run.desk.interrupt(StopReason.BUDGET_TIME)
+    run.inbox.interrupt(StopReason.BUDGET_TIME)
     with pytest.raises(Interrupted):
         await work
     assert list(run.state.sources) == [source_id("corpus:m/a")]
     assert [query.status for query in run.state.plan.sub_queries] == [SubQueryStatus.EXECUTING] * 2
 
     shelf.open.set()
-    again = ResearchRun(ResearchState.model_validate_json(run.state.model_dump_json()), Desk(), run.host)
+    again = ResearchRun(ResearchState.model_validate_json(run.state.model_dump_json()), Inbox(), run.host)
     state = await gather(again)
     assert sorted(state.sources) == sorted([source_id("corpus:m/a"), source_id("corpus:m/b")])
     assert len(shelf.searched) == 2
@@ -169,15 +169,15 @@ async def test_what_several_providers_had_is_counted_once_for_good() -> None:
     first = run_with(shelf)
     both = [ProviderChoice(name=name, available=True) for name in ("corpus", "second")]
     first.state.resolved = first.resolved.model_copy(update={"providers": both})
-    run = ResearchRun(first.state, first.desk, first.host)
+    run = ResearchRun(first.state, first.inbox, first.host)
     work = asyncio.ensure_future(gather(run))
     while len(shelf.read) < 2 or len(shelf.searched) < 4:
         await asyncio.sleep(0)
-    run.desk.interrupt(StopReason.BUDGET_TIME)
+    run.inbox.interrupt(StopReason.BUDGET_TIME)
     with pytest.raises(Interrupted):
         await work
     shelf.open.set()
-    state = await gather(ResearchRun(run.state, Desk(), run.host))
+    state = await gather(ResearchRun(run.state, Inbox(), run.host))
     assert (state.plan.sub_queries[0].duplicate_count, state.plan.sub_queries[0].merged_count) == (2, 2)
     assert state.duplicates == 2
 

@@ -2,7 +2,7 @@
 
 from contracts.decisions import Guidance
 from contracts.vocabulary import Phase
-from workflows.guidance import HEARD, KEPT, newest, with_guidance
+from workflows.run.guidance import HEARD, KEPT, newest, with_guidance
 
 
 def said(origin: str, *texts: str) -> list[Guidance]:

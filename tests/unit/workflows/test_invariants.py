@@ -10,12 +10,13 @@ from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, GatePolicy, Outcome, Phase, SourceStatus, SubQueryStatus, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
-from workflows.closing import close
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
-from workflows.strategies import SupervisorStrategy
-from workflows.think import think
+from workflows.driver import Driver
+from workflows.phases.closing import close
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import Finished
+from workflows.strategies.supervisor.pause import pause_after
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 WORLDS = st.builds(RandomWorld, st.integers(0, 10**9), trouble=st.sampled_from([0.0, 0.2, 0.6]))
 THINK = st.sampled_from([ThinkMode.MODEL, ThinkMode.RULES, ThinkMode.OFF])
@@ -36,7 +37,7 @@ def beginning(think_mode: ThinkMode, policy: GatePolicy, iterations: int) -> Res
 
 
 def conduct(world: RandomWorld, state: ResearchState) -> Outcome:
-    return asyncio.run(Engine(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct())
+    return asyncio.run(Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct())
 
 
 @BOUNDED
@@ -73,13 +74,13 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
     """Unit by unit: the iteration rises by one up to its limit, nothing known is lost (invariants 1, 2, S0-023 to S0-026)."""
 
     async def watch() -> None:
-        run = ResearchRun(beginning(think_mode, policy, iterations), Desk(), world.host())
+        run = ResearchRun(beginning(think_mode, policy, iterations), Inbox(), world.host())
         seen, sources, findings, syntheses = 1, set(), set(), 0
         for _ in range(200):
             step = await SupervisorStrategy().advance(run)
-            if step.finished is not None:
+            if isinstance(step, Finished):
                 break
-            await think(run, step.unit.phase, can_change=step.unit.can_change)
+            await pause_after(run, step.name, can_change=step.can_change)
             state = run.state
             assert state.iteration in (seen, seen + 1)
             assert state.iteration <= iterations
@@ -87,7 +88,7 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
             assert findings <= {finding.id for finding in state.findings}
             seen, sources = state.iteration, set(state.sources)
             findings = {finding.id for finding in state.findings}
-            syntheses += step.unit.phase is Phase.SYNTHESIS
+            syntheses += step.name == Phase.SYNTHESIS
         else:
             raise AssertionError("the run never ends")
         assert syntheses <= 2 * iterations
@@ -107,13 +108,13 @@ def test_rebuilt_from_json_after_every_unit_nothing_changes(world, think_mode, p
         again = RandomWorld(world.seed, trouble=world.trouble)
         text = beginning(think_mode, policy, iterations).model_dump_json()
         while True:
-            run = ResearchRun(ResearchState.model_validate_json(text), Desk(), again.host())
+            run = ResearchRun(ResearchState.model_validate_json(text), Inbox(), again.host())
             step = await SupervisorStrategy().advance(run)
-            if step.finished is not None:
-                await close(run, step.finished)
+            if isinstance(step, Finished):
+                await close(run, step.reason)
                 assert sorted(again.paid) == paid
                 return run.state
-            await think(run, step.unit.phase, can_change=step.unit.can_change)
+            await pause_after(run, step.name, can_change=step.can_change)
             text = run.state.model_dump_json()
 
     pieces = asyncio.run(in_pieces())
@@ -134,9 +135,9 @@ def test_decide_iteration_follows_synthesis_alone(world, think_mode, policy, ite
         if decision.action == "evaluate_phase" and decision.inputs["phase"] == "refinement":
             assert decision.outputs.keys() == {"quality_ok", "unaddressed_gaps", "should_iterate"}
         if decision.action == "decide_iteration":
-            assert decision.phase is Phase.SYNTHESIS
+            assert decision.phase == Phase.SYNTHESIS
             assert decision.outputs["next_phase"] in ("refinement", "completed")
-        if decision.agent.value == "supervisor":
+        if decision.agent == "supervisor":
             assert not decision.action.startswith("execute_")
     assert not any(operation.startswith(("search", "read")) for operation in world.paid)
     assert state.result is not None

@@ -6,7 +6,8 @@ from contracts.decisions import GateIssue, GateResult
 from contracts.roles import ReflectOutput
 from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, Severity, StopReason
 from tests.fakes import states
-from workflows.iteration import decide, retry_key, should_iterate, stop_reason_after_synthesis
+from workflows.strategies.supervisor.iteration import decide, retry_key, should_iterate, stop_reason_after_synthesis
+from workflows.strategies.supervisor.position import position_of
 
 
 def gate(phase: Phase, *, valid: bool = True, policy: GatePolicy = GatePolicy.STRICT) -> GateResult:
@@ -47,7 +48,7 @@ def test_a_strict_gate_causes_one_retry_and_no_more() -> None:
     made = states.state()
     failed = gate(Phase.ANALYSIS, valid=False)
     assert decide(made, failed, None, can_change=True).action is Action.RETRY
-    made.strategy.retried.append(retry_key(Phase.ANALYSIS, 1))
+    position_of(made).retried.append(retry_key(Phase.ANALYSIS, 1))
     assert decide(made, failed, None, can_change=True).action is Action.PROCEED
 
 
@@ -105,7 +106,7 @@ def test_refinement_iterates_with_a_new_follow_up() -> None:
     follow_up = states.sub_query("what about it", origin=f"gap:{hole.id}", status=SubQueryStatus.PENDING)
     made = states.state(gaps=[hole], plan=states.plan(follow_up))
     assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.ITERATE
-    made.strategy.recommended = False
+    position_of(made).recommended = False
     assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.COMPLETE
 
 

@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.expected_calls import CallSize, worst_report
-from contracts.presets import SUPERVISOR_PRESETS
+from contracts.presets import preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.usage import Usage
 from contracts.vocabulary import StopReason
-from workflows.ledger import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation, total
+from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation, total
 
 PRICE = ModelPrice(input=2.0, output=10.0)
-UNLIMITED = SUPERVISOR_PRESETS[Depth.MEDIUM].model_copy(update={"max_cost_usd": None})
+UNLIMITED = preset("supervisor", Depth.MEDIUM).model_copy(update={"max_cost_usd": None})
 
 
 def limits(**changes: object) -> EffectiveLimits:

@@ -14,10 +14,10 @@ from contracts.usage import Usage
 from contracts.vocabulary import Phase, StopReason, SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost, activity_error
-from workflows.call_errors import spent_by
-from workflows.desk import Desk, Interrupted
-from workflows.gathering import Gathering
-from workflows.run import ResearchRun
+from workflows.phases.gathering import Gathering
+from workflows.run.call_errors import spent_by
+from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.research_run import ResearchRun
 
 QUERY = states.sub_query("how do widgets decay over time", status=SubQueryStatus.PENDING)
 SPENT = Usage(cost_usd=0.03)
@@ -29,7 +29,7 @@ def run_over(search: Any, *names: str) -> ResearchRun:
     resolved = states.resolved(providers=choices, web=True, search=EffectiveSearch(), corpus=None)
     state = states.state(resolved=resolved, plan=states.plan(QUERY), phase=Phase.GATHERING)
     state.deadline_at = 4e9
-    return ResearchRun(state, Desk(), InProcessHost({"search": search}))
+    return ResearchRun(state, Inbox(), InProcessHost({"search": search}))
 
 
 def refused(spent: Usage) -> ApplicationError:
@@ -82,7 +82,7 @@ async def test_an_interrupted_sub_query_was_paid_as_far_as_it_came() -> None:
     await answered.wait()
     for _ in range(5):
         await asyncio.sleep(0)
-    run.desk.interrupt(StopReason.BUDGET_TIME)
+    run.inbox.interrupt(StopReason.BUDGET_TIME)
     with pytest.raises(Interrupted):
         await work
     assert run.state.usage == Usage(searches=1, cost_usd=0.02)

@@ -3,8 +3,8 @@
 from contracts.roles import FollowUpDraft, GapAssessment, SubQueryDraft
 from contracts.vocabulary import Severity, SubQueryStatus
 from tests.fakes import states
-from workflows.planning import follow, follow_ups, planned
-from workflows.query_ledger import record_of
+from workflows.rules.query_matching import record_of
+from workflows.rules.sub_queries import follow, follow_ups, planned
 
 
 def test_near_repetitions_are_planned_once() -> None:

@@ -11,10 +11,10 @@ from contracts.resolved import EffectiveSearch
 from contracts.vocabulary import SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from workflows.desk import Desk
-from workflows.gathering import Gathering
-from workflows.run import ResearchRun
-from workflows.searching import Searching
+from workflows.phases.gathering import Gathering
+from workflows.phases.searching import Searching
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
 
 CANARY = "8fbddb3160f16a89af97bab4"
 
@@ -28,7 +28,7 @@ def request_for(url: str) -> ReadRequest:
             Turn(question="How does the engine prevent wraparound?", answer="By the cobalt procedure of last spring.")
         ],
     )
-    run = ResearchRun(states.state(resolved=resolved), Desk(), InProcessHost({}))
+    run = ResearchRun(states.state(resolved=resolved), Inbox(), InProcessHost({}))
     hit = states.hit(url, 1)
     return Gathering(run, [])._read_request("src-1", hit)
 
@@ -63,7 +63,7 @@ async def test_a_query_that_gives_the_canary_away_is_not_asked(texts: list[str],
 
     run = ResearchRun(
         states.state(resolved=states.resolved(canary=CANARY), plan=states.plan(*queries)),
-        Desk(),
+        Inbox(),
         InProcessHost({"search": search}),
     )
     run.state.deadline_at = 4e9
@@ -76,7 +76,7 @@ async def test_a_query_that_gives_the_canary_away_is_not_asked(texts: list[str],
 def test_the_domains_of_a_run_go_with_its_reads_of_the_web() -> None:
     """Both lists are told to whoever reads a page; documents of a corpus are not concerned (S0-056)."""
     search = EffectiveSearch(domains_allow=["a.test"], domains_deny=["b.test"])
-    run = ResearchRun(states.state(resolved=states.resolved(search=search)), Desk(), InProcessHost({}))
+    run = ResearchRun(states.state(resolved=states.resolved(search=search)), Inbox(), InProcessHost({}))
     page, document = (
         Gathering(run, [])._read_request("src-1", states.hit(url, 1)) for url in ("https://a.test/", "corpus:m/a")
     )

@@ -8,7 +8,7 @@ from contracts.evidence import QualityUpdate
 from contracts.sources import CHOSEN_BY_OPERATOR, Source, SourceAssessment
 from contracts.vocabulary import PageAccess, Quality
 from tests.fakes import states
-from workflows.quality_updates import LITTLE_AUTHORITY, STEPS, updated
+from workflows.rules.source_quality import LITTLE_AUTHORITY, STEPS, updated
 
 URL = "https://e.org/a"
 

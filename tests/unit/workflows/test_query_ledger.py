@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from contracts.queries import QueryOutcome, QueryRecord
 from tests.fakes import states
-from workflows.query_ledger import asked_before, normalized_query, record_of, same_query, unasked
+from workflows.rules.query_matching import asked_before, normalized_query, record_of, same_query, unasked
 
 LONG = "long term health effects of daily caffeine consumption and safe limits of intake"
 

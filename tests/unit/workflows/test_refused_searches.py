@@ -12,9 +12,9 @@ from contracts.sources import SearchHit
 from contracts.vocabulary import Phase, SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from workflows.desk import Desk
-from workflows.gathering import Gathering
-from workflows.run import ResearchRun
+from workflows.phases.gathering import Gathering
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
 
 QUERIES = [states.sub_query(f"question number {number} of the plan", status=SubQueryStatus.PENDING) for number in "abc"]
 TWO_TYPES = [SourceType.WEB, SourceType.NEWS]
@@ -49,7 +49,7 @@ async def gathered(picky: Picky, source_types: list[SourceType]) -> ResearchRun:
     resolved = states.resolved(providers=choices, web=True, search=search, corpus=None, limits=limits)
     state = states.state(resolved=resolved, plan=states.plan(*QUERIES), phase=Phase.GATHERING)
     state.deadline_at = 4e9
-    run = ResearchRun(state, Desk(), InProcessHost({"search": picky.search, "read_source": picky.read_source}))
+    run = ResearchRun(state, Inbox(), InProcessHost({"search": picky.search, "read_source": picky.read_source}))
     await Gathering(run, QUERIES).carry_out()
     return run
 

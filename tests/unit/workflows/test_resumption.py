@@ -2,29 +2,31 @@
 
 import pytest
 
-from contracts.decisions import Verdict
+from contracts.decisions import Pause
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, GapStatus, Phase, RunStatus, SubQueryStatus
 from tests.fakes import states
-from workflows.resumption import resumed
+from workflows.run.resumption import resumed
+from workflows.strategies.supervisor.position import position_of
+from workflows.strategies.supervisor.resumption import reposition
 
 
 def go_on(state: ResearchState) -> ResearchState:
     stored = ResearchState.model_validate_json(state.model_dump_json())
-    return resumed(stored, stored.resolved, "2026-11-22T00:00:00+00:00")
+    return resumed(stored, stored.resolved, "2026-11-22T00:00:00+00:00", reposition)
 
 
 def at(phase: Phase, **changes: object) -> ResearchState:
     made = states.state(**changes)
-    made.strategy.next_phase = phase
+    position_of(made).next_phase = phase
     made.status = RunStatus.CANCELLED
-    made.metadata = {"cancelled": True, "partial": True, "abort_phase": phase.value, "abort_iteration": 1, "kept": 1}
+    made.metadata = {"cancelled": True, "partial": True, "abort_phase": phase, "abort_iteration": 1, "kept": 1}
     return made
 
 
 def test_without_a_plan_planning_starts_again() -> None:
     """Only the question is kept (S0-132)."""
-    assert go_on(at(Phase.PLANNING)).strategy.next_phase is Phase.PLANNING
+    assert position_of(go_on(at(Phase.PLANNING))).next_phase == Phase.PLANNING
 
 
 def test_gathering_runs_the_remaining_queries_only() -> None:
@@ -34,7 +36,7 @@ def test_gathering_runs_the_remaining_queries_only() -> None:
     made = go_on(
         at(Phase.GATHERING, plan=states.plan(done, waiting), sources=states.sources(states.source("corpus:m/a")))
     )
-    assert made.strategy.next_phase is Phase.GATHERING
+    assert position_of(made).next_phase == Phase.GATHERING
     assert [query.text for query in made.pending_sub_queries()] == ["waiting question"]
     assert made.sources
 
@@ -43,14 +45,14 @@ def test_analysis_goes_on_with_what_was_not_analyzed() -> None:
     """Sources and findings are kept (S0-134)."""
     done = states.sub_query("done question")
     made = at(Phase.ANALYSIS, plan=states.plan(done), findings=[states.finding("kept")])
-    assert go_on(made).strategy.next_phase is Phase.ANALYSIS
+    assert position_of(go_on(made)).next_phase == Phase.ANALYSIS
     assert go_on(made).findings
 
 
 def test_synthesis_is_done_again() -> None:
     """Findings are kept, the report is written again (S0-135)."""
     made = at(Phase.SYNTHESIS, plan=states.plan(states.sub_query("done question")), findings=[states.finding("kept")])
-    assert go_on(made).strategy.next_phase is Phase.SYNTHESIS
+    assert position_of(go_on(made)).next_phase == Phase.SYNTHESIS
 
 
 def test_refinement_is_evaluated_again() -> None:
@@ -62,7 +64,7 @@ def test_refinement_is_evaluated_again() -> None:
         gaps=[states.gap("open")],
     )
     again = go_on(made)
-    assert again.strategy.next_phase is Phase.REFINEMENT
+    assert position_of(again).next_phase == Phase.REFINEMENT
     assert again.draft is not None
 
 
@@ -81,7 +83,7 @@ def test_failed_searches_are_tried_again() -> None:
     """A sub-query that failed is pending in the resumed run (C0-14)."""
     failed = states.sub_query("failed question", status=SubQueryStatus.FAILED, error="outage")
     again = go_on(at(Phase.SYNTHESIS, plan=states.plan(failed)))
-    assert again.strategy.next_phase is Phase.GATHERING
+    assert position_of(again).next_phase == Phase.GATHERING
     assert again.pending_sub_queries()[0].error is None
 
 
@@ -92,7 +94,7 @@ def test_what_was_analyzed_in_haste_is_analyzed_properly() -> None:
     made.metadata["hasty_analyses"] = [query.id]
     again = go_on(made)
     assert again.analyzed_sub_queries == []
-    assert again.strategy.next_phase is Phase.ANALYSIS
+    assert position_of(again).next_phase == Phase.ANALYSIS
 
 
 @pytest.mark.parametrize(("iterations", "phase_after"), [(3, Action.COMPLETE), (5, Action.ITERATE)])
@@ -105,10 +107,10 @@ def test_a_finished_run_is_decided_again_under_new_limits(iterations: int, phase
         iteration=3,
         draft=states.draft(),
     )
-    made.verdict = Verdict(phase=Phase.SYNTHESIS, action=Action.COMPLETE)
+    made.pause = Pause(phase=Phase.SYNTHESIS, action=Action.COMPLETE)
     limits = made.resolved.limits.model_copy(update={"max_iterations": iterations})
-    again = resumed(made, made.resolved.model_copy(update={"limits": limits}), "now")
-    assert (again.verdict.action if again.verdict else Action.COMPLETE) is phase_after
+    again = resumed(made, made.resolved.model_copy(update={"limits": limits}), "now", reposition)
+    assert (again.pause.action if again.pause else Action.COMPLETE) is phase_after
 
 
 def test_usage_goes_on_counting() -> None:

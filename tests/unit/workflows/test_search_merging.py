@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from contracts.activities import SearchResponse
 from contracts.identity import canonical_url
 from contracts.sources import SearchHit
-from workflows.search_merging import folded_in, merged
+from workflows.rules.search_merging import folded_in, merged
 
 
 def response(provider: str, *hits: SearchHit) -> SearchResponse:

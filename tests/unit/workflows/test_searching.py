@@ -14,11 +14,11 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Phase, SubQueryStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from workflows.desk import Desk
-from workflows.gathering import Gathering
-from workflows.providers import with_providers, without
-from workflows.run import ResearchRun
-from workflows.searching import Searching, places
+from workflows.phases.gathering import Gathering
+from workflows.phases.searching import Searching, places
+from workflows.rules.provider_choice import with_providers, without
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
 
 QUESTION = states.sub_query("how do widgets decay over time", status=SubQueryStatus.PENDING)
 OTHER = states.sub_query("who measured the decay of widgets first", status=SubQueryStatus.PENDING)
@@ -58,7 +58,7 @@ def run_with(services: Services, *choices: ProviderChoice, **search: Any) -> Res
     resolved = states.resolved(providers=list(choices), web=True, search=EffectiveSearch(**search), corpus=None)
     state = states.state(resolved=resolved, plan=states.plan(QUESTION, OTHER), phase=Phase.GATHERING)
     state.deadline_at = 4e9
-    return ResearchRun(state, Desk(), InProcessHost({"search": services.search, "read_source": services.read_source}))
+    return ResearchRun(state, Inbox(), InProcessHost({"search": services.search, "read_source": services.read_source}))
 
 
 def misconfigured(reason: str = "the key is refused") -> ApplicationError:

@@ -10,12 +10,13 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from providers.errors import Unavailable
 from tests.fakes.world import World
-from workflows.closing import close
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
-from workflows.strategies import SupervisorStrategy
-from workflows.think import think
+from workflows.driver import Driver
+from workflows.phases.closing import close
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import Finished
+from workflows.strategies.supervisor.pause import pause_after
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 QUESTION = "How does the engine prevent transaction ID wraparound?"
 
@@ -42,8 +43,8 @@ async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
     """Plan, gather, analyze, synthesize: a completed run with citations that resolve (S0-008, S0-011, S0-016)."""
     world = World(tmp_path)
     state = await begin(world)
-    run = ResearchRun(state, Desk(), world.host())
-    outcome = await Engine(run, SupervisorStrategy()).conduct()
+    run = ResearchRun(state, Inbox(), world.host())
+    outcome = await Driver(run, SupervisorStrategy()).conduct()
     assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.status is RunStatus.COMPLETED
     assert state.citations
@@ -58,18 +59,18 @@ async def test_stopped_after_every_unit_and_rebuilt_the_report_is_the_same(tmp_p
     """Only the state lives on between units: JSON is enough to go on with (S0-130, S0-131, invariants 12 and 13)."""
     whole = World(tmp_path / "whole")
     undisturbed = await begin(whole)
-    await Engine(ResearchRun(undisturbed, Desk(), whole.host()), SupervisorStrategy()).conduct()
+    await Driver(ResearchRun(undisturbed, Inbox(), whole.host()), SupervisorStrategy()).conduct()
 
     pieces = World(tmp_path / "pieces")
     text = (await begin(pieces)).model_dump_json()
     units = 0
     while True:
-        run = ResearchRun(ResearchState.model_validate_json(text), Desk(), pieces.host())
+        run = ResearchRun(ResearchState.model_validate_json(text), Inbox(), pieces.host())
         step = await SupervisorStrategy().advance(run)
-        if step.finished is not None:
-            await close(run, step.finished)
+        if isinstance(step, Finished):
+            await close(run, step.reason)
             break
-        await think(run, step.unit.phase, can_change=step.unit.can_change)
+        await pause_after(run, step.name, can_change=step.can_change)
         text = run.state.model_dump_json()
         units += 1
     assert units >= 4
@@ -84,7 +85,7 @@ async def test_an_unanswerable_question_is_admitted(tmp_path: Path) -> None:
     state = await begin(world)
     question = "What does CockroachDB charge for quantum replication?"
     state.resolved = state.resolved.model_copy(update={"query": question})
-    outcome = await Engine(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct()
+    outcome = await Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct()
     assert outcome is Outcome.EMPTY, (state.findings, state.failed_branches)
     assert state.citations == []
     assert "CockroachDB" in await report_of(world, state)
@@ -94,7 +95,7 @@ async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
     """Each phase has a dispatch, an evaluation and a decision, in order (S0-080, S0-083 to S0-091, S0-093, S0-183)."""
     world = World(tmp_path)
     state = await begin(world)
-    await Engine(ResearchRun(state, Desk(), world.host()), SupervisorStrategy()).conduct()
+    await Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct()
     evaluated = [item.inputs["phase"] for item in state.decisions if item.action == "evaluate_phase"]
     assert evaluated[:4] == ["planning", "gathering", "analysis", "synthesis"]
     actions = [item.action for item in state.decisions]
@@ -130,7 +131,7 @@ async def test_an_outage_of_the_search_is_no_empty_answer(tmp_path: Path) -> Non
     world.corpus.search = down
     state = await begin(world)
     host = world.host()
-    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     assert outcome is Outcome.FAILED
     assert state.result.stop_reason is StopReason.PROVIDER_OUTAGE
     assert state.citations == []
@@ -149,10 +150,10 @@ async def test_after_an_outage_the_run_still_gets_its_reserve(tmp_path: Path) ->
     world = World(tmp_path)
     state = await begin(world)
     host = world.host()
-    run = ResearchRun(state, Desk(), host)
+    run = ResearchRun(state, Inbox(), host)
     for _ in range(2):
         step = await SupervisorStrategy().advance(run)
-        await think(run, step.unit.phase, can_change=step.unit.can_change)
+        await pause_after(run, step.name, can_change=step.can_change)
     host.clock += timedelta(hours=1)
     assert run.remaining_seconds() < 0
     outcome = await close(run, StopReason.BUDGET_TIME)

@@ -7,10 +7,10 @@ from contracts.resolved import EffectiveGates, Hook
 from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
-from workflows.desk import Desk
-from workflows.reflection import reflection_prompt
-from workflows.run import ResearchRun
-from workflows.think import think
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.pause import pause_after
+from workflows.strategies.supervisor.reflection_prompts import reflection_prompt
 
 
 def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:
@@ -24,7 +24,7 @@ def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **chang
     host = RandomWorld(1, trouble=0).host()
     if hook:
         host.implementations["our_hook"] = hook
-    return ResearchRun(state, Desk(), host)
+    return ResearchRun(state, Inbox(), host)
 
 
 def test_prompts_state_the_figures() -> None:
@@ -59,7 +59,7 @@ async def test_a_hook_gets_state_and_prompt_and_guides_the_next_phase() -> None:
         return "look at the appendix"
 
     run = run_with(our_hook, plan=states.plan(states.sub_query("first long question"), states.sub_query("second long")))
-    await think(run, Phase.PLANNING, can_change=True)
+    await pause_after(run, Phase.PLANNING, can_change=True)
     ((view, prompt),) = heard
     assert view["resolved"]["query"] == run.resolved.query
     assert "sub-queries" in prompt
@@ -69,7 +69,7 @@ async def test_a_hook_gets_state_and_prompt_and_guides_the_next_phase() -> None:
 async def test_without_a_hook_the_run_goes_on() -> None:
     """No hook, no guidance, but the evaluation is recorded all the same (S0-082, S0-183)."""
     run = run_with()
-    await think(run, Phase.PLANNING, can_change=False)
+    await pause_after(run, Phase.PLANNING, can_change=False)
     assert run.state.guidance == []
     assert run.state.decisions[0].action == "evaluate_phase"
 
@@ -81,14 +81,14 @@ async def test_a_hook_that_fails_degrades_the_run() -> None:
         raise ApplicationError("broken", type="Broken", non_retryable=True)
 
     run = run_with(our_hook)
-    await think(run, Phase.PLANNING, can_change=False)
+    await pause_after(run, Phase.PLANNING, can_change=False)
     assert any("hook ours failed" in note for note in run.state.degraded)
 
 
 async def test_a_models_guidance_is_kept_for_the_next_phase() -> None:
     """The reflection's guidance is in the state (S0-034, S0-081)."""
     run = run_with(think_mode=ThinkMode.MODEL)
-    await think(run, Phase.PLANNING, can_change=False)
+    await pause_after(run, Phase.PLANNING, can_change=False)
     assert [item.origin for item in run.state.guidance] == ["model"]
 
 
@@ -108,7 +108,7 @@ async def test_the_record_follows_the_evaluation() -> None:
         return await reflect(request)
 
     host.implementations["reflect_on_phase"] = reflecting
-    await think(run, Phase.PLANNING, can_change=False)
+    await pause_after(run, Phase.PLANNING, can_change=False)
     assert order == ["reflect", "hook"]
     actions = [decision.action for decision in run.state.decisions]
     assert actions[0] == "evaluate_phase"

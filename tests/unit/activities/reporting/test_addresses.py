@@ -2,7 +2,7 @@
 
 import pytest
 
-from activities.reporting.addresses import REMOVED, Registry, addresses, clean_links
+from activities.reporting.links import REMOVED, Registry, addresses, clean_links
 
 REGISTRY = Registry.of(
     ["https://good.test/page", "https://good.test/a_(b)", "corpus:manual/my file.html"], "What is https://asked.test/x?"

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.reporting.characters import clean_characters, code_span, escape_markdown, one_line
-from activities.reporting.layout import PARSER, layout, plain_text
+from activities.reporting.markdown_layout import PARSER, layout, plain_text
 
 
 @pytest.mark.parametrize(

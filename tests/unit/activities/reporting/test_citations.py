@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.addresses import Registry
 from activities.reporting.citations import NumberedText, number_citations, numbers_in
+from activities.reporting.links import Registry
 from contracts.evidence import Evidence
 from contracts.identity import digest
 from contracts.outcome import Citation

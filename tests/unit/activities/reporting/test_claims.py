@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.addresses import Registry
 from activities.reporting.citations import number_citations
 from activities.reporting.claims import Claim, find_claims
-from activities.reporting.passages import Passage, cut_passage
+from activities.reporting.links import Registry
+from activities.reporting.quoted_passages import QuotedPassage, cut_passage
 from tests.unit.activities.reporting.sample import VACUUM, Sample, make_evidence, make_source
 
 SAMPLE = Sample()
@@ -17,7 +17,7 @@ WEB = make_source("https://good.test/page", "A page", "")
 AWKWARD = "It is *not* so [7], see https://elsewhere.test/x_y, <stdin>.\n\nA 2nd\u200b paragraph | with 50 % & more."
 QUOTED = make_evidence(WEB, AWKWARD, AWKWARD)
 EVIDENCE = SAMPLE.evidence | {QUOTED.id: QUOTED}
-PASSAGES: dict[str, Passage] = {one: cut_passage(item, VACUUM) for one, item in SAMPLE.evidence.items()
+PASSAGES: dict[str, QuotedPassage] = {one: cut_passage(item, VACUUM) for one, item in SAMPLE.evidence.items()
                                 if item.source_id == SAMPLE.rule.source_id}  # fmt: skip
 PASSAGES[QUOTED.id] = cut_passage(QUOTED, AWKWARD)
 REGISTRY = Registry.of([WEB.url])

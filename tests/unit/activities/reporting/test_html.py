@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.render import Rendering, render
+from activities.reporting.render import RenderedForms, render
 from contracts.evidence import Evidence
 from contracts.identity import digest
 from contracts.report import ReportDraft
@@ -29,7 +29,7 @@ from tests.unit.activities.reporting.sample import (
 SAMPLE = Sample()
 
 
-def rendered(words: str | None = None, **changes: object) -> Rendering:
+def rendered(words: str | None = None, **changes: object) -> RenderedForms:
     """The sample run with another draft or another state."""
     return render(SAMPLE.state(**changes), SAMPLE.draft if words is None else words, SAMPLE.texts, SKIPPED, "0.1.0")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from activities.labels import label_key, label_of
+from activities.roles.labels import label_key, label_of
 from contracts.decisions import AgentDecision
 from contracts.evidence import Gap
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase

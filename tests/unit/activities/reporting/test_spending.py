@@ -1,12 +1,12 @@
 """What a report tells of the use of a run."""
 
 from activities.reporting.render import render
-from activities.reporting.spending import usage_document, usage_words
+from activities.reporting.usage_summary import usage_document, usage_words
 from contracts.state import ResearchState
 from contracts.usage import Usage
 from contracts.vocabulary import Phase
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
-from workflows.accounting import account
+from workflows.run.accounting import account
 
 SAMPLE = Sample()
 

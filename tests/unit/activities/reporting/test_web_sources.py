@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from activities.reporting.addresses import link_targets
+from activities.reporting.links import link_targets
 from activities.reporting.render import render
 from contracts.identity import digest
 from contracts.sources import Source

@@ -4,18 +4,18 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from activities.finishing import Draft
-from activities.prompting import render_role
 from activities.reporting.audit import AuditResult, audit
-from activities.reporting.render import Rendering, render
-from activities.synthesising import finish_report
+from activities.reporting.render import RenderedForms, render
+from activities.roles.finisher import Draft
+from activities.roles.prompt_rendering import render_role
+from activities.roles.synthesizer import finish_report
 from contracts import roles
 from contracts.evidence import Evidence
 from contracts.identity import digest
 from contracts.sources import Source
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
-from providers.engines.extractive.writing import write
+from providers.extractive.brief_writer import write
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import Sample, make_evidence, make_source
 from tests.unit.activities.scripted import common, finding
@@ -27,7 +27,7 @@ QUESTION = "How does vacuum prevent wraparound?"
 class Whole:
     """A finished report, and what its audit says."""
 
-    rendering: Rendering
+    rendering: RenderedForms
     document: dict[str, Any]
     audited: AuditResult
     warnings: list[str]

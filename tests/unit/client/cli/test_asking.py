@@ -9,11 +9,11 @@ from client.cli.asking import ask, find_corpus, name_of_folder
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.run_options import RunOptions
-from client.wording import providers_line
+from client.view.decision_wording import providers_line
 from contracts.request import Depth, EngineChoice, ResearchRequest
 from contracts.vocabulary import EngineKind
-from workers.settings import Settings
-from workers.settings_models import ModelsSettings
+from workers.settings.loading import Settings
+from workers.settings.models import ModelsSettings
 
 SETTINGS = Settings()
 

@@ -17,7 +17,7 @@ QUESTION = "How does the engine prevent wraparound?"
 
 
 class Record:
-    """A desk with one stored session, or none, and a client that begins nothing."""
+    """A context with one stored session, or none, and a client that begins nothing."""
 
     def __init__(self, state: ResearchState | None, running_tenant: str | None = None) -> None:
         self.state = state

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import RPCError, RPCStatusCode, WorkflowExecutionCount
 
-from client.cli import deleting, left_behind
+from client.cli import deleting, orphaned_documents
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.stores import open_stores
@@ -15,9 +15,9 @@ from contracts.documents import DocumentRef
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
-from providers.content_store import name_of
+from providers.storage.content import name_of
 from tests.fakes.valkey import ValkeyServer, running_valkey
-from workers.settings import load_settings
+from workers.settings.loading import load_settings
 from workers.shared_state import shared_state
 
 GOES_ON, NOTHING_GOES_ON = 1, 0
@@ -115,7 +115,7 @@ async def test_what_other_runs_use_stays(home: Home, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == "one removed: session, 1 documents, 2 journalled calls, 0 histories\n"
     assert (home.holds(own), home.holds(shared)) == (False, True)
     assert await home.sessions() == {"other"}
-    assert left_behind.noted(home.path) == {}
+    assert orphaned_documents.noted(home.path) == {}
 
 
 async def test_documents_stay_while_any_run_goes_on(
@@ -134,7 +134,7 @@ async def test_documents_stay_while_any_run_goes_on(
     engine.others = NOTHING_GOES_ON
     await deleting.delete("in-flight", yes=True)
     assert not home.holds(read_by_both)
-    assert left_behind.noted(home.path) == {}
+    assert orphaned_documents.noted(home.path) == {}
 
 
 async def test_what_was_kept_is_removed_under_the_same_id(home: Home, engine: Engine) -> None:

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from client.cli.doctor_checks import Check, Grade
 from client.cli.doctor_outside import shared_state
 from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
-from workers.settings import Settings
+from workers.settings.loading import Settings
 
 USER = ("ACL", "SETUSER", "worker", "reset", "on", ">secret")
 

@@ -4,30 +4,32 @@ import pytest
 
 from client.cli.estimating import Estimate, Range, estimate, estimate_of
 from contracts.expected_calls import expected_call
-from contracts.presets import SUPERVISOR_PRESETS
+from contracts.presets import preset
 from contracts.request import Depth, SearchPolicy
 from contracts.resolved import EffectiveGates, ProviderChoice
-from contracts.roles import ANALYZER, PLANNER, ROLES
+from contracts.roles import ANALYZER, PLANNER
+from contracts.strategies import declaration, declared_roles
 from contracts.vocabulary import EngineKind, ThinkMode
-from providers.prices import ModelPrice, PriceTable
+from providers.models.prices import PriceEntry, PriceTable
 from tests.fakes import states
 
-LIMITS = SUPERVISOR_PRESETS[Depth.MEDIUM]
+SUPERVISOR = declaration("supervisor")
+LIMITS = preset("supervisor", Depth.MEDIUM)
 UNCAPPED = LIMITS.model_copy(update={"max_cost_usd": None})
 PRICES = PriceTable(
     as_of="2026-11-21",
     source="a test",
-    models={"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)},
+    models={"cheap": PriceEntry(input=1.0, output=5.0), "dear": PriceEntry(input=10.0, output=50.0)},
 )
 MODELS = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
 
 
 def test_calls_tokens_and_cost_are_ranges() -> None:
     """From one short iteration to all that the limits allow, each role at the price of its own model."""
-    expected = estimate(UNCAPPED, MODELS, PRICES, thinks=True)
+    expected = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=True)
     assert expected.calls == Range(low=8, high=33)
     by_role = {role.role: role for role in expected.by_role}
-    assert set(by_role) == {role.name for role in ROLES}
+    assert set(by_role) == {role.name for role in declared_roles()}
     size = expected_call(PLANNER)
     planner = by_role["planner"]
     assert planner.input_tokens == Range(low=size.input_tokens, high=size.input_tokens)
@@ -42,7 +44,7 @@ def test_calls_tokens_and_cost_are_ranges() -> None:
 
 def test_the_roles_sum_up_to_the_run() -> None:
     """Calls, tokens and money of the roles are those of the run, where no cap cuts them."""
-    expected = estimate(UNCAPPED, MODELS, PRICES, thinks=True)
+    expected = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=True)
     for bound in ("low", "high"):
         assert getattr(expected.calls, bound) == sum(getattr(role.calls, bound) for role in expected.by_role)
         tokens = sum(
@@ -51,13 +53,13 @@ def test_the_roles_sum_up_to_the_run() -> None:
         assert getattr(expected.tokens, bound) == tokens
         cost = sum(getattr(role.cost_usd, bound) for role in expected.by_role)
         assert getattr(expected.cost_usd, bound) == pytest.approx(cost)
-    assert len(expected.lines()) == len(ROLES)
+    assert len(expected.lines()) == len(declared_roles())
 
 
 def test_the_estimate_keeps_to_every_cap() -> None:
     """Never more calls, tokens or money than the run may use."""
     limits = LIMITS.model_copy(update={"max_model_calls": 7, "max_tokens": 20_000, "max_cost_usd": 0.1})
-    expected = estimate(limits, dict.fromkeys(MODELS, "dear"), PRICES, thinks=True)
+    expected = estimate(SUPERVISOR, limits, dict.fromkeys(MODELS, "dear"), PRICES, thinks=True)
     assert (expected.calls.high, expected.tokens.high) == (7, 20_000)
     assert expected.cost_usd is not None
     assert expected.cost_usd.high == 0.1
@@ -66,7 +68,7 @@ def test_the_estimate_keeps_to_every_cap() -> None:
 
 def test_an_unknown_price_is_no_zero() -> None:
     """One model without a price makes the cost unknown: null for a program, words for a person."""
-    expected = estimate(LIMITS, MODELS | {"complex": "unheard-of"}, PRICES, thinks=False)
+    expected = estimate(SUPERVISOR, LIMITS, MODELS | {"complex": "unheard-of"}, PRICES, thinks=False)
     assert expected.as_json()["cost_usd"] is None
     assert [role.role for role in expected.by_role if role.cost_usd is None] == ["synthesizer"]
     assert "cost unknown (no price for unheard-of)" in expected.line()
@@ -77,18 +79,20 @@ def test_an_unknown_price_is_no_zero() -> None:
 def test_a_model_at_an_endpoint_has_the_price_that_its_calls_are_accounted_at() -> None:
     """An entry for `endpoint:name` goes first, else that of the name; without such an endpoint it is all one name."""
     models = dict.fromkeys(MODELS, "office:dear")
-    told = estimate(UNCAPPED, models, PRICES, thinks=False, endpoints=["office"])
-    assert told.cost_usd == estimate(UNCAPPED, dict.fromkeys(MODELS, "dear"), PRICES, thinks=False).cost_usd
+    told = estimate(SUPERVISOR, UNCAPPED, models, PRICES, thinks=False, endpoints=["office"])
+    assert told.cost_usd == estimate(SUPERVISOR, UNCAPPED, dict.fromkeys(MODELS, "dear"), PRICES, thinks=False).cost_usd
     assert (told.by_role[0].model, told.unpriced_models) == ("office:dear", [])
-    assert estimate(UNCAPPED, models, PRICES, thinks=False).unpriced_models == ["office:dear"]
-    own = PRICES.with_models({"office:dear": ModelPrice(input=0, output=0)})
-    assert estimate(UNCAPPED, models, own, thinks=False, endpoints=["office"]).cost_usd == Range(low=0, high=0)
+    assert estimate(SUPERVISOR, UNCAPPED, models, PRICES, thinks=False).unpriced_models == ["office:dear"]
+    own = PRICES.with_models({"office:dear": PriceEntry(input=0, output=0)})
+    assert estimate(SUPERVISOR, UNCAPPED, models, own, thinks=False, endpoints=["office"]).cost_usd == Range(
+        low=0, high=0
+    )
 
 
 def test_a_model_that_thinks_stays_within_the_range() -> None:
     """What a model may generate unseen is in the upper end: of tokens and of money, of each role and of the run."""
-    told = estimate(UNCAPPED, MODELS, PRICES, thinks=True)
-    thinking = estimate(UNCAPPED, MODELS, PRICES, thinks=True, reasoning_tokens=5_000)
+    told = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=True)
+    thinking = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=True, reasoning_tokens=5_000)
     assert (thinking.tokens.low, thinking.cost_usd.low) == (told.tokens.low, told.cost_usd.low)
     assert thinking.tokens.high == told.tokens.high + told.calls.high * 5_000
     for before, after in zip(told.by_role, thinking.by_role, strict=True):
@@ -110,26 +114,30 @@ def test_a_resolved_run_is_estimated_with_the_room_for_its_models_thoughts() -> 
 def test_where_no_price_is_known_no_cap_in_dollars_is_promised() -> None:
     """The line says so, and what to set; a limit on tokens that is set already is named instead."""
     unknown = dict.fromkeys(MODELS, "unheard-of")
-    line = estimate(LIMITS, unknown, PRICES, thinks=False).line()
+    line = estimate(SUPERVISOR, LIMITS, unknown, PRICES, thinks=False).line()
     remedy = "no cap in dollars holds for unheard-of: set [models.prices.NAME] or limits.max_tokens"
     assert line.endswith(f"; {remedy}")
     assert "the run stops at" not in line
-    some = estimate(LIMITS, MODELS | {"complex": "unheard-of"}, PRICES, thinks=False).line()
+    some = estimate(SUPERVISOR, LIMITS, MODELS | {"complex": "unheard-of"}, PRICES, thinks=False).line()
     assert some.endswith(f"the run stops at 2.00 USD where prices are known; {remedy}")
     limited = LIMITS.model_copy(update={"max_tokens": 90_000})
-    assert estimate(limited, unknown, PRICES, thinks=False).line().endswith("unheard-of: limits.max_tokens does")
+    assert (
+        estimate(SUPERVISOR, limited, unknown, PRICES, thinks=False)
+        .line()
+        .endswith("unheard-of: limits.max_tokens does")
+    )
 
 
 def test_thinking_by_rules_costs_no_calls() -> None:
     """Think-pauses are counted only when a model thinks."""
-    with_model = estimate(LIMITS, MODELS, PRICES, thinks=True)
-    by_rules = estimate(LIMITS, MODELS, PRICES, thinks=False)
+    with_model = estimate(SUPERVISOR, LIMITS, MODELS, PRICES, thinks=True)
+    by_rules = estimate(SUPERVISOR, LIMITS, MODELS, PRICES, thinks=False)
     assert by_rules.calls.high < with_model.calls.high
     assert "supervisor" not in {role.role for role in by_rules.by_role}
 
 
 def web(prices: dict[str, float | None], policy: SearchPolicy = SearchPolicy.FAN_OUT) -> Estimate:
-    return estimate(UNCAPPED, MODELS, PRICES, thinks=False, searching=prices, policy=policy)
+    return estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=False, searching=prices, policy=policy)
 
 
 def test_searches_and_reads_are_told() -> None:
@@ -157,7 +165,7 @@ def test_a_provider_that_charges_nobody_knows_what() -> None:
 
 def test_without_a_model_there_are_searches_and_no_calls() -> None:
     """The extractive engine costs nothing; the searches may."""
-    expected = estimate(LIMITS, {}, PRICES, thinks=False, searching={"one": 0.001})
+    expected = estimate(SUPERVISOR, LIMITS, {}, PRICES, thinks=False, searching={"one": 0.001})
     assert (expected.calls.high, expected.tokens.high, expected.by_role) == (0, 0, [])
     assert expected.cost_usd == Range(low=0.002, high=0.015)
     assert "model calls" not in expected.line()
@@ -177,7 +185,7 @@ def test_a_resolved_run_is_estimated_as_it_will_be_asked() -> None:
     )
     known = estimate_of(resolved, PRICES, {"paid": 0.01})
     assert (known.providers, known.search_cost_usd) == (["corpus", "paid"], Range(low=0.0, high=0.3))
-    assert {role.role for role in known.by_role} == {role.name for role in ROLES}
+    assert {role.role for role in known.by_role} == {role.name for role in declared_roles()}
     assert estimate_of(resolved, PRICES).unpriced_providers == ["paid"]
     without_model = estimate_of(resolved.model_copy(update={"engine": EngineKind.EXTRACTIVE}), PRICES)
     assert without_model.by_role == []

@@ -7,8 +7,8 @@ import pytest
 from client.cli.failures import CommandError, explain, guarded, write_crash_file
 from client.errors import NoWorker, RunClosed, RunUnknown
 from providers.errors import CorpusUnknown, StorageFull
-from workers.engine_files import EngineError
-from workers.settings import SettingsError
+from workers.dev_server.files import EngineError
+from workers.settings.loading import SettingsError
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.reaching import check_model_named, model_flags, reached, served_here
 from client.cli.run_options import RunOptions
-from client.wording import engine_words, searching_words
+from client.view.decision_wording import engine_words, searching_words
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
-from workers.settings import Settings
-from workers.settings_models import EndpointSettings, ModelsSettings
-from workers.settings_web import WebSearchSettings
+from workers.settings.loading import Settings
+from workers.settings.models import EndpointSettings, ModelsSettings
+from workers.settings.web_search import WebSearchSettings
 
 SILENT = "http://127.0.0.1:1"
 NOTHING = RunOptions()

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from client.cli.beginning import request_again
+from client.cli.deleted_histories import buried, bury
 from client.cli.stored import last_outcome, result_of, status_at_checkpoint
 from client.cli.stores import open_stores
-from client.cli.tombstones import buried, bury
 from contracts.outcome import ResearchResult
-from contracts.presets import SUPERVISOR_PRESETS
+from contracts.presets import preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveGates, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from workers import composition
-from workers.settings import Settings
+from workers.settings.loading import Settings
 from workers.shared_state import shared_state
 
 
@@ -25,7 +25,7 @@ def state(**changes: object) -> ResearchState:
         research_id="r",
         query="Why?",
         engine=EngineKind.EXTRACTIVE,
-        limits=SUPERVISOR_PRESETS[Depth.LIGHT],
+        limits=preset("supervisor", Depth.LIGHT),
         gates=EffectiveGates(),
         tenant="acme",
     )
@@ -91,6 +91,6 @@ def test_deleted_histories_are_remembered_for_a_while(tmp_path: Path, monkeypatc
     assert buried(tmp_path) == set()
     bury(tmp_path, ["one"])
     assert buried(tmp_path) == {"one"}
-    monkeypatch.setattr("client.cli.tombstones.KEPT_SECONDS", -1.0)
+    monkeypatch.setattr("client.cli.deleted_histories.KEPT_SECONDS", -1.0)
     bury(tmp_path, [])
     assert buried(tmp_path) == set()

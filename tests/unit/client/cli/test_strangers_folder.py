@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from client.cli.app import app
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web import WebServer, page
-from workers.settings import child_environment
+from workers.settings.loading import child_environment
 
 KEY = "planted-key"
 

@@ -9,11 +9,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.cli.app import app
-from providers.limits.circuit import FAILURES_TO_OPEN, CircuitBreaker
+from providers.shared.circuit_breaker import FAILURES_TO_OPEN, CircuitBreaker
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
-from workers.searching import LEFT_ALONE, service_of
-from workers.settings import load_settings
+from workers.search_pool import LEFT_ALONE, service_of
+from workers.settings.loading import load_settings
 from workers.shared_state import shared_state
 
 

@@ -9,10 +9,10 @@ import pytest
 from contracts.roles import PLANNER, SUPERVISOR, PlanDraft, PlanInput, RoleSpec
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
-from providers.engines import answers
-from providers.engines.answers import answer_from_json, answer_to_json, request_fingerprint
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, usage_of
 from providers.interfaces import AnswerCodec, EngineAnswer, EngineTask
+from providers.models import paid_answers
+from providers.models.paid_answers import answer_from_json, answer_to_json, request_fingerprint
 
 USAGE = Usage(model_calls=1, input_tokens=10, output_tokens=3, cost_usd=None)
 INPUT = PlanInput(
@@ -52,7 +52,7 @@ def test_a_poisoned_entry_is_recognized(text: str) -> None:
 
 def test_the_module_is_the_codec_of_the_call_store() -> None:
     """What the journal of paid calls needs is here under the agreed names."""
-    codec: AnswerCodec = answers
+    codec: AnswerCodec = paid_answers
     assert codec.request_fingerprint(TASK) == request_fingerprint(TASK)
 
 

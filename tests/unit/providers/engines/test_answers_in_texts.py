@@ -8,14 +8,14 @@ import pytest
 
 from contracts.roles import PLANNER, PlanDraft, PlanInput
 from contracts.vocabulary import EngineKind, Tier
-from providers.chat import ChatReply, ChatRequest, TokenCounts
-from providers.engines.capabilities import capabilities_of
-from providers.engines.directory import ModelDirectory, ModelEndpoint
-from providers.engines.language_model import LanguageModelEngine
-from providers.engines.structured_output import DRAFT_FIELDS
 from providers.errors import AnswerCut, InvalidOutput
 from providers.interfaces import EngineTask
-from providers.prices import load_prices
+from providers.models.capabilities import capabilities_of
+from providers.models.chat import ChatReply, ChatRequest, TokenCounts
+from providers.models.language_model import LanguageModelEngine
+from providers.models.model_directory import ModelDirectory, ModelEndpoint
+from providers.models.prices import load_prices
+from providers.models.structured_output import DRAFT_FIELDS
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.isolation import HereCalls
 from tests.fakes.killers import WALL_SECONDS, PoisonedCalls

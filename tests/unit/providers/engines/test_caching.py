@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from activities.prompting import render_role
+from activities.roles.prompt_rendering import render_role
 from contracts.plan import SubQuery
 from contracts.roles import ANALYZER, AnalyzeInput
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
-from providers.chat import ChatMode
-from providers.engines.capabilities import CapabilityOverrides
-from providers.engines.warming import KEPT_SECONDS, PrefixQueue
 from providers.errors import Unavailable
 from providers.interfaces import EngineTask
+from providers.models.cache_warming import KEPT_SECONDS, PrefixQueue
+from providers.models.capabilities import CapabilityOverrides
+from providers.models.chat import ChatMode
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook

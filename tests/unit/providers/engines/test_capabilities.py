@@ -1,7 +1,7 @@
 """What endpoints can do."""
 
-from providers.chat import ChatMode
-from providers.engines.capabilities import LearntModes, capabilities_of
+from providers.models.capabilities import LearntModes, capabilities_of
+from providers.models.chat import ChatMode
 
 
 def test_the_public_api_takes_schemas_and_others_get_a_tool() -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Tier
-from providers.chat import TokenCounts
-from providers.engines.capabilities import EndpointCapabilities
-from providers.engines.circuits import LocalCircuits
-from providers.engines.directory import MissingChat, ModelDirectory, ModelEndpoint, split_name
-from providers.engines.failover import time_share
-from providers.engines.language_model import LanguageModelEngine
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.limits.circuit import FAILURES_TO_OPEN
-from providers.prices import ModelPrice, load_prices
+from providers.models.capabilities import EndpointCapabilities
+from providers.models.chat import TokenCounts
+from providers.models.endpoint_circuits import LocalCircuits
+from providers.models.failover import time_share
+from providers.models.language_model import LanguageModelEngine
+from providers.models.model_directory import MissingChat, ModelDirectory, ModelEndpoint, split_name
+from providers.models.prices import PriceEntry, load_prices
+from providers.shared.circuit_breaker import FAILURES_TO_OPEN
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 
@@ -276,7 +276,7 @@ def test_only_a_known_endpoint_before_the_first_colon_counts(written: str, place
 
 def test_a_price_may_be_of_a_model_at_one_endpoint() -> None:
     """The same model can cost something here and nothing there."""
-    prices = load_prices().with_models({"local:m": ModelPrice(input=0, output=0), "m": ModelPrice(input=1, output=1)})
+    prices = load_prices().with_models({"local:m": PriceEntry(input=0, output=0), "m": PriceEntry(input=1, output=1)})
     assert prices.cost_usd("m", TokenCounts(input=1_000_000), written="local:m") == 0
     assert prices.cost_usd("m", TokenCounts(input=1_000_000), written="m") == 1
 

@@ -27,10 +27,6 @@ from contracts.roles import (
     WriteInput,
 )
 from contracts.vocabulary import EngineKind, Phase
-from providers.chat import ChatMode
-from providers.engines.capabilities import CapabilityOverrides
-from providers.engines.failover import time_for_call
-from providers.engines.language_model import LanguageModelEngine
 from providers.errors import (
     AnswerCut,
     AnswerRefused,
@@ -44,6 +40,10 @@ from providers.errors import (
     usage_of,
 )
 from providers.interfaces import Engine, EngineTask
+from providers.models.capabilities import CapabilityOverrides
+from providers.models.chat import ChatMode
+from providers.models.failover import time_for_call
+from providers.models.language_model import LanguageModelEngine
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 

@@ -4,9 +4,9 @@ import pytest
 
 from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.vocabulary import EngineKind
-from providers.engines.capabilities import CapabilityOverrides
-from providers.engines.speed import Speeds
 from providers.interfaces import EngineTask, ShortPrompt
+from providers.models.capabilities import CapabilityOverrides
+from providers.models.model_speed import Speeds
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, PlanDraft, ReflectionDraft, ReportTextDraft
-from providers.chat import ChatReply, TokenCounts
-from providers.engines.structured_output import draft_of
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, InvalidOutput
-from providers.message_envelope import FOREIGN_TOOL
+from providers.models.chat import ChatReply, TokenCounts
+from providers.models.message_envelope import FOREIGN_TOOL
+from providers.models.structured_output import draft_of
 from providers.strict_json import DUPLICATE_KEY
 
 PLAN = {"research_brief": "b", "sub_queries": [{"query": "q"}]}

@@ -9,16 +9,16 @@ from contracts.prepared import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, Tier
-from providers.chat import ChatMode
-from providers.engines.capabilities import CapabilityOverrides
-from providers.engines.language_model import LanguageModelEngine
+from providers.models.capabilities import CapabilityOverrides
+from providers.models.chat import ChatMode
+from providers.models.language_model import LanguageModelEngine
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 from tests.fakes.world import World
-from workflows.desk import Desk
-from workflows.engine import Engine
-from workflows.run import ResearchRun
-from workflows.strategies import SupervisorStrategy
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 QUESTION = "How does the engine prevent transaction ID wraparound?"
 MODEL = "claude-haiku-4-5"
@@ -42,7 +42,7 @@ async def conducted_by(engine: LanguageModelEngine, folder: Path) -> tuple[Outco
     state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
-    outcome = await Engine(ResearchRun(state, Desk(), host), SupervisorStrategy()).conduct()
+    outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     for item in state.evidence.values():
         stored = state.sources[item.source_id].text
         assert stored is not None

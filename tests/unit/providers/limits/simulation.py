@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from providers.limits.rate_state import RateState, state_from_bytes, state_to_bytes
-from providers.limits.rates import Asking, Granted, answered, asked
-from providers.limits.refusals import Refusal, refused
-from providers.limits.service_limits import ServiceLimits
+from providers.shared.rate_rules import Asking, Granted, answered, asked
+from providers.shared.rate_state import RateState, state_from_bytes, state_to_bytes
+from providers.shared.refusal_rules import Refusal, refused
+from providers.shared.service_limits import ServiceLimits
 
 START = 1_700_000_000.0
 MOST_EVENTS = 20_000

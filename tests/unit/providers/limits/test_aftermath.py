@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from providers.limits.aftermath import Memory, aftermath, is_outdated, lacks, reminded
-from providers.limits.rate_state import CLOCK_SECONDS, Place, Probe, RateState, by_clock
-from providers.limits.slowdown import FORGOTTEN_AFTER_SECONDS, Slowdown
-from providers.limits.windows import Amount
+from providers.shared.rate_state import CLOCK_SECONDS, Probe, RateState, WaitingPlace, by_clock
+from providers.shared.rate_windows import Amount
+from providers.shared.refusal_memory import Memory, aftermath, is_outdated, lacks, reminded
+from providers.shared.slowdown import FORGOTTEN_AFTER_SECONDS, Slowdown
 from tests.unit.providers.limits.simulation import START
 
 NOT_TIMES = {"probe_seconds", "span", "ceiling"}
@@ -26,7 +26,7 @@ def times(value: Any, name: str = "") -> dict[str, float]:
     """Every number of a state that is a time, by its path."""
     if isinstance(value, BaseModel):
         value = {field: getattr(value, field) for field in type(value).model_fields}
-    elif isinstance(value, Place | Amount):
+    elif isinstance(value, WaitingPlace | Amount):
         value = value._asdict()
     elif isinstance(value, tuple):
         value = {str(index): entry for index, entry in enumerate(value)}
@@ -44,7 +44,7 @@ def full() -> RateState:
         requests=log,
         tokens=log,
         recent=log,
-        places=(Place("h", START + 61, 5),),
+        places=(WaitingPlace("h", START + 61, 5),),
         probe=Probe(id="p", since=START - 3, until=START + 27),
         slowdown=Slowdown(since=START, refused_at=START, granted=1, span=1.0, ceiling=2.0, started_at=START),
     )

@@ -11,7 +11,7 @@ from providers.errors import (
     SharedStateUnavailable,
     Unavailable,
 )
-from providers.limits.circuit import (
+from providers.shared.circuit_breaker import (
     FAILURES_TO_OPEN,
     OPEN_SECONDS,
     PROBE_LEASE_SECONDS,
@@ -20,7 +20,7 @@ from providers.limits.circuit import (
     CircuitState,
     circuit_outcome,
 )
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
 NAME = "https://model.test/v1"

@@ -6,14 +6,14 @@ import pytest
 
 from providers.errors import AnswerCut, RateLimited, SharedStateUnavailable, StorageFull, Unavailable
 from providers.interfaces import Limiter, SharedStore, StoredValue
-from providers.limits.agreement import MOST_TRIES
-from providers.limits.limiter import SharedLimiter
-from providers.limits.rate_state import state_from_bytes
-from providers.limits.rates import PROBE_LEASE_SECONDS
-from providers.limits.service_limits import ALONE, ServiceLimits, limits_alone
-from providers.shared.circuit import Circuit
-from providers.shared.fallback_store import FallbackStore
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.compare_and_swap import MOST_TRIES
+from providers.shared.limiter import SharedLimiter
+from providers.shared.rate_rules import PROBE_LEASE_SECONDS
+from providers.shared.rate_state import state_from_bytes
+from providers.shared.service_limits import ALONE, ServiceLimits, limits_alone
+from providers.shared.store_circuit import StoreCircuit
+from providers.shared.stores.fallback_store import FallbackStore
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
 START = 1_700_000_000.0
@@ -229,7 +229,7 @@ async def test_a_degraded_store_counts_for_the_whole_machine() -> None:
 async def test_a_store_that_comes_back_is_used_again() -> None:
     """While it is degraded it is still asked, so that it notices; then all limits are shared again (F16)."""
     primary, time = BrokenStore(), [0.0]
-    store: SharedStore = FallbackStore(primary, MemorySharedStore(), Circuit(clock=lambda: time[0]))
+    store: SharedStore = FallbackStore(primary, MemorySharedStore(), StoreCircuit(clock=lambda: time[0]))
     limiter = SharedLimiter(store, {})
     primary.error = SharedStateUnavailable("away")
     async with limiter.permit("search", "first") as permit:

@@ -6,9 +6,9 @@ import pytest
 
 from providers.errors import RateLimited, SharedStateUnavailable
 from providers.interfaces import StoredValue
-from providers.limits.limiter import SharedLimiter
-from providers.limits.service_limits import ServiceLimits
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.limiter import SharedLimiter
+from providers.shared.service_limits import ServiceLimits
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
 START = 1_700_000_000.0

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.errors import RateLimited, SharedStateUnavailable
-from providers.limits.politeness import Politeness
-from providers.limits.visits import (
+from providers.shared.host_leases import (
     GRACE_SECONDS,
     LEASE_SECONDS,
     MOST_AT_ONCE,
@@ -22,8 +21,9 @@ from providers.limits.visits import (
     left,
     visited,
 )
-from providers.shared.keys import part
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.politeness import Politeness
+from providers.shared.store_keys import part
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
 START = 1_700_000_000.0

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from providers.limits import rates
-from providers.limits.places import GRACE_SECONDS
-from providers.limits.rate_state import RateState, by_clock, state_from_bytes, state_to_bytes
-from providers.limits.rates import (
+from providers.retry_after import LONGEST_WAIT_SECONDS
+from providers.shared import rate_rules
+from providers.shared.rate_rules import (
     HORIZON_SECONDS,
     MOST_PLACES,
     PROBE_LEASE_SECONDS,
@@ -23,12 +22,13 @@ from providers.limits.rates import (
     given_back,
     settled,
 )
-from providers.limits.refusals import Refusal, refused
-from providers.limits.service_limits import ServiceLimits
-from providers.retry_after import LONGEST_WAIT_SECONDS
+from providers.shared.rate_state import RateState, by_clock, state_from_bytes, state_to_bytes
+from providers.shared.refusal_rules import Refusal, refused
+from providers.shared.service_limits import ServiceLimits
+from providers.shared.waiting_line import GRACE_SECONDS
 from tests.unit.providers.limits.simulation import START, Simulation
 
-FOLDER = Path(rates.__file__).parent
+FOLDER = Path(rate_rules.__file__).parent
 UNLIMITED = ServiceLimits()
 ARRIVALS = st.lists(st.integers(0, 40_000).map(lambda milliseconds: milliseconds / 1_000), min_size=1, max_size=40)
 LATE = st.lists(st.floats(0, 3), min_size=1, max_size=5)

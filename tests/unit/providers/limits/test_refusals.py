@@ -2,11 +2,11 @@
 
 import pytest
 
-from providers.limits.places import STANDING_BY
-from providers.limits.rate_state import RateState
-from providers.limits.rates import Asking, Granted, answered, asked
-from providers.limits.refusals import LIKELY_RATE, LONGEST_UNEXPLAINED_SECONDS, Refusal, refused
-from providers.limits.service_limits import ServiceLimits
+from providers.shared.rate_rules import Asking, Granted, answered, asked
+from providers.shared.rate_state import RateState
+from providers.shared.refusal_rules import LIKELY_RATE, LONGEST_UNEXPLAINED_SECONDS, Refusal, refused
+from providers.shared.service_limits import ServiceLimits
+from providers.shared.waiting_line import STANDING_BY
 from tests.unit.providers.limits.simulation import START, Simulation
 
 UNLIMITED = ServiceLimits()

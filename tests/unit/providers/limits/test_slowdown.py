@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.limits.slowdown import FORGOTTEN_AFTER_SECONDS, SLOWEST, Slowdown, forgotten, grown
+from providers.shared.slowdown import FORGOTTEN_AFTER_SECONDS, SLOWEST, Slowdown, forgotten, grown
 
 
 def slowdown(**changed: float | None) -> Slowdown:

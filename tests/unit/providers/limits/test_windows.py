@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.limits.windows import CELLS, Amount, added, earliest, kept
+from providers.shared.rate_windows import CELLS, Amount, added, earliest, kept
 
 
 def test_what_is_close_together_is_counted_together() -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from contracts.vocabulary import PageAccess
-from providers.content_store import ObstoreContentStore, hash_of
 from providers.domains import ANYWHERE, Domains, domains_named
 from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.reading.cached_reader import CachedReader
 from providers.shared.cache import Cache
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.stores.memory_store import MemorySharedStore
+from providers.storage.content import ObstoreContentStore, hash_of
 
 URL = "https://a.example/page"
 WAY = (URL, "https://between.example/", "https://a.example/page/final")

@@ -7,8 +7,8 @@ import pytest
 
 from providers.domains import Domains, domains_named
 from providers.errors import SourceUnreadable
-from providers.reading.egress import Egress
-from providers.reading.egress_addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.client import Egress
 from providers.reading.robots import Robots
 from providers.reading.web_reader import WebReader
 from providers.subprocess_pool import SubprocessPool

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
-from providers.reading.egress import MOST_REDIRECTS, Egress, Fetched
-from providers.reading.egress_addresses import host_and_port
-from providers.reading.egress_body import FetchPolicy, Limits
+from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.body import BodyLimits, FetchPolicy
+from providers.reading.egress.client import MOST_REDIRECTS, Egress, Fetched
 from providers.reading.web_reader import PAGE_LIMITS, POLICY
 from providers.reading.web_types import judged
 from tests.fakes.web import (
@@ -35,7 +35,7 @@ from tests.fakes.web import (
     reply,
 )
 
-SOON = replace(POLICY, seconds=0.3, limits_of=lambda _: Limits(PAGE_LIMITS.most_bytes, 0.3))
+SOON = replace(POLICY, seconds=0.3, limits_of=lambda _: BodyLimits(PAGE_LIMITS.most_bytes, 0.3))
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -173,7 +173,7 @@ async def test_slow_servers_cost_their_deadline(server: WebServer, answer: Reply
 
 async def test_a_deadline_is_that_of_the_kind(server: WebServer) -> None:
     """A document that takes long to come gets more time once it is known to be one."""
-    longer = replace(POLICY, seconds=0.2, opening_bytes=5, limits_of=lambda _: Limits(10_000, 20.0))
+    longer = replace(POLICY, seconds=0.2, opening_bytes=5, limits_of=lambda _: BodyLimits(10_000, 20.0))
 
     async def slowly(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\nContent-Type: text/plain\r\n\r\n0123456789")

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.reading.egress import Egress
-from providers.reading.egress_addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.client import Egress
 from providers.reading.web_reader import POLICY
 from tests.fakes.web import WebServer, page, reply
 

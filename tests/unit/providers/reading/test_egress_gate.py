@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
-from providers.reading.egress_addresses import is_public
-from providers.reading.egress_gate import check_url
+from providers.reading.egress.address_rules import is_public
+from providers.reading.egress.url_gate import check_url
 
 NUMBERS = st.integers(0, 2**32 - 1)
 PRIVATE = NUMBERS.filter(lambda number: not is_public(ipaddress.IPv4Address(number)))

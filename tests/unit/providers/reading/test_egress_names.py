@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from providers.content_store import ObstoreContentStore
 from providers.errors import SourceUnreadable, Unavailable
-from providers.reading import egress_names
-from providers.reading.egress import Egress
-from providers.reading.egress_addresses import IpAddress
-from providers.reading.egress_names import MOST_OF_A_DOMAIN, MOST_THREADS, SystemResolver, domain_of
+from providers.reading.egress.address_rules import IpAddress
+from providers.reading.egress.client import Egress, name_lookup
+from providers.reading.egress.name_lookup import MOST_OF_A_DOMAIN, MOST_THREADS, SystemResolver, domain_of
 from providers.reading.robots import Robots
 from providers.reading.web_reader import POLICY
+from providers.storage.content import ObstoreContentStore
 from tests.fakes.web import PUBLIC_ADDRESS, RecordingNetwork, WebServer, page
-from workers.leaving import run_to_end
+from workers.process_exit import run_to_end
 
 
 class Names:
@@ -117,7 +116,7 @@ async def test_a_name_that_was_not_answered_is_left_alone_for_a_while(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While it hangs and for a time afterwards nobody waits for it again, and no thread does."""
-    monkeypatch.setattr(egress_names, "LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(name_lookup, "LONGEST_WAIT", 0.0)
     resolver = SystemResolver(names)
     # No time at all to wait for a thread: there is one at once.
     asking = asyncio.create_task(resolver.resolve("slow.test"))
@@ -130,8 +129,8 @@ async def test_a_name_that_was_not_answered_is_left_alone_for_a_while(
     with pytest.raises(Unavailable):
         await resolver.resolve("slow.test")
     assert names.asked == ["slow.test"]
-    monkeypatch.setattr(egress_names, "UNANSWERED_KEPT", -1.0)
-    monkeypatch.setattr(egress_names, "MOST_UNANSWERED", 1)
+    monkeypatch.setattr(name_lookup, "UNANSWERED_KEPT", -1.0)
+    monkeypatch.setattr(name_lookup, "MOST_UNANSWERED", 1)
     with pytest.raises(Unavailable):
         await resolver.resolve("slow2.test")
     with pytest.raises(Unavailable):
@@ -145,7 +144,7 @@ async def test_names_that_wait_for_a_thread_give_up(names: Names, monkeypatch: p
     resolver = SystemResolver(names)
     asking = [asyncio.create_task(resolver.resolve(f"slow{number}.test.de")) for number in range(MOST_OF_A_DOMAIN)]
     await names.hang(MOST_OF_A_DOMAIN)
-    monkeypatch.setattr(egress_names, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(name_lookup, "LONGEST_WAIT", 0.01)
     with pytest.raises(Unavailable):
         await resolver.resolve("good.test.de")
     names.let_go.set()
@@ -157,7 +156,7 @@ def test_a_process_ends_while_a_name_hangs() -> None:
     """The interpreter waits for no look-up, even where the process is taken apart as usual."""
     program = (
         "import asyncio, threading\n"
-        "from providers.reading.egress_names import SystemResolver\n"
+        "from providers.reading.egress.name_lookup import SystemResolver\n"
         "async def work():\n"
         "    begun = threading.Event()\n"
         "    def look_up(host):\n"

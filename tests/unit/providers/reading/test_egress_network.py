@@ -9,9 +9,9 @@ import httpcore2
 import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
-from providers.reading.egress import Egress
-from providers.reading.egress_addresses import IpAddress
-from providers.reading.egress_network import GuardedBackend
+from providers.reading.egress.address_rules import IpAddress
+from providers.reading.egress.client import Egress
+from providers.reading.egress.network import GuardedBackend
 from providers.reading.robots import Robots
 from providers.reading.web_reader import POLICY
 from tests.fakes.web import PUBLIC_ADDRESS, FixedResolver, RecordingNetwork, WebServer, page, reply

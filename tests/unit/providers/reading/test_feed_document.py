@@ -3,7 +3,7 @@
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.reading.feed_document import ENTRIES, extract_feed
+from providers.reading.formats.feed_document import ENTRIES, extract_feed
 
 RSS = """<?xml version="1.0" encoding="utf-8"?>
 <rss version="2.0"><channel><title>News of tables</title><description>What is new</description><language>en-GB</language>

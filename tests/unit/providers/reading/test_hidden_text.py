@@ -6,8 +6,8 @@ import pytest
 
 from providers.errors import SourceUnreadable
 from providers.reading.cleaning import clean
-from providers.reading.html_document import extract_html
-from providers.reading.html_media import applies
+from providers.reading.html.media import applies
+from providers.reading.html.page import extract_html
 from providers.reading.web_page import read_page
 from providers.reading.web_types import HTML, PDF
 from tests.fakes.hostile_pages import pdf

@@ -5,8 +5,8 @@ import html
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical import Extraction
-from providers.reading.html_sheets import MOST_SELECTORS, Sheets
+from providers.reading.canonical_text import Extraction
+from providers.reading.html.sheets import MOST_SELECTORS, Sheets
 from providers.reading.web_page import extract_web_html, read_page
 from providers.reading.web_types import HTML, PDF
 from tests.fakes import hostile_pages as fakes

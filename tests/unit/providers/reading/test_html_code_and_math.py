@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from providers.reading.html_document import extract_html
+from providers.reading.html.page import extract_html
 
 
 def text_of(body: str) -> str:

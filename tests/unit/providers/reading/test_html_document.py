@@ -3,8 +3,8 @@
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical import BlockKind
-from providers.reading.html_document import extract_html
+from providers.reading.canonical_text import BlockKind
+from providers.reading.html.page import extract_html
 
 
 def text_of(body: str) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from providers.reading.html_document import parse
-from providers.reading.html_metadata import PageMetadata, metadata_of
+from providers.reading.html.metadata import PageMetadata, metadata_of
+from providers.reading.html.page import parse
 
 
 def metadata(head: str = "", body: str = "<p>x</p>") -> PageMetadata:

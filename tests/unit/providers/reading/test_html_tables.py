@@ -2,8 +2,8 @@
 
 import pytest
 
-from providers.reading.html_document import extract_html
-from providers.reading.html_tables import LONGEST_REPEATED, MOST_REPEATED
+from providers.reading.html.page import extract_html
+from providers.reading.html.tables import LONGEST_REPEATED, MOST_REPEATED
 
 
 def rows_of(inner: str) -> list[str]:

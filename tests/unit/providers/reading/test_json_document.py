@@ -5,7 +5,7 @@ import json
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.reading.json_document import CHARACTERS, DEPTH, extract_json
+from providers.reading.formats.json_document import CHARACTERS, DEPTH, extract_json
 
 
 def test_values_stand_on_lines_under_their_names() -> None:

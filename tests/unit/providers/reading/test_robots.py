@@ -7,11 +7,11 @@ import httpx2
 import pytest
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
-from providers.reading.egress import Egress
-from providers.reading.egress_addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.client import Egress
 from providers.reading.robots import FAILURE_KEPT_SECONDS, KEPT_SECONDS, ROBOTS_BYTES, Robots, parse
 from providers.reading.robots_store import FetchedRules, key_of, pack, unpack
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import away
 from tests.fakes.web import Reply, WebServer, redirect, reply
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from providers.reading import pdf_unseen
-from providers.reading.canonical import Extraction
+from providers.reading.canonical_text import Extraction
+from providers.reading.formats import pdf_unseen
 from providers.reading.web_page import read_page
 from providers.reading.web_types import PDF
 from tests.fakes.unseen_pdf import SCAN, SEEN, WORDS, pdf, seen_pdfs, styled, unseen_pdfs

@@ -4,8 +4,8 @@ import pytest
 
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
-from providers.reading.canonical import Extraction
-from providers.reading.html_document import extract_html, parse
+from providers.reading.canonical_text import Extraction
+from providers.reading.html.page import extract_html, parse
 from providers.reading.second_opinion import (
     MOST_ELEMENTS,
     Facts,

@@ -9,10 +9,10 @@ import pytest
 from contracts.vocabulary import PageAccess
 from providers.errors import RateLimited, SourceUnreadable
 from providers.interfaces import Reader
-from providers.reading.egress import Egress
-from providers.reading.egress_addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.client import Egress
 from providers.reading.robots import Robots
-from providers.reading.web_reader import Politeness, WebReader
+from providers.reading.web_reader import PolitenessOfHosts, WebReader
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.web import WebServer, endless, page, redirect, reply
 
@@ -117,7 +117,7 @@ class NotedVisits:
 
 
 @asynccontextmanager
-async def polite_reader(politeness: Politeness, *servers: WebServer) -> AsyncIterator[Reader]:
+async def polite_reader(politeness: PolitenessOfHosts, *servers: WebServer) -> AsyncIterator[Reader]:
     """A reader that may ask these servers, and minds its manners."""
     egress = Egress("test", allow_hosts={host_and_port(server.host) for server in servers})
     async with SubprocessPool(1) as pool:

@@ -12,7 +12,7 @@ from contracts.usage import Usage
 from providers.errors import RateLimited
 from providers.search.cached_search import CachedSearch
 from providers.shared.cache import Cache
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.stores.memory_store import MemorySharedStore
 
 
 class Provider:

@@ -8,10 +8,10 @@ import pytest
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import RateLimited
 from providers.interfaces import Limiter, Permit, SearchProvider
-from providers.limits.limiter import SharedLimiter
-from providers.limits.service_limits import ServiceLimits
 from providers.search.limited_search import LimitedSearch
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.limiter import SharedLimiter
+from providers.shared.service_limits import ServiceLimits
+from providers.shared.stores.memory_store import MemorySharedStore
 
 REQUEST = SearchRequest(research_id="r-1", operation="search-2", provider="tavily", text="moss")
 

@@ -6,9 +6,9 @@ import pytest
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.limits.circuit import FAILURES_TO_OPEN, CircuitBreaker, CircuitState
 from providers.search.watched_search import WatchedSearch
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.circuit_breaker import FAILURES_TO_OPEN, CircuitBreaker, CircuitState
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.search_clients import asking
 from tests.fakes.shared_stores import away
 

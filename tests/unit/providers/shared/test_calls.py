@@ -8,7 +8,7 @@ import pytest
 from providers.errors import CallInFlight, ContentCorrupt, SharedStateUnavailable
 from providers.interfaces import SharedStore
 from providers.shared.calls import SharedCallStore
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import ROOT, BrokenStore, processes
 from tests.unit.providers.shared.conftest import EVERYWHERE, SHARED_BY_PROCESSES, WHERE_IT_CAN_BE_REMOVED, Stores
 

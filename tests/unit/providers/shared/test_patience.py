@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from providers.shared.patience import patience
+from providers.shared.stall_tolerant_timeout import patience
 
 
 async def test_silence_is_given_up() -> None:

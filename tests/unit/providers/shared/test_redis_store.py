@@ -9,7 +9,7 @@ import pytest
 
 from providers.errors import NotConfigured, SharedStateUnavailable
 from providers.interfaces import StoredValue
-from providers.shared.redis_store import RedisSharedStore
+from providers.shared.stores.redis_store import RedisSharedStore
 from tests.fakes.valkey import ValkeyServer, free_port
 
 PASSWORD = "hunter2-secret"

@@ -7,8 +7,8 @@ import pytest
 from providers.errors import SharedStateUnavailable
 from providers.interfaces import SharedStore
 from providers.shared.calls import SharedCallStore
-from providers.shared.fallback_store import FallbackStore
-from providers.shared.memory_store import MemorySharedStore
+from providers.shared.stores.fallback_store import FallbackStore
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 from tests.unit.providers.shared.conftest import WHERE_IT_CAN_BE_REMOVED
 

@@ -10,9 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
-from providers.shared import sqlite_store
 from providers.shared.calls import SharedCallStore
-from providers.shared.sqlite_store import PATIENCE_SECONDS, SqliteSharedStore, pauses
+from providers.shared.stores import sqlite_store
+from providers.shared.stores.sqlite_store import PATIENCE_SECONDS, SqliteSharedStore, pauses
 
 BRIEFLY = 0.25
 SOON = 60.0

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from contracts.identity import digest
 from contracts.roles import AnalysisDraft
 from contracts.vocabulary import Quality
-from providers.engines.extractive.analysis import analyze
-from providers.engines.extractive.facets import QUALIFICATION
-from providers.engines.extractive.passages import LONGEST_PASSAGE, containment
-from providers.engines.extractive.terms import text_keys
+from providers.extractive.analyzer import analyze
+from providers.extractive.facets import QUALIFICATION
+from providers.extractive.passages import LONGEST_PASSAGE, containment
+from providers.extractive.question_terms import text_keys
 from tests.unit.providers.engines.extractive.samples import PAGES, analyze_input, documents, extract, sources
 
 

@@ -8,9 +8,9 @@ import pytest
 from contracts.evidence import Gap
 from contracts.roles import ANALYZER, PLANNER, REFINER, SYNTHESIZER, AnalysisDraft, PlanDraft, ReportTextDraft
 from contracts.vocabulary import EngineKind
-from providers.engines.extractive import ExtractiveEngine
-from providers.engines.extractive.engine import DRAFTED
 from providers.errors import InvalidCall
+from providers.extractive import ExtractiveEngine
+from providers.extractive.engine import DRAFTED
 from providers.interfaces import Engine, EngineTask
 from tests.fakes.isolation import HereCalls
 from tests.unit.providers.engines.extractive.samples import (

@@ -4,9 +4,9 @@ import pytest
 
 from contracts.decisions import GateIssue, Guidance
 from contracts.identity import normalized_text
-from providers.engines.extractive.facets import FACETS
-from providers.engines.extractive.planning import plan
-from providers.engines.extractive.question import QuestionType, read_question
+from providers.extractive.facets import FACETS
+from providers.extractive.planner import plan
+from providers.extractive.question import QuestionType, read_question
 from tests.unit.providers.engines.extractive.samples import QUESTION, plan_input
 
 

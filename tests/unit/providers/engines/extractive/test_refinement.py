@@ -8,8 +8,8 @@ from contracts.evidence import Gap
 from contracts.identity import digest
 from contracts.roles import ReflectInput
 from contracts.vocabulary import Action, GapKind, Phase
-from providers.engines.extractive.refinement import refine
-from providers.engines.extractive.reflection import reflect
+from providers.extractive.refiner import refine
+from providers.extractive.reflector import reflect
 from tests.unit.providers.engines.extractive.samples import BASE, QUESTION, refine_input
 
 

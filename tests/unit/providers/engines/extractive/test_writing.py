@@ -9,9 +9,9 @@ from markdown_it import MarkdownIt
 
 from contracts.identity import digest
 from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft, WriteInput
-from providers.engines.extractive.analysis import analyze
-from providers.engines.extractive.quoting import blockquote, one_line
-from providers.engines.extractive.writing import write
+from providers.extractive.analyzer import analyze
+from providers.extractive.brief_writer import write
+from providers.extractive.markdown_quoting import blockquote, one_line
 from tests.unit.providers.engines.extractive.samples import (
     QUESTION,
     analyze_input,

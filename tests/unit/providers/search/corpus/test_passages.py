@@ -1,8 +1,8 @@
 """Sections and passages of a document."""
 
-from providers.reading.html_document import extract_html
-from providers.search.corpus.passages import index_text, passages_of, sections_of, word_keys
-from providers.search.corpus.ranking import is_copy, searched_keys, section_factor
+from providers.reading.html.page import extract_html
+from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, word_keys
+from providers.search.corpus.section_ranking import is_copy, searched_keys, section_factor
 
 
 def test_sections_cover_the_text_and_know_their_heading_path():

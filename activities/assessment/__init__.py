@@ -1,0 +1,1 @@
+"""What a source is worth, with the reason."""

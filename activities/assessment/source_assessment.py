@@ -1,0 +1,150 @@
+"""What a source is worth: pure rules over its host, its date and its text, with a reason of one line.
+
+Label: the parts are weighted (in the manner of S0-160, by kind of search). `high` needs a sum of 0.70, an authority of
+0.70, a relevance of 0.30, a content of 0.40 and a site where not anybody can write. `low` is a sum below 0.40, an
+authority up to 0.15, a relevance below 0.15, a content below 0.05, and whatever does not show its text. Everything
+else is `medium`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Authority
+from activities.assessment.question_coverage import Coverage, coverage
+from activities.assessment.recency import Age, age_of
+from contracts.activities import ReadRequest
+from contracts.request import SourceType
+from contracts.sources import SourceAssessment
+from contracts.vocabulary import PageAccess, Quality
+from providers.interfaces import ExtractedDocument
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each part counts; they add up to 1."""
+
+    authority: float
+    relevance: float
+    recency: float
+    content: float
+
+
+WEIGHTS: Final[Mapping[SourceType, Weights]] = {
+    SourceType.WEB: Weights(0.4, 0.3, 0.1, 0.2),
+    SourceType.ACADEMIC: Weights(0.4, 0.35, 0.05, 0.2),
+    SourceType.NEWS: Weights(0.35, 0.3, 0.25, 0.1),
+}
+
+NOT_SHOWN: Final[Mapping[PageAccess, tuple[float, str]]] = {
+    PageAccess.PAYWALL: (0.2, "behind a paywall"),
+    PageAccess.CONSENT_WALL: (0.1, "shows a consent form instead of its text"),
+    PageAccess.LOGIN_REQUIRED: (0.1, "asks for a login"),
+    PageAccess.SCRIPT_REQUIRED: (0.1, "shows nothing without scripts"),
+    PageAccess.SOFT_NOT_FOUND: (0.0, "says that the page does not exist"),
+    PageAccess.BOT_CHECK: (0.0, "asks whether a person is reading"),
+}
+"""Content quality, at most 0.2, and the reason, for pages that do not show their text."""
+
+HIGH_SCORE: Final = 0.7
+HIGH_AUTHORITY: Final = 0.7
+HIGH_RELEVANCE: Final = 0.3
+HIGH_CONTENT: Final = 0.4
+LOW_SCORE: Final = 0.4
+LOW_AUTHORITY: Final = 0.15
+LOW_RELEVANCE: Final = 0.15
+LOW_CONTENT: Final = 0.05
+FULL_LENGTH: Final = 2_000
+"""Characters of text from which more does not count."""
+LONG_LINE: Final = 60
+LOOKED_AT: Final = 60_000
+OTHER_LANGUAGE: Final = 0.5
+"""Relevance of a page whose language is not the question's: words cannot be compared."""
+
+
+def assess(
+    request: ReadRequest,
+    document: ExtractedDocument,
+    authorities: Authorities,
+    declared: Mapping[str, Quality] | None = None,
+) -> SourceAssessment:
+    """Parts, label and reason for one page as it was read; the final address counts, not the one that led there.
+
+    `declared` are the operator's own words about domains (`high`, `medium`, `low`), which decide the label of every
+    page that shows its text. Nothing that the page says of itself raises its authority.
+    """
+    standing = _standing(request, document, authorities, declared)
+    age = age_of(document.published_at or request.published_at, request.date, request.published_from, request.mode)
+    seen = coverage(
+        request.query, document.title or request.title, request.snippet, document.text[:LOOKED_AT], document.language
+    )
+    hidden = NOT_SHOWN.get(document.access)
+    content = hidden[0] if hidden else content_quality(document.text)
+    relevance = OTHER_LANGUAGE if seen.other_language else seen.share
+    label = _label(request.mode, standing, age, relevance, content) if hidden is None else Quality.LOW
+    return SourceAssessment(
+        authority=round(standing.authority, 2),
+        relevance=round(relevance, 2),
+        recency=round(age.recency, 2),
+        content_quality=round(content, 2),
+        label=label,
+        reason=_reason(standing, age, seen, content, hidden[1] if hidden else ""),
+        user_generated=standing.user_generated,
+    )
+
+
+def content_quality(text: str) -> float:
+    """How much there is to quote, 0 to 1: the length, and the share that stands in whole lines of prose."""
+    looked_at = text[:LOOKED_AT]
+    lines = [line.strip() for line in looked_at.splitlines() if line.strip()]
+    characters = sum(map(len, lines))
+    if not characters:
+        return 0.0
+    prose = sum(len(line) for line in lines if len(line) >= LONG_LINE) / characters
+    length = min(1.0, characters / FULL_LENGTH)
+    return length * (0.5 + 0.5 * prose)
+
+
+def _standing(
+    request: ReadRequest, document: ExtractedDocument, authorities: Authorities, declared: Mapping[str, Quality] | None
+) -> Authority:
+    standing = authorities.standing(document.url, request.mode, declared)
+    # A search for papers tells the identifier itself; on a host without an entry it stands for a publisher's page.
+    if standing.tier == GENERAL and request.mode is SourceType.ACADEMIC and request.doi:
+        published = authorities.tiers[PUBLISHER].authority(request.mode)
+        return Authority(GENERAL, (standing.authority + published) / 2, "publication with an identifier")
+    return standing
+
+
+def _label(mode: SourceType, standing: Authority, age: Age, relevance: float, content: float) -> Quality:
+    if standing.declared is not None:
+        return standing.declared
+    weights = WEIGHTS[mode]
+    authority = standing.authority
+    score = (
+        weights.authority * authority
+        + weights.relevance * relevance
+        + weights.recency * age.recency
+        + weights.content * content
+    )
+    poor = authority <= LOW_AUTHORITY or relevance < LOW_RELEVANCE or content < LOW_CONTENT
+    if poor or score < LOW_SCORE:
+        return Quality.LOW
+    fit = authority >= HIGH_AUTHORITY and relevance >= HIGH_RELEVANCE and content >= HIGH_CONTENT
+    able = fit and not age.outside and not standing.user_generated
+    return Quality.HIGH if able and score >= HIGH_SCORE else Quality.MEDIUM
+
+
+def _reason(standing: Authority, age: Age, seen: Coverage, content: float, hidden: str) -> str:
+    """What decided, in our own words alone: nothing of the page is in it."""
+    if hidden:
+        return f"{standing.phrase}; {hidden}"
+    parts = [standing.phrase]
+    if seen.other_language:
+        parts.append("in another language than the question")
+    elif seen.of:
+        parts.append(f"covers {seen.found} of {seen.of} words")
+    parts.append(age.phrase)
+    if content < HIGH_CONTENT:
+        parts.append("little text")
+    return "; ".join(parts)

@@ -1,0 +1,185 @@
+"""The report as one HTML file: no script, no image, nothing loaded, every citation opens its passage."""
+
+import base64
+import hashlib
+import re
+from functools import lru_cache
+from html import escape
+from importlib import resources
+from string import Template
+
+from activities.reporting.characters import clean_characters
+from activities.reporting.fixed_sentences import OUTCOMES, counted, day
+from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
+from activities.reporting.markdown_layout import plain_text
+from activities.reporting.markdown_report import ReportText, checking_words, quality_words
+from activities.reporting.method_section import Fact, method_facts
+from activities.reporting.quoted_passages import QuotedPassage
+from activities.reporting.report_inputs import CitedSource, ReportInputs
+from contracts.sources import Source
+from contracts.vocabulary import Outcome
+
+LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}")
+
+
+@lru_cache(maxsize=1)
+def _package_files() -> tuple[Template, str, str]:
+    """The template, the style sheet, and the style's hash for the Content-Security-Policy."""
+    folder = resources.files("activities.reporting")
+    template = Template((folder / "report_template.html").read_text("utf-8"))
+    style = (folder / "report_style.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return template, style, digest
+
+
+def _text(value: str) -> str:
+    return escape(clean_characters(value))
+
+
+def _language(matter: ReportInputs) -> str:
+    language = matter.resolved.language
+    return language if LANGUAGE.fullmatch(language) else "en"
+
+
+def _chrome(matter: ReportInputs) -> str:
+    """The language of our own words, where it is not the report's."""
+    return "" if _language(matter).split("-")[0] == "en" else ' lang="en"'
+
+
+def _address(matter: ReportInputs, url: str) -> str:
+    if matter.registry.links(url):
+        return f'<a class="address" href="{_text(url)}" rel="{LINK_REL}">{_text(url)}</a>'
+    return f'<span class="address">{_text(url)}</span>'
+
+
+def _kicker(matter: ReportInputs) -> str:
+    short = "" if matter.ending.outcome is Outcome.COMPLETED else " short"
+    return f'Research report · <span class="outcome{short}">{OUTCOMES[matter.ending.outcome]}</span>'
+
+
+def _facts(matter: ReportInputs) -> str:
+    corpus = matter.resolved.corpus
+    passages = sum(len(item.passages) for item in matter.cited)
+    parts = [
+        f"{counted(len(matter.cited), 'source')} cited" if matter.cited else "Cites nothing",
+        counted(passages, "passage") if passages else "",
+        f"{counted(corpus.files, 'file')} in the corpus {corpus.title or corpus.name}" if corpus else "",
+        matter.resolved.egress,
+    ]
+    date = f'<span class="date">{_text(day(matter.ending.ended_at))}</span>'
+    return " · ".join([*(_text(part) for part in parts if part), date])
+
+
+def _notice(matter: ReportInputs) -> str:
+    ending = matter.ending
+    if ending.outcome is Outcome.COMPLETED:
+        return ""
+    words = f"<strong>{OUTCOMES[ending.outcome]}:</strong> {matter.why()}."
+    return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">Method and limits</a></p>'
+
+
+def _contents(matter: ReportInputs, sections: list[ReportSection]) -> str:
+    own = [ReportSection("sources", "Sources")] if matter.cited or matter.also_read else []
+    listed = [*sections, *own, ReportSection("method", "Method and limits")]
+    return "".join(f'<li><a href="#{part.anchor}">{_text(part.title)}</a></li>' for part in listed)
+
+
+def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str]) -> str:
+    evidence = passage.evidence
+    page = f"page {evidence.page}" if evidence.page is not None else ""
+    where = " · ".join(
+        part for part in (f"§ {matter.shown(evidence.heading)}" if evidence.heading else "", page) if part
+    )
+    back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
+                    for index, place in enumerate(places, start=1))  # fmt: skip
+    cited = f'<p class="back">Cited at {back}</p>' if back else ""
+    return (
+        f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
+        f'<p class="from">[{item.number}] {_text(matter.shown(item.source.title))}</p>'
+        + (f'<p class="where">{_text(where)}</p>' if where else "")
+        + f'<blockquote><span class="context">{_text(passage.before)}</span><mark>{_text(passage.quote)}</mark>'
+        f'<span class="context">{_text(passage.after)}</span></blockquote>{cited}'
+        f'<a class="close" href="#reading">Close</a></div>'
+    )
+
+
+def _about(matter: ReportInputs, source: Source) -> str:
+    parts = [
+        _text(matter.shown(", ".join(source.authors) or source.publisher or "")),
+        _text(f"published {day(source.published_at)}") if source.published_at else "",
+        _text(matter.shown(quality_words(source.quality, source.quality_reason))),
+        f"read {_text(day(source.retrieved_at))}",
+        _address(matter, source.url),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _cited_source(matter: ReportInputs, item: CitedSource, body: Body) -> str:
+    passages = "".join(
+        _passage(matter, item, passage, body.places.get(passage.evidence.id, [])) for passage in item.passages
+    )
+    return (
+        f'<li id="source-{item.number}"><span class="number">[{item.number}]</span>'
+        f"<h3>{_text(matter.shown(item.source.title)) or 'Untitled'}</h3>"
+        f'<p class="about">{_about(matter, item.source)}</p>{passages}</li>'
+    )
+
+
+def _sources(matter: ReportInputs, text: ReportText, body: Body) -> str:
+    if not matter.cited and not matter.also_read:
+        return ""
+    listed = "".join(_cited_source(matter, item, body) for item in matter.cited)
+    also = "".join(
+        f"<li>{_text(matter.shown(source.title)) or 'Untitled'} · {_about(matter, source)}</li>"
+        for source in matter.also_read
+    )
+    return (
+        f'<section class="apparatus" id="sources"{_chrome(matter)}><h2>Sources</h2>'
+        f'<p class="lead">{_text(checking_words(text.claims))}</p>'
+        + (f'<ol class="sources">{listed}</ol>' if listed else "")
+        + (
+            f'<details class="more"><summary>Also read, not cited ({len(matter.also_read)})</summary>'
+            f'<ul class="plain">{also}</ul></details>'
+            if also
+            else ""
+        )
+        + "</section>"
+    )
+
+
+def _fact(matter: ReportInputs, fact: Fact) -> str:
+    value = _text(matter.shown(fact.value))
+    command = f" <code>{_text(fact.command)}</code>" if fact.command else ""
+    items = "".join(f"<li>{_text(matter.shown(item))}</li>" for item in fact.items)
+    return f"<dt>{fact.label}</dt><dd>{value}{command}{f'<ul>{items}</ul>' if items else ''}</dd>"
+
+
+def _method(matter: ReportInputs) -> str:
+    facts = "".join(_fact(matter, fact) for fact in method_facts(matter))
+    return (
+        f'<section class="apparatus" id="method"{_chrome(matter)}><h2>Method and limits</h2>'
+        f'<dl class="method">{facts}</dl></section>'
+    )
+
+
+def compose_html(matter: ReportInputs, text: ReportText) -> str:
+    """The whole page."""
+    template, style, style_hash = _package_files()
+    body = render_body(text.body, text.body_marks, matter.registry)
+    title = plain_text(text.title)
+    return template.substitute(
+        language=_language(matter),
+        style_hash=style_hash,
+        style=style,
+        page_title=_text(title),
+        contents=_contents(matter, body.sections),
+        kicker=_kicker(matter),
+        title=_text(title),
+        facts=_facts(matter),
+        notice=_notice(matter),
+        body=body.html,
+        sources=_sources(matter, text, body),
+        method=_method(matter),
+        footer=_text(f"{matter.resolved.research_id} · durable-research {matter.product_version}"),
+        chrome_language=_chrome(matter),
+    )

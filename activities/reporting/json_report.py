@@ -1,0 +1,146 @@
+"""The report as JSON: the whole evidence graph, so that others can check it without us."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from activities.reporting.claims import Claim
+from activities.reporting.markdown_layout import layout, plain_text
+from activities.reporting.markdown_report import ReportText
+from activities.reporting.quoted_passages import QuotedPassage, digest_form
+from activities.reporting.report_inputs import ReportInputs
+from activities.reporting.usage_summary import usage_document
+from contracts.sources import Source
+
+SCHEMA_VERSION = 1
+TOLD = ("findings", "gaps", "decisions", "queries", "degraded", "failed_branches", "limitations")
+"""Parts of the document in which models and pages have their say."""
+
+
+def _without_links(value: Any, matter: ReportInputs) -> Any:
+    """The value with every text in it as a report may print it: whoever reads the JSON may make links of addresses."""
+    if isinstance(value, str):
+        return matter.without_links(value)
+    if isinstance(value, list):
+        return [_without_links(item, matter) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_links(item, matter) for key, item in value.items()}
+    return value
+
+
+def _source(source: Source, matter: ReportInputs, *, cited: bool) -> dict[str, Any]:
+    kept = {"id", "url", "title", "authors", "publisher", "venue", "doi", "published_at", "source_type", "quality",
+            "quality_reason", "content_hash", "retrieved_at", "status", "status_reason", "provider"}  # fmt: skip
+    data: dict[str, Any] = _without_links(source.model_dump(mode="json", include=kept), matter)
+    data["url"] = source.url
+    raw = source.raw.hash if source.raw else source.content_hash
+    text = source.text.hash if source.text else None
+    return data | {"content_hash": raw, "text_hash": text, "cited": cited}
+
+
+def _evidence(passage: QuotedPassage, matter: ReportInputs) -> dict[str, Any]:
+    item = passage.evidence
+    return {
+        "id": item.id,
+        "source_id": item.source_id,
+        "quote": passage.quote,
+        "quote_hash": digest_form(item.quote_hash),
+        "prefix": passage.prefix,
+        "suffix": passage.suffix,
+        "heading": matter.without_links(item.heading),
+        "start": item.start,
+        "end": item.end,
+        "page": item.page,
+    }
+
+
+def _fidelity(matter: ReportInputs, claims: list[Claim]) -> dict[str, Any]:
+    """How true the text is to its sources, as counted."""
+    matched = sum(claim.method == "quote_match" for claim in claims)
+    return {
+        "passages": len(matter.passages),
+        "passages_matched": len(matter.passages),
+        "claims": len(claims),
+        "claims_quote_match": matched,
+        "claims_unverified": len(claims) - matched,
+        "markers_removed": matter.numbered.unresolved,
+        "addresses_removed": len(matter.numbered.foreign_urls),
+    }
+
+
+def section_titles(markdown: str) -> list[str]:
+    """Titles of the second level, in order."""
+    tokens = layout(markdown).tokens
+    places = [place for place, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"]
+    return [plain_text(tokens[place + 1].content) for place in places]
+
+
+def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
+    """The content of `report.json`."""
+    state, resolved, ending = matter.state, matter.resolved, matter.ending
+    corpus = resolved.corpus
+    cited = {item.source.id for item in matter.cited}
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "product_version": matter.product_version,
+        "research_id": resolved.research_id,
+        "query": resolved.query,
+        "effective_request": resolved.model_dump(mode="json", exclude={"canary"}),
+        "strategy": resolved.strategy,
+        "engine_by_role": state.engine_by_role,
+        "models": state.models_used,
+        "prompt_versions": state.prompt_versions,
+        "language": resolved.language,
+        "corpus": corpus.model_dump(mode="json", include={"name", "digest", "files", "skipped", "indexed_at"})
+        if corpus
+        else None,
+        "outcome": ending.outcome.value,
+        "stop_reason": ending.stop_reason.value,
+        "completeness": ending.completeness.value,
+        "iterations": state.iteration,
+        "started_at": state.started_at,
+        "ended_at": ending.ended_at,
+        "report": {
+            "markdown": text.markdown,
+            "sections": section_titles(text.markdown),
+            "word_count": len(text.body.split()),
+        },
+        "sources": [_source(source, matter, cited=source.id in cited) for source in state.sources.values()],
+        "evidence": [_evidence(passage, matter) for passage in matter.passages.values()],
+        "findings": [
+            finding.model_dump(
+                mode="json",
+                include={"id", "statement", "confidence", "evidence_ids", "source_ids", "category"},
+            )
+            for finding in state.findings
+        ],
+        "gaps": [
+            gap.model_dump(mode="json", include={"id", "description", "kind", "status", "severity", "priority"})
+            for gap in state.gaps
+        ],
+        "claims": [asdict(claim) for claim in text.claims],
+        "citations": [{"number": item.number, "source_id": item.source.id} for item in matter.cited],
+        "decisions": [decision.model_dump(mode="json") for decision in state.decisions],
+        "queries": [
+            query.model_dump(
+                mode="json", include={"id", "text", "origin", "status", "error", "provider", "result_count"}
+            )
+            for query in state.plan.sub_queries
+        ],
+        "usage": usage_document(state),
+        "fidelity": _fidelity(matter, text.claims),
+        "degraded": state.degraded,
+        "failed_branches": state.failed_branches,
+        "limitations": state.limitations,
+    }
+    return document | {key: _without_links(document[key], matter) for key in TOLD}
+
+
+def document_text(document: dict[str, Any]) -> str:
+    """The JSON as it is stored: UTF-8, indented, without NaN. A lone surrogate is written as an escape."""
+    text = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(document, ensure_ascii=True, indent=1, allow_nan=False)
+    return text + "\n"

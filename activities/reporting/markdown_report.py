@@ -1,0 +1,138 @@
+"""The report as Markdown: the text with numbers, its sources, its method and its limits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from activities.reporting.characters import code_span
+from activities.reporting.citations import CitationMark
+from activities.reporting.claims import Claim, find_claims
+from activities.reporting.fixed_sentences import (
+    ALL_QUOTED,
+    EMPTY_CITES_NOTHING,
+    LEADS,
+    NO_DRAFT,
+    NO_DRAFT_FOUND,
+    NO_DRAFT_WHY,
+    OUTCOMES,
+    SOME_QUOTED,
+    counted,
+    day,
+)
+from activities.reporting.method_section import Fact, method_facts
+from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
+from contracts.vocabulary import Outcome, Quality
+
+HEADINGS_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class ReportText:
+    """The finished Markdown and where its numbers stand."""
+
+    markdown: str
+    marks: list[CitationMark]
+    """Offsets in `markdown`."""
+    title: str
+    """Markdown of the title, without its sign."""
+    notice: str
+    """Markdown of the remark under the title, or empty."""
+    body: str
+    """The text between title and sources."""
+    body_marks: list[CitationMark]
+    """Offsets in `body`."""
+    claims: list[Claim]
+    """Offsets in `markdown`."""
+
+
+def headings_of(item: CitedSource) -> list[str]:
+    """The headings under which the cited passages of a source stand, in order."""
+    return list(dict.fromkeys(passage.evidence.heading for passage in item.passages if passage.evidence.heading))
+
+
+def quality_words(quality: Quality, reason: str) -> str:
+    """A source's quality with the reason for it."""
+    known = "quality not assessed" if quality is Quality.UNKNOWN else f"quality {quality.value}"
+    return f"{known} ({reason})" if reason else known
+
+
+def _address(matter: ReportInputs, url: str) -> str:
+    safe = all(character.isprintable() and character not in "<>\\ " for character in url)
+    return f"<{url}>" if safe and matter.registry.links(url) else code_span(url)
+
+
+def _source_line(matter: ReportInputs, item: CitedSource) -> str:
+    source = item.source
+    headings = [matter.escaped(heading) for heading in headings_of(item)]
+    more = len(headings) - HEADINGS_SHOWN
+    section = "; ".join(headings[:HEADINGS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    quality = matter.escaped(quality_words(source.quality, source.quality_reason))
+    name = matter.escaped(source.title) or "Untitled"
+    place = f" § {section}" if section else ""
+    read = f"read {day(source.retrieved_at)}"
+    return f"- [{item.number}] {name}{place} · {quality} · {read} · {_address(matter, source.url)}"
+
+
+def _fact_lines(matter: ReportInputs, fact: Fact) -> list[str]:
+    value = f" {matter.escaped(fact.value)}" if fact.value else ""
+    command = f" {code_span(fact.command)}" if fact.command else ""
+    return [f"- **{fact.label}:**{value}{command}", *(f"  - {matter.escaped(item)}" for item in fact.items)]
+
+
+def notice(matter: ReportInputs) -> str:
+    """The remark that a report which is not complete carries under its title; empty for a complete one."""
+    ending = matter.ending
+    if ending.outcome is Outcome.COMPLETED:
+        return ""
+    return f"> **{OUTCOMES[ending.outcome]}:** {matter.why()}. See “Method and limits”."
+
+
+def without_draft(matter: ReportInputs) -> str:
+    """What stands in the place of the text if none was written."""
+    reason = matter.why()
+    lines = [NO_DRAFT, NO_DRAFT_WHY.format(reason=reason)]
+    if matter.passages:
+        read = len({passage.evidence.source_id for passage in matter.passages.values()})
+        found = NO_DRAFT_FOUND.format(
+            sources=counted(read, "source"), passages=counted(len(matter.passages), "passage")
+        )
+        lines.append(found)
+    return " ".join(lines) + "\n"
+
+
+def checking_words(claims: Sequence[Claim]) -> str:
+    """What the citations of this report were checked for, and what not."""
+    if not claims:
+        return EMPTY_CITES_NOTHING
+    same = sum(claim.method == "quote_match" for claim in claims)
+    if same == len(claims):
+        return f"{LEADS} {ALL_QUOTED.format(all=same)}"
+    return f"{LEADS} {SOME_QUOTED.format(all=len(claims), same=same, others=len(claims) - same)}"
+
+
+def compose_markdown(matter: ReportInputs) -> ReportText:
+    """Put the finished Markdown together."""
+    text = matter.numbered.text
+    heading = title_line(text)
+    title, cut = (text[heading.start : heading.end], heading.cut) if heading else ("", 0)
+    lead = len(text) - len(text[cut:].lstrip("\n"))
+    body = text[lead:].rstrip() + "\n" if text[lead:].strip() else without_draft(matter)
+    remark = notice(matter)
+    top = f"# {title}\n\n" + (f"{remark}\n\n" if remark else "")
+    in_body = [mark.moved(-lead) for mark in matter.numbered.marks if mark.start >= lead]
+    in_title = [mark.moved(2 - heading.start) for mark in matter.numbered.marks if heading and mark.end <= cut]
+    marks = [*in_title, *(mark.moved(len(top)) for mark in in_body)]
+    claims = find_claims(top + body, marks, matter.passages, matter.registry)
+    sources = "\n".join(_source_line(matter, item) for item in matter.cited)
+    facts = "\n".join(line for fact in method_facts(matter) for line in _fact_lines(matter, fact))
+    tail = (f"\n## Sources\n\n{sources}\n" if sources else "") + (
+        f"\n## Method and limits\n\n{checking_words(claims)}\n\n{facts}\n"
+    )
+    return ReportText(
+        markdown=top + body + tail,
+        marks=marks,
+        title=title,
+        notice=remark,
+        body=body,
+        body_marks=in_body,
+        claims=claims,
+    )

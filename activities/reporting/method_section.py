@@ -1,0 +1,156 @@
+"""Method and limits: how the report came about and what it does not say, as facts for every form of it."""
+
+from dataclasses import dataclass, field
+
+from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES, counted, moment
+from activities.reporting.report_inputs import ReportInputs
+from activities.reporting.usage_summary import usage_words
+from contracts.vocabulary import EngineKind, GapStatus, SourceStatus, SubQueryStatus
+
+FILES_LISTED = 10
+GAP_WORDS = {
+    GapStatus.OPEN: "open",
+    GapStatus.ADDRESSED: "closed by later evidence",
+    GapStatus.UNADDRESSABLE: "could not be closed",
+    GapStatus.SUPERSEDED: "replaced by another",
+}
+SUB_QUERY_WORDS = {
+    SubQueryStatus.PENDING: "not searched",
+    SubQueryStatus.EXECUTING: "interrupted",
+    SubQueryStatus.COMPLETED: "searched",
+    SubQueryStatus.FAILED: "failed",
+}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A label with a sentence and, where there are several things, a list. All text is plain, none is markup."""
+
+    label: str
+    value: str = ""
+    items: list[str] = field(default_factory=list)
+    command: str = ""
+    """A command to type, shown after the sentence."""
+
+
+def _outcome(matter: ReportInputs) -> Fact:
+    ending = matter.ending
+    words = f"{OUTCOMES[ending.outcome]}: {matter.why()}; {COMPLETENESS[ending.completeness]}."
+    return Fact("Outcome", words)
+
+
+def _engine(matter: ReportInputs) -> Fact:
+    by_role = matter.state.engine_by_role
+    roles: dict[str, list[str]] = {}
+    for role, kind in sorted(by_role.items()):
+        roles.setdefault(kind, []).append(role)
+    kinds = sorted(roles) or [matter.resolved.engine.value]
+    items = [f"{kind}: {ENGINES[EngineKind(kind)]}"
+             + (f" ({', '.join(roles[kind])})" if kind in roles else "") for kind in kinds]  # fmt: skip
+    models = f"Models: {', '.join(matter.state.models_used)}." if matter.state.models_used else ""
+    if len(items) == 1:
+        return Fact("Engine", f"{items[0]}. {models}".strip())
+    return Fact("Engine", f"Different engines did different roles. {models}".strip(), items)
+
+
+def _corpus(matter: ReportInputs) -> list[Fact]:
+    corpus = matter.resolved.corpus
+    facts = []
+    if corpus:
+        named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
+        value = (
+            f"{named}, {counted(corpus.files, 'file')}, indexed {moment(corpus.indexed_at)}, digest {corpus.digest}."
+        )
+        facts.append(Fact("Corpus", value))
+    if matter.skipped:
+        listed = [f"{file.path}: {file.reason or file.kind}" for file in matter.skipped[:FILES_LISTED]]
+        more = len(matter.skipped) - len(listed)
+        value = f"{counted(len(matter.skipped), 'file')} of the corpus could not be used."
+        facts.append(Fact("Skipped files", value, [*listed, f"and {more:,} more"] if more else listed))
+    return facts
+
+
+def _searching(matter: ReportInputs) -> list[Fact]:
+    state = matter.state
+    queries = []
+    for query in state.plan.sub_queries:
+        status = SUB_QUERY_WORDS[query.status] + (f" ({query.error})" if query.error else "")
+        found = f", {counted(query.result_count, 'result')}" if query.status is SubQueryStatus.COMPLETED else ""
+        gap = ", asked to close a gap" if query.gap_id else ""
+        queries.append(f"{query.text} – {status}{found}{gap}")
+    read = sum(source.status is SourceStatus.FULL for source in state.sources.values())
+    searched = state.documents_searched
+    value = (
+        f"{counted(state.iteration, 'iteration')}, {counted(len(queries), 'sub-query', 'sub-queries')}, "
+        + (f"{counted(searched, 'document')} searched, " if searched is not None else "")
+        + f"{counted(len(state.sources), 'source')} found, {read:,} read, {len(matter.cited):,} cited."
+    )
+    facts = [Fact("Searching", value, queries)]
+    silent = [f"{choice.name}: {choice.reason}" for choice in matter.resolved.providers if not choice.available]
+    if silent:
+        facts.append(Fact("Not searched", "These were to be asked and could not be.", silent))
+    if matter.unread:
+        listed = [f"{source.title}: {source.status.value.replace('_', ' ')}"
+                  + (f" ({source.status_reason})" if source.status_reason else "")
+                  for source in matter.unread[:FILES_LISTED]]  # fmt: skip
+        more = len(matter.unread) - len(listed)
+        value = f"{counted(len(matter.unread), 'source')} found but not read."
+        facts.append(Fact("Not read", value, [*listed, f"and {more:,} more"] if more else listed))
+    return facts
+
+
+def _limits(matter: ReportInputs) -> list[Fact]:
+    state, numbered = matter.state, matter.numbered
+    facts = []
+    if state.gaps:
+        gaps = [f"{gap.description} – {GAP_WORDS[gap.status]}, {gap.severity.value}" for gap in state.gaps]
+        facts.append(Fact("Gaps", f"{counted(len(gaps), 'gap')}, {len(state.unaddressed_gaps()):,} open.", gaps))
+    if state.degraded or state.failed_branches:
+        notes = [*state.degraded, *(f"failed: {branch}" for branch in state.failed_branches)]
+        facts.append(Fact("Degraded", "The run could not do everything as planned.", notes))
+    limitations = [*state.limitations]
+    if matter.replaced_list:
+        limitations.append("The draft brought its own list of sources; the list above replaces it.")
+    if numbered.unresolved:
+        count = counted(len(numbered.unresolved), "citation marker")
+        limitations.append(f"{count} removed from the draft: no passage of this run has that name.")
+    if numbered.foreign_urls:
+        count = counted(len(numbered.foreign_urls), "address", "addresses")
+        limitations.append(f"{count} removed from the draft: no source of this run is there.")
+    if limitations:
+        facts.append(Fact("Limitations", "", limitations))
+    return facts
+
+
+def _usage(matter: ReportInputs) -> list[Fact]:
+    words = usage_words(matter.state)
+    return [Fact("Use", *words)] if words else []
+
+
+def _check(matter: ReportInputs) -> Fact:
+    return Fact(
+        "How to check",
+        "This compares every quote with the stored text of its source, and that text with its hash:",
+        command=f"research audit {matter.resolved.research_id}",
+    )
+
+
+def method_facts(matter: ReportInputs) -> list[Fact]:
+    """All facts, in the order in which they are read."""
+    product = f"durable-research {matter.product_version}, strategy {matter.resolved.strategy}."
+    times = f"Started {moment(matter.state.started_at)}, ended {moment(matter.ending.ended_at)}."
+    return [
+        _outcome(matter),
+        _engine(matter),
+        *_corpus(matter),
+        *_searching(matter),
+        *_limits(matter),
+        *_usage(matter),
+        Fact("Run", f"{matter.resolved.research_id}. {product} {times} {_egress(matter)}"),
+        _check(matter),
+    ]
+
+
+def _egress(matter: ReportInputs) -> str:
+    words = matter.resolved.egress
+    return words[:1].upper() + words[1:].rstrip(".") + "." if words else ""

@@ -1,0 +1,170 @@
+"""Everything that a report is made of, gathered once for its three forms."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from activities.reporting.characters import escape_markdown, one_line
+from activities.reporting.citations import NumberedText, number_citations, without_numbers
+from activities.reporting.fixed_sentences import COMPLETENESS, NATURAL_STOPS, PARTS_FAILED, STOP_REASONS
+from activities.reporting.links import Registry, strip_addresses_shown
+from activities.reporting.quoted_passages import QuotedPassage, cut_passages
+from activities.roles.report_shape import without_source_lists
+from contracts.base import Contract
+from contracts.resolved import ResolvedResearch
+from contracts.sources import Source
+from contracts.state import ResearchState
+from contracts.vocabulary import Completeness, Outcome, SourceStatus, StopReason
+from providers.errors import InvalidCall
+from providers.interfaces import SkippedFile
+
+HEADING = re.compile(r"\A\s*+#[ \t]++([^\n]++)(?:\n|\Z)")
+
+
+class Ending(Contract):
+    """How the run ended, as the workflow writes it into the state's metadata before it asks for the report."""
+
+    outcome: Outcome
+    stop_reason: StopReason
+    completeness: Completeness
+    ended_at: str
+
+
+@dataclass(frozen=True)
+class CitedSource:
+    """A source with its number and the passages of it that the report cites, in order of first appearance."""
+
+    number: int
+    source: Source
+    passages: list[QuotedPassage]
+
+
+@dataclass(frozen=True)
+class ReportInputs:
+    """The parts of a report."""
+
+    state: ResearchState
+    resolved: ResolvedResearch
+    ending: Ending
+    numbered: NumberedText
+    """The draft's text with numbers, title and all."""
+    passages: Mapping[str, QuotedPassage]
+    cited: list[CitedSource]
+    also_read: list[Source]
+    """Read in full, yet not cited."""
+    unread: list[Source]
+    """Found, yet not readable or not read."""
+    skipped: list[SkippedFile]
+    registry: Registry
+    product_version: str
+    replaced_list: bool
+    """The draft brought its own list of sources, which ours replaces."""
+
+    def why(self) -> str:
+        """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
+        if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
+            return PARTS_FAILED if self.state.failed_branches else COMPLETENESS[Completeness.PARTIAL]
+        return STOP_REASONS[self.ending.stop_reason]
+
+    def shown(self, text: str) -> str:
+        """A foreign line (a title, a reason, a question) as a report may print it, not yet escaped."""
+        return one_line(without_numbers(self.without_links(one_line(text))))
+
+    def without_links(self, text: str) -> str:
+        """A foreign text without addresses that no source has, however they are spelled."""
+        return strip_addresses_shown(text, self.registry)
+
+    def escaped(self, text: str) -> str:
+        """The same, escaped for Markdown."""
+        return escape_markdown(self.shown(text))
+
+
+def read_ending(state: ResearchState) -> Ending:
+    """The ending in the state's metadata. Raises `InvalidCall` without one: a report must not guess its outcome."""
+    try:
+        return Ending.model_validate(state.metadata.get("ending"))
+    except ValidationError:
+        raise InvalidCall("the state says nothing of how the run ended") from None
+
+
+@dataclass(frozen=True)
+class TitleLine:
+    """Where the title of a draft stands, and where its line ends."""
+
+    start: int
+    end: int
+    cut: int
+
+
+def title_line(draft: str) -> TitleLine | None:
+    """The title of a draft that begins with one."""
+    match = HEADING.match(draft)
+    if match is None:
+        return None
+    line = match[1].rstrip()
+    bare = line.rstrip("#")
+    title = bare.rstrip() if bare.endswith((" ", "\t")) else line
+    return TitleLine(match.start(1), match.start(1) + len(title), match.end()) if title else None
+
+
+def _draft_without_list(draft: str) -> tuple[str, bool]:
+    without = without_source_lists(draft)
+    return (without, True) if without.strip() != draft.strip() else (draft, False)
+
+
+def _draft_with_title(draft: str, state: ResearchState, resolved: ResolvedResearch) -> str:
+    if title_line(draft):
+        return draft.lstrip()
+    title = state.draft.title if state.draft and state.draft.title else resolved.query
+    return f"# {escape_markdown(title[:300])}\n\n{draft.lstrip()}"
+
+
+def _cited(
+    numbered: NumberedText, passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source]
+) -> list[CitedSource]:
+    by_number: dict[int, dict[str, QuotedPassage]] = {}
+    for mark in numbered.marks:
+        by_number.setdefault(mark.number, {}).update({one: passages[one] for one in mark.evidence_ids})
+    of_number = {citation.number: citation.source_id for citation in numbered.citations}
+    return [CitedSource(number, sources[of_number[number]], list(by_number[number].values()))
+            for number in sorted(by_number)]  # fmt: skip
+
+
+def gather_matter(
+    state: ResearchState,
+    draft: str | None,
+    texts: Mapping[str, str],
+    skipped: Sequence[SkippedFile],
+    product_version: str,
+) -> ReportInputs:
+    """Number the draft and sort the sources.
+
+    `draft` is the text with evidence markers, null if the run wrote none; `texts` are the stored texts of every source
+    that evidence names, by hash. Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
+    """
+    resolved = state.resolved
+    if resolved is None:
+        raise InvalidCall("the state has no resolved request")
+    passages = cut_passages(state.evidence, state.sources, texts)
+    registry = Registry.of([source.url for source in state.sources.values()], resolved.query)
+    body, replaced = _draft_without_list(draft) if draft is not None else ("", False)
+    numbered = number_citations(_draft_with_title(body, state, resolved), state.evidence, state.citations, registry)
+    cited = _cited(numbered, passages, state.sources)
+    cited_ids = {item.source.id for item in cited}
+    others = [source for source in state.sources.values() if source.id not in cited_ids]
+    return ReportInputs(
+        state=state,
+        resolved=resolved,
+        ending=read_ending(state),
+        numbered=numbered,
+        passages=passages,
+        cited=cited,
+        also_read=[source for source in others if source.status is SourceStatus.FULL],
+        unread=[source for source in others if source.status is not SourceStatus.FULL],
+        skipped=list(skipped),
+        registry=registry,
+        product_version=product_version,
+        replaced_list=replaced,
+    )

@@ -1,0 +1,1 @@
+"""Roles: one paid activity each; prompts as Markdown files."""

@@ -1,0 +1,132 @@
+"""The activities that do roles: one function for all, and one registered activity per role."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from temporalio import activity
+
+from activities.attempts import attempted
+from activities.failures import MODELS, RECORDS, translated
+from activities.journal import CallJournal
+from activities.roles.prompt_blocks import DEFAULT_CONTENT_CHARACTERS
+from activities.roles.prompt_rendering import RenderedPrompt, render_role
+from activities.roles.referenced_documents import load_documents
+from activities.roles.role_work import FINISHED, FIRST_PROMPT
+from activities.roles.synthesizer import MARKDOWN
+from contracts.roles import RoleInput, RoleOutput, RoleSpec, WriteOutput
+from contracts.strategies import declared_roles
+from contracts.usage import CallAccount
+from contracts.vocabulary import EngineKind
+from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured
+from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, IsolatedCalls, ShortPrompt
+
+
+class RoleActivities:
+    """Made with the engines of this worker, the content store, the journal of paid calls, and killable processes."""
+
+    def __init__(
+        self,
+        engines: Mapping[EngineKind, Engine],
+        content: ContentStore,
+        journal: CallJournal,
+        isolated: IsolatedCalls,
+        *,
+        content_characters: int = DEFAULT_CONTENT_CHARACTERS,
+    ) -> None:
+        self._engines = engines
+        self._content = content
+        self._journal = journal
+        self._isolated = isolated
+        self._content_characters = content_characters
+
+    def register(self) -> list[Callable[..., Any]]:
+        """One activity per role, under the role's own name and with its exact types."""
+        return [self._activity(role) for role in declared_roles()]
+
+    async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
+        """Load, render, ask, finish. Must run inside an activity; raises `ApplicationError`."""
+        async with attempted(MODELS):
+            return await self._done(role, request)
+
+    async def _done(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
+        with translated(RECORDS):
+            documents = await load_documents(request, self._content)
+        rendered, excerpts = await self._rendered(role, request, documents)
+
+        def shortened(share: float) -> ShortPrompt:
+            # Of what a child has shown to be harmless, and at most as long.
+            short = render_role(role, request, documents, self._content_characters, share, excerpts)
+            return ShortPrompt(short.prompt, short.common_length, short.left_out)
+
+        task = EngineTask(
+            role,
+            request,
+            documents,
+            rendered.system,
+            rendered.prompt,
+            rendered.version,
+            rendered.common_length,
+            shortened,
+        )
+        answer = await self._answered(task)
+        account = CallAccount(
+            engine=answer.engine,
+            model=answer.model,
+            prompt_version=rendered.version,
+            usage=answer.usage,
+            warnings=answer.warnings,
+        )
+        try:
+            return await self._finished(role, task, answer, account)
+        except AnswerUnusable as error:
+            error.usage, error.model = answer.usage, answer.model
+            raise
+        except InputUnprocessable as error:
+            error.usage = answer.usage
+            raise
+
+    async def _rendered(
+        self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]
+    ) -> tuple[RenderedPrompt, dict[str, str]]:
+        """The prompt, and its excerpts. Only a model reads it: a report must not name the version of one unused."""
+        if request.engine is EngineKind.EXTRACTIVE:
+            return RenderedPrompt(system="", prompt="", version=""), {}
+        *fields, excerpts = await self._isolated.call(FIRST_PROMPT, role, request, documents, self._content_characters)
+        return RenderedPrompt(*fields), excerpts
+
+    async def _answered(self, task: EngineTask) -> EngineAnswer:
+        engine = self._engines.get(task.input.engine)
+        if engine is None:
+            raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
+        if not engine.paid:
+            return await engine.answer(task)
+        return await self._journal.answer(engine, task)
+
+    async def _finished(
+        self, role: RoleSpec[Any, Any], task: EngineTask, answer: EngineAnswer, account: CallAccount
+    ) -> RoleOutput:
+        packed, text = await self._isolated.call(
+            FINISHED,
+            role,
+            task.input,
+            answer.draft,
+            task.documents,
+            account,
+            self._content_characters,
+            answer.share,
+        )
+        output: RoleOutput = role.output.model_validate_json(packed)
+        if isinstance(output, WriteOutput):
+            stored = await self._content.put_text(text, MARKDOWN)
+            output = output.model_copy(update={"draft": output.draft.model_copy(update={"document": stored})})
+        return output
+
+    def _activity(self, role: RoleSpec[Any, Any]) -> Callable[..., Any]:
+        async def do_role(request: Any) -> Any:
+            return await self.run(role, request)
+
+        # Temporal decodes arguments by these annotations.
+        do_role.__annotations__ = {"request": role.input, "return": role.output}
+        do_role.__name__ = do_role.__qualname__ = role.activity
+        registered: Callable[[Any], Awaitable[Any]] = activity.defn(name=role.activity)(do_role)
+        return registered

@@ -1,0 +1,178 @@
+"""Rendering: a role's input and the stored texts become the two parts of its prompt, always to the same bytes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final
+
+from activities.roles.canary_check import with_canary
+from activities.roles.content_share import part_of
+from activities.roles.labels import label_key
+from activities.roles.prompt_blocks import (
+    DEFAULT_CONTENT_CHARACTERS,
+    PromptRendering,
+    brief_block,
+    common_values,
+    corpus_block,
+    draft_block,
+    findings_block,
+    gaps_block,
+    headed,
+    left_out,
+    listed,
+    shown_sources,
+    source_lines,
+    sources_block,
+)
+from activities.roles.prompt_files import load_prompt
+from activities.roles.untrusted import data, guarded, guarded_line, sealed
+from contracts import roles
+from contracts.roles import RoleInput, RoleSpec
+from contracts.vocabulary import GapStatus
+
+
+@dataclass(frozen=True)
+class RenderedPrompt:
+    """What an engine is given."""
+
+    system: str
+    prompt: str
+    version: str
+    common_length: int = 0
+    """How many leading characters the run's other calls of this role share."""
+    left_out: list[str] = field(default_factory=list)
+    """What is not shown at all for lack of room: one short line each."""
+
+
+def render_role(
+    role: RoleSpec[Any, Any],
+    request: RoleInput,
+    documents: Mapping[str, str],
+    content_characters: int = DEFAULT_CONTENT_CHARACTERS,
+    share: float = 1.0,
+    excerpts: dict[str, str] | None = None,
+) -> RenderedPrompt:
+    """The prompt of any role.
+
+    `documents` are stored texts by hash, `content_characters` what is shown of one source at most. With a smaller
+    `share` than 1 texts from outside are shortened, all alike, down to as little as makes sense at 0. `excerpts` keeps
+    what was found in the sources from one rendering of a request to the next.
+    """
+    file = load_prompt(role.prompt) if role.module is None else load_prompt(role.prompt, role.module.rpartition(".")[0])
+    known = {} if excerpts is None else excerpts
+    rendering = PromptRendering(documents, content_characters, label_key(request), share, known)
+    values = common_values(request) | _own_values(role, request, rendering)
+    common, own = (sealed(part, request.canary) for part in file.parts(values))
+    system = with_canary(file.system, request.canary)
+    return RenderedPrompt(system, common + own, file.version, len(common), left_out(request, rendering))
+
+
+def request_as_shown(
+    request: RoleInput, documents: Mapping[str, str], content_characters: int, share: float
+) -> RoleInput:
+    """The request without the sources that had no room in its prompt: nothing is known of them from this call."""
+    if share >= 1 or not isinstance(request, roles.AnalyzeInput):
+        return request
+    shown = shown_sources(request, PromptRendering(documents, content_characters, share=share))
+    return request.model_copy(update={"sources": shown})
+
+
+def _planner(request: roles.PlanInput, rendering: PromptRendering) -> dict[str, str]:
+    asked, answered = part_of(2_000, rendering.share, 200), part_of(4_000, rendering.share, 200)
+    turns = [
+        line
+        for turn in request.context
+        for line in (
+            f"Question: {guarded_line(turn.question, asked)}",
+            f"Answer: {guarded_line(turn.answer, answered)}",
+        )
+    ]
+    told = guarded(request.system_prompt or "").strip()
+    return {
+        "wanted": _wanted(request.min_sub_queries, request.max_sub_queries),
+        "corpus": corpus_block(request.corpus),
+        "context": headed("Asked and answered before:", data("earlier", turns)),
+        "previous": listed("Sub-queries of the plan that is to be replaced:", "previous", request.previous),
+        "system_prompt": f"<additional_context>\n{told}\n</additional_context>" if told else "",
+    }
+
+
+def _wanted(fewest: int, most: int) -> str:
+    if most == 1:
+        return "one sub-query"
+    return f"{min(fewest, most)} to {most} sub-queries, {most} or fewer" if fewest < most else f"{most} sub-queries"
+
+
+def _analyzer(request: roles.AnalyzeInput, rendering: PromptRendering) -> dict[str, str]:
+    expected = guarded_line(request.sub_query.expected_contribution, 400)
+    return {
+        "source_count": str(request.source_count),
+        "high_quality_sources": str(request.high_quality_sources),
+        "brief": brief_block(request.brief),
+        "sub_query": data("sub_query", [guarded_line(request.sub_query.text, 1_000)], f' id="{request.sub_query.id}"'),
+        "expected": headed("What the answer should learn from it:", data("expected", [expected] if expected else [])),
+        "sources": sources_block(request, rendering),
+        "max_findings": str(request.max_findings),
+    }
+
+
+def _synthesizer(request: roles.WriteInput, rendering: PromptRendering) -> dict[str, str]:
+    open_gaps = [gap for gap in request.gaps if gap.status in (GapStatus.OPEN, GapStatus.UNADDRESSABLE)]
+    return {
+        "source_count": str(request.source_count),
+        "high_quality_sources": str(request.high_quality_sources),
+        "finding_count": str(len(request.findings)),
+        "gap_count": str(len(open_gaps)),
+        "brief": brief_block(request.brief),
+        "sub_queries": listed(
+            "Sub-queries that were looked into:", "sub_queries", [query.text for query in request.sub_queries]
+        ),
+        "findings": findings_block(request, rendering),
+        "sources": source_lines(request, rendering),
+        "gaps": gaps_block(request.gaps, rendering.label_key),
+        "improvements": listed("Improvements proposed after the previous draft:", "improvements", request.improvements),
+        "cut_short": f"The research was cut short ({request.cut_short}): say so in the limitations.\n"
+        if request.cut_short
+        else "",
+        "length": f" in about {request.target_words} words" if request.target_words else "",
+    }
+
+
+def _refiner(request: roles.RefineInput, rendering: PromptRendering) -> dict[str, str]:
+    return {
+        "remaining_iterations": str(request.remaining_iterations),
+        "source_count": str(request.source_count),
+        "finding_count": str(request.finding_count),
+        "high_confidence_count": str(request.high_confidence_count),
+        "draft": draft_block(request, rendering),
+        "gaps": gaps_block(request.gaps, rendering.label_key, suggestions=True),
+        "asked": listed("Queries asked so far:", "asked", request.asked),
+    }
+
+
+def _supervisor(request: roles.ReflectInput, _: PromptRendering) -> dict[str, str]:
+    verdict = "passed" if request.gate_valid else "not passed"
+    return {
+        "phase": request.phase,
+        "reflection": guarded(request.prompt),
+        "metrics": "\n".join(f"- {name}: {value:g}" for name, value in sorted(request.metrics.items())) or "- none",
+        "gate": f"{verdict}, {request.gate_score:g} of 10",
+        "gaps": listed("Open gaps:", "gaps", request.open_gaps),
+    }
+
+
+VALUES: Final[dict[str, Callable[[Any, PromptRendering], dict[str, str]]]] = {
+    roles.PLANNER.name: _planner,
+    roles.ANALYZER.name: _analyzer,
+    roles.SYNTHESIZER.name: _synthesizer,
+    roles.REFINER.name: _refiner,
+    roles.SUPERVISOR.name: _supervisor,
+}
+"""What each role's prompt is filled with, besides what all have in common."""
+
+
+def _own_values(role: RoleSpec[Any, Any], request: RoleInput, rendering: PromptRendering) -> dict[str, str]:
+    if role.module is not None:
+        own: dict[str, str] = import_module(role.module).prompt_values(request, rendering)
+        return own
+    return VALUES[role.name](request, rendering)

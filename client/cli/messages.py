@@ -1,0 +1,46 @@
+"""`steer`, `stop`, `cancel`: messages to a run."""
+
+from client.cli import output
+from client.cli.context import CommandContext, open_desk
+from client.cli.exit_codes import ExitCode
+from client.cli.failures import CommandError
+from client.handle import ResearchHandle
+
+
+async def steer(given: str, text: str) -> int:
+    """Give guidance to the next phase."""
+    if not text.strip():
+        raise CommandError('there is no text: research steer last "Look at …"')
+    async with open_desk() as context:
+        handle = await _handle(context, given)
+        answer = await handle.steer(text)
+    output.say(answer or "noted for the next phase")
+    return ExitCode.COMPLETED
+
+
+async def stop(given: str) -> int:
+    """Ask for the report from what is there."""
+    async with open_desk() as context:
+        handle = await _handle(context, given)
+        answer = await handle.stop_and_report()
+    output.say(answer or "the report is being written from what is there")
+    output.tell(f"research watch {handle.research_id}")
+    return ExitCode.COMPLETED
+
+
+async def cancel(given: str) -> int:
+    """Stop a run without a report; a run that is over is left alone."""
+    async with open_desk() as context:
+        handle = await _handle(context, given)
+        if not await handle.is_running():
+            output.say(f"{handle.research_id} is over already")
+            return ExitCode.COMPLETED
+        await handle.cancel()
+    output.say(f"{handle.research_id} is being cancelled; go on with research resume {handle.research_id}")
+    return ExitCode.COMPLETED
+
+
+async def _handle(context: CommandContext, given: str) -> ResearchHandle:
+    research_id = await context.resolve(given)
+    client = await context.running_client()
+    return client.handle(research_id)

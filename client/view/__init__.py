@@ -1,0 +1,1 @@
+"""What a watcher sees of a run."""

@@ -1,0 +1,213 @@
+"""Watching a run: the queries `status` and `events(after)` once a second, shown live or as plain lines."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol, Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from client.errors import ClientError, EngineUnreachable, RunUnknown
+from client.handle import ResearchHandle
+from client.view.live_view import LiveView, fold, with_status
+from client.view.plain_lines import SILENT_SECONDS, PlainLines, standing
+from client.view.rendering import Frame, live
+from contracts.events import Event
+from contracts.outcome import ResearchResult, ResearchStatus
+
+POLL_SECONDS: Final = 1.0
+FRAMES_PER_SECOND: Final = 4
+LAST_LOOK_SECONDS: Final = 5.0
+
+
+class Sink(Protocol):
+    """Where a watcher shows what it sees."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def show(self, view: LiveView, news: list[Event]) -> None:
+        """A newer view, and the events that made it newer."""
+
+    def notice(self, text: str) -> None:
+        """A word of the watcher itself; empty takes it back."""
+
+
+@dataclass
+class TerminalSink:
+    """The live view. It is drawn several times a second from the last view, so that the clock always ticks."""
+
+    console: Console
+    frame: Frame
+    view: LiveView = field(default_factory=LiveView)
+    clock: Callable[[], float] = time.monotonic
+    _seen_at: float | None = None
+    _live: Live | None = None
+
+    def __enter__(self) -> Self:
+        self._live = Live(
+            console=self.console,
+            get_renderable=self.draw,
+            refresh_per_second=FRAMES_PER_SECOND,
+            transient=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live is not None:
+            self.frame = _with(self.frame, hint="", notice="")
+            self._live.stop()
+
+    def show(self, view: LiveView, news: list[Event]) -> None:
+        """Keep the newest view for the next frame."""
+        del news
+        if view.status is not self.view.status:
+            self._seen_at = self.clock()
+        self.view = view
+
+    def notice(self, text: str) -> None:
+        """Show a line of the watcher itself."""
+        self.frame = _with(self.frame, notice=text)
+
+    def draw(self) -> RenderableType:
+        """One frame: the clock goes on between two answers of the run."""
+        status = self.view.status
+        self._seen_at = self.clock() if self._seen_at is None else self._seen_at
+        since = self.clock() - self._seen_at
+        over = status is not None and status.outcome is not None
+        elapsed = (status.elapsed_seconds if status else 0.0) + (0.0 if over else since)
+        return live(self.view, _with(self.frame, elapsed_seconds=elapsed))
+
+
+@dataclass
+class PlainSink:
+    """Lines for logs and pipes: the news, and after a while without any where the run stands."""
+
+    write: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    _lines: PlainLines = field(default_factory=PlainLines)
+    _spoke_at: float | None = None
+    _notice: str = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def show(self, view: LiveView, news: list[Event]) -> None:
+        """Write the news."""
+        lines = self._lines.of(news)
+        now = self.clock()
+        if not lines and self._spoke_at is not None and now - self._spoke_at >= SILENT_SECONDS:
+            lines = [standing(view, datetime.now().astimezone())]
+        for line in lines:
+            self.write(line)
+        if lines or self._spoke_at is None:
+            self._spoke_at = now
+
+    def notice(self, text: str) -> None:
+        """Write a notice once."""
+        if text and text != self._notice:
+            self.write(text)
+        self._notice = text
+
+
+class QuietSink:
+    """Shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def show(self, view: LiveView, news: list[Event]) -> None:
+        """Nothing."""
+
+    def notice(self, text: str) -> None:
+        """Nothing."""
+
+
+async def follow(
+    handle: ResearchHandle,
+    sink: Sink,
+    *,
+    recover: Callable[[], Awaitable[None]] | None = None,
+    poll_seconds: float = POLL_SECONDS,
+) -> ResearchResult:
+    """Show a run until it is over and give its result.
+
+    `recover` is called when the engine does not answer, or when whoever answers does not know the run (the embedded
+    engine can be started again, and another may have come up in its place); without it `EngineUnreachable` is raised.
+    """
+    watcher = _Watcher(handle, sink)
+    ending = asyncio.create_task(_result(handle, recover, sink))
+    try:
+        while not ending.done():
+            await watcher.look()
+            await asyncio.wait({ending}, timeout=poll_seconds)
+        result = await ending
+        async with asyncio.timeout(LAST_LOOK_SECONDS):
+            await watcher.look()
+    except TimeoutError:
+        return await ending
+    finally:
+        ending.cancel()
+        with contextlib.suppress(asyncio.CancelledError, ClientError):
+            await ending
+    return result
+
+
+class _Watcher:
+    """Folds what the queries tell; a query that fails is told as a notice, the next one may work."""
+
+    def __init__(self, handle: ResearchHandle, sink: Sink) -> None:
+        self._handle, self._sink = handle, sink
+        self._view = LiveView()
+        self._cursor = 0
+
+    async def look(self) -> None:
+        try:
+            status, news = await self._ask()
+        except ClientError as error:
+            self._sink.notice(str(error))
+            return
+        self._sink.notice("")
+        self._view = with_status(fold(self._view, news), status)
+        self._sink.show(self._view, news)
+
+    async def _ask(self) -> tuple[ResearchStatus, list[Event]]:
+        status = await self._handle.status()
+        news: list[Event] = []
+        while True:
+            page = await self._handle.events(self._cursor)
+            news.extend(page.events)
+            if page.next == self._cursor or not page.events:
+                return status, news
+            self._cursor = page.next
+
+
+async def _result(handle: ResearchHandle, recover: Callable[[], Awaitable[None]] | None, sink: Sink) -> ResearchResult:
+    doubted = False
+    while True:
+        try:
+            return await handle.result()
+        except (EngineUnreachable, RunUnknown) as error:
+            if recover is None or (doubted and isinstance(error, RunUnknown)):
+                raise
+            doubted = isinstance(error, RunUnknown)
+            sink.notice("the engine stopped: starting it again, the run goes on where it was")
+            await recover()
+
+
+def _with(frame: Frame, **changes: object) -> Frame:
+    return Frame(**{**frame.__dict__, **changes})

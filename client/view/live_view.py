@@ -1,0 +1,228 @@
+"""What a watcher has seen of a run: events folded into one value. Pure, so that every view shows the same."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from client.view.decision_wording import decision_words, text_of
+from contracts.events import Event
+from contracts.outcome import ResearchStatus
+from contracts.progress import Mark
+
+
+@dataclass(frozen=True)
+class PhaseLine:
+    """One unit of the strategy, such as a phase of the current iteration."""
+
+    phase: str
+    label: str = ""
+    mark: Mark = Mark.WAITING
+    iteration: int = 1
+    detail: str = ""
+    gate: str = ""
+    gate_valid: bool = True
+    started: str = ""
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class TaskLine:
+    """One sub-query."""
+
+    id: str
+    text: str
+    mark: Mark = Mark.RUNNING
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class LiveView:
+    """All that a live view shows; `status` is the newest answer of the query of that name."""
+
+    status: ResearchStatus | None = None
+    phases: tuple[PhaseLine, ...] = ()
+    """The units of the strategy in their order, as far as `status` and events have told."""
+    tasks: tuple[TaskLine, ...] = ()
+    tasks_phase: str = ""
+    """The unit that the tasks belong to."""
+    sources: int = 0
+    findings: int = 0
+    gaps: int = 0
+    decision: str = ""
+    decision_agent: str = ""
+    guidance: str = ""
+    guidance_origin: str = ""
+    newest: str = ""
+    skipped: str = ""
+    failure: str = ""
+    warning: str = ""
+    finished: str = ""
+    cursor: int = 0
+    """Sequence number of the last event folded in."""
+
+    @property
+    def iteration(self) -> int:
+        """The newest iteration that any phase has reached."""
+        return max((line.iteration for line in self.phases), default=1)
+
+
+def fold(view: LiveView, events: Iterable[Event]) -> LiveView:
+    """The view after these events; events that were folded before change nothing, unknown types only the cursor."""
+    for event in events:
+        if event.seq <= view.cursor:
+            continue
+        step = STEPS.get(event.type)
+        view = replace(view if step is None else step(view, event), cursor=event.seq)
+    return view
+
+
+def with_status(view: LiveView, status: ResearchStatus) -> LiveView:
+    """The view with a newer status; its failure is shown unless events told a later one."""
+    known = {line.phase: line for line in view.phases}
+    told = [
+        known[unit.name]
+        if unit.name in known and known[unit.name].mark is not Mark.WAITING
+        else PhaseLine(unit.name, unit.label, unit.mark, status.iteration, unit.detail)
+        for unit in status.progress.units
+    ]
+    names = {unit.name for unit in status.progress.units}
+    phases = (*told, *(line for line in view.phases if line.phase not in names))
+    return replace(view, status=status, phases=phases, failure=view.failure or status.last_failure)
+
+
+def task_progress(view: LiveView) -> tuple[int, int]:
+    """How many of the sub-queries of this iteration are settled, and how many there are."""
+    return sum(task.mark is not Mark.RUNNING for task in view.tasks), len(view.tasks)
+
+
+def _phase_started(view: LiveView, event: Event) -> LiveView:
+    phase = text_of(event, "phase")
+    if not phase:
+        return view
+    iteration = _number(event, "iteration") or _iteration_in(event.text)
+    place = next((number for number, line in enumerate(view.phases) if line.phase == phase), len(view.phases))
+    label = text_of(event, "label") or (view.phases[place].label if place < len(view.phases) else phase)
+    again = PhaseLine(phase, label, Mark.RUNNING, iteration, started=event.time)
+    later = tuple(PhaseLine(line.phase, line.label, iteration=iteration) for line in view.phases[place + 1 :])
+    tasks = () if phase == view.tasks_phase else view.tasks
+    return replace(view, phases=(*view.phases[:place], again, *later), tasks=tasks)
+
+
+def _phase_finished(view: LiveView, event: Event) -> LiveView:
+    def finish(line: PhaseLine) -> PhaseLine:
+        seconds = _seconds_between(line.started, event.time)
+        return replace(line, mark=Mark.DONE, detail=text_of(event, "summary") or event.text, seconds=seconds)
+
+    return _on_phase(view, event, finish)
+
+
+def _gate(view: LiveView, event: Event) -> LiveView:
+    score, valid = event.data.get("score"), bool(event.data.get("valid", True))
+    shown = f"{round(score, 1):g}/10" if isinstance(score, int | float) else ""
+    return _on_phase(view, event, lambda line: replace(line, gate=shown, gate_valid=valid))
+
+
+def _task(mark: Mark, detail: Callable[[Event], str]) -> "Step":
+    def step(view: LiveView, event: Event) -> LiveView:
+        name = text_of(event, "sub_query_id") or event.text
+        known = next((task for task in view.tasks if task.id == name), None)
+        text = text_of(event, "text") or (known.text if known else event.text)
+        line = TaskLine(name, text, mark, detail(event))
+        if known is None:
+            running = next((each.phase for each in view.phases if each.mark is Mark.RUNNING), view.tasks_phase)
+            earlier = view.tasks if running == view.tasks_phase else ()
+            return replace(view, tasks=(*earlier, line), tasks_phase=running)
+        return replace(view, tasks=tuple(line if task is known else task for task in view.tasks))
+
+    return step
+
+
+def _task_failed(view: LiveView, event: Event) -> LiveView:
+    marked = _task(Mark.FAILED, lambda failed: text_of(failed, "error") or failed.text)(view, event)
+    return replace(marked, failure=event.text or text_of(event, "error"))
+
+
+def _found(event: Event) -> str:
+    parts = [f"{count} {key}" for key in ("found", "new") if (count := _number(event, key)) is not None]
+    if duplicates := _number(event, "duplicates"):
+        parts.append("1 duplicate" if duplicates == 1 else f"{duplicates} duplicates")
+    return " · ".join(parts) or event.text
+
+
+def _source_added(view: LiveView, event: Event) -> LiveView:
+    newest = view.newest if view.findings else f"read: {text_of(event, 'title') or event.text}"
+    return replace(view, sources=view.sources + 1, newest=newest)
+
+
+def _source_failed(view: LiveView, event: Event) -> LiveView:
+    title, kind = text_of(event, "title"), text_of(event, "kind")
+    return replace(view, skipped=f"{title} ({kind})" if title and kind else event.text)
+
+
+def _finding_added(view: LiveView, event: Event) -> LiveView:
+    newest = text_of(event, "statement") or event.text
+    return replace(view, findings=view.findings + (_number(event, "count") or 1), newest=newest)
+
+
+def _decision(view: LiveView, event: Event) -> LiveView:
+    words = decision_words(event)
+    return replace(view, decision=words, decision_agent=text_of(event, "agent")) if words else view
+
+
+def _guidance(view: LiveView, event: Event) -> LiveView:
+    origin = text_of(event, "origin")
+    return replace(view, guidance=event.text.removeprefix(f"{origin}: "), guidance_origin=origin)
+
+
+def _status(view: LiveView, event: Event) -> LiveView:
+    return replace(view, warning=event.text) if text_of(event, "level") in ("warning", "error") else view
+
+
+def _finished(view: LiveView, event: Event) -> LiveView:
+    phases = tuple(replace(line, mark=Mark.FAILED) if line.mark is Mark.RUNNING else line for line in view.phases)
+    return replace(view, finished=text_of(event, "outcome") or event.text, phases=phases)
+
+
+Step = Callable[[LiveView, Event], LiveView]
+STEPS: Final[dict[str, Step]] = {
+    "phase.started": _phase_started,
+    "phase.finished": _phase_finished,
+    "gate.evaluated": _gate,
+    "decision.recorded": _decision,
+    "task.started": _task(Mark.RUNNING, lambda _: ""),
+    "task.finished": _task(Mark.DONE, _found),
+    "task.failed": _task_failed,
+    "source.added": _source_added,
+    "source.failed": _source_failed,
+    "finding.added": _finding_added,
+    "gap.opened": lambda view, _: replace(view, gaps=view.gaps + 1),
+    "gap.closed": lambda view, _: replace(view, gaps=max(0, view.gaps - 1)),
+    "budget.warning": lambda view, event: replace(view, warning=event.text),
+    "guidance.given": _guidance,
+    "status": _status,
+    "run.finished": _finished,
+}
+
+
+def _on_phase(view: LiveView, event: Event, change: Callable[[PhaseLine], PhaseLine]) -> LiveView:
+    phase = text_of(event, "phase")
+    return replace(view, phases=tuple(change(line) if line.phase == phase else line for line in view.phases))
+
+
+def _iteration_in(text: str) -> int:
+    """The number at the end of "gathering, iteration 2"; 1 without one."""
+    number = text.rpartition(" ")[2]
+    return int(number) if number.isdecimal() else 1
+
+
+def _number(event: Event, key: str) -> int | None:
+    value = event.data.get(key)
+    return int(value) if isinstance(value, int | float) else None
+
+
+def _seconds_between(start: str, end: str) -> float | None:
+    try:
+        return max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+    except (ValueError, TypeError):
+        return None

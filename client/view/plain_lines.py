@@ -1,0 +1,119 @@
+"""From events to the lines of a log: what tells a person something, each thing once."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from client.view.decision_wording import decision_words, text_of
+from client.view.live_view import LiveView
+from client.view.rendering import duration, plural, printable
+from contracts.events import Event
+
+SILENT_SECONDS: Final = 10.0
+"""After so long without news a line says where the run stands."""
+LONGEST_LINE: Final = 240
+AND_MORE: Final = re.compile(r" \(and \d+ more\)$")
+
+
+@dataclass
+class PlainLines:
+    """Chooses and words the lines; remembers what was said since the phase began."""
+
+    _said: set[str] = field(default_factory=set)
+
+    def of(self, events: Iterable[Event]) -> list[str]:
+        """The lines of these events, with the clock time of this machine in front."""
+        lines = []
+        for event in events:
+            if event.type == "phase.started":
+                self._said.clear()
+            words = printable(words_of(event))[:LONGEST_LINE]
+            thing = AND_MORE.sub("", words)
+            if words and thing not in self._said:
+                self._said.add(thing)
+                lines.append(f"{local_clock(event.time)} {words}".lstrip())
+        return lines
+
+
+def words_of(event: Event) -> str:
+    """What an event tells a person; nothing for one that others tell already. An unknown event speaks for itself."""
+    wording = WORDINGS.get(event.type)
+    return (event.text or event.type) if wording is None else wording(event)
+
+
+def standing(view: LiveView, clock: datetime) -> str:
+    """Where a run stands, for a line after a while without news."""
+    status = view.status
+    if status is None:
+        return f"{clock:%H:%M:%S} waiting for the first answer of a worker"
+    phase = status.phase or status.status.value
+    parts = [f"{phase}, {duration(status.elapsed_seconds)} of {duration(status.deadline_seconds)}"]
+    parts += [plural(status.counts.sources, "source"), plural(status.counts.findings, "finding")]
+    if status.usage.model_calls:
+        parts.append(plural(status.usage.model_calls, "model call"))
+    return f"{clock:%H:%M:%S} … {' · '.join(parts)}"
+
+
+def local_clock(time: str) -> str:
+    """`10:11:12` in the time zone of this machine; nothing for an event without a time."""
+    try:
+        return f"{datetime.fromisoformat(time).astimezone():%H:%M:%S}"
+    except ValueError:
+        return ""
+
+
+def _phase_finished(event: Event) -> str:
+    summary = text_of(event, "summary")
+    return f"{text_of(event, 'phase')} done: {summary}" if summary else event.text
+
+
+def _decision(event: Event) -> str:
+    words = decision_words(event)
+    return f"{text_of(event, 'agent')}: {words}" if words else ""
+
+
+def _gate(event: Event) -> str:
+    """What a gate asks for is news; its points are no verdict, and are left out."""
+    issues = event.data.get("issues")
+    if event.data.get("valid", True):
+        return ""
+    if not isinstance(issues, list) or not issues:
+        return event.text
+    return f"quality check of the {text_of(event, 'phase') or 'phase'}: {'; '.join(map(str, issues))}"
+
+
+def _task_finished(event: Event) -> str:
+    return event.text if event.data.get("error") else ""
+
+
+def _finding(event: Event) -> str:
+    statement, count = text_of(event, "statement"), event.data.get("count")
+    if not statement:
+        return event.text
+    more = f" (and {count - 1} more)" if isinstance(count, int) and count > 1 else ""
+    return f"finding: {statement}{more}"
+
+
+def _status(event: Event) -> str:
+    """A remark on a single search is told by its reads; warnings and changes of gaps are news."""
+    return "" if "found" in event.data else event.text
+
+
+def _silent(event: Event) -> str:
+    del event
+    return ""
+
+
+WORDINGS: Final[dict[str, Callable[[Event], str]]] = {
+    "phase.finished": _phase_finished,
+    "plan.drafted": _silent,
+    "report.updated": _silent,
+    "decision.recorded": _decision,
+    "gate.evaluated": _gate,
+    "task.finished": _task_finished,
+    "finding.added": _finding,
+    "status": _status,
+    "run.finished": lambda event: event.text.replace("_", " "),
+}

@@ -1,0 +1,32 @@
+"""How far a run is, in the terms of its strategy: what status, live view, web UI and report draw."""
+
+from enum import StrEnum
+
+from contracts.base import Contract
+
+
+class Mark(StrEnum):
+    """How far a unit of work is."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class UnitProgress(Contract):
+    """One unit of work: a phase, a step, an agent."""
+
+    name: str
+    """As events call it."""
+    label: str
+    """A verb or noun of at most nine characters, for a narrow column."""
+    mark: Mark = Mark.WAITING
+    detail: str = ""
+
+
+class Progress(Contract):
+    """The units of the strategy in the order in which they are worked on, and where the run stands in one line."""
+
+    summary: str = ""
+    units: list[UnitProgress] = []

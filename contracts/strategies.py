@@ -1,0 +1,135 @@
+"""Strategies as data: what the product knows of each one before any of its code is loaded.
+
+A strategy from outside the product is declared by a package whose metadata names it under the entry point group
+`durable_research.strategies`; no file of the product mentions it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from contracts.request import Depth
+from contracts.resolved import EffectiveLimits
+from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+
+ENTRY_POINTS: Final = "durable_research.strategies"
+PLANNED: Final = ("reflective", "living", "orchestrator", "recursive")
+"""Names that requests may come to use: refused with `not available yet` until they are declared."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a strategy cannot do without; a run that lacks it is refused, naming an alternative."""
+
+    model: bool = False
+    web: bool = False
+
+
+@dataclass(frozen=True)
+class StrategyDeclaration:
+    """One strategy."""
+
+    name: str
+    implementation: str
+    """`module:Class` of the `Strategy` that workflows load."""
+    roles: tuple[RoleSpec[Any, Any], ...]
+    presets: Mapping[Depth, EffectiveLimits]
+    """Limits by depth: light, medium, extended."""
+    expected_calls: Callable[[EffectiveLimits, bool], Mapping[str, tuple[int, int]]]
+    """Fewest and most calls of each role under these limits, and whether a model reflects; for the estimate."""
+    needs: Needs = field(default_factory=Needs)
+
+
+_declared: dict[str, StrategyDeclaration] = {}
+
+
+def declare(strategy: StrategyDeclaration) -> None:
+    """Make a strategy known to this process. Raises ValueError if another one has its name."""
+    known = _declared.setdefault(strategy.name, strategy)
+    if known != strategy:
+        raise ValueError(f"two strategies are named {strategy.name}")
+
+
+def declare_installed() -> None:
+    """Declare the strategies of installed packages; every process does so as it starts.
+
+    Raises ValueError if one cannot be loaded, or has the name of another one.
+    """
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            declare(entry.load())
+        except (ImportError, AttributeError) as error:
+            message = f"the strategy {entry.name} of an installed package cannot be loaded: {type(error).__name__}"
+            raise ValueError(f"{message}; mend or remove the package") from None
+
+
+def declaration(name: str) -> StrategyDeclaration:
+    """The strategy of a name. Raises KeyError for one that is not declared."""
+    return _declared[name]
+
+
+def declared() -> tuple[StrategyDeclaration, ...]:
+    """Every strategy, in the order of declaration."""
+    return tuple(_declared.values())
+
+
+def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
+    """The roles of all strategies, each once."""
+    return tuple({role.name: role for strategy in declared() for role in strategy.roles}.values())
+
+
+REFLECTIONS_PER_ITERATION: Final = 4
+"""One after each phase but the first of a follow-up iteration, when the supervisor thinks with a model."""
+FEWEST_SUB_QUERIES: Final = 2
+
+
+def _supervisor_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
+    rounds, questions = limits.max_iterations, limits.max_sub_queries
+    reflections = REFLECTIONS_PER_ITERATION if reflects else 0
+    return {
+        PLANNER.name: (1, 1),
+        ANALYZER.name: (min(FEWEST_SUB_QUERIES, questions), rounds * questions),
+        SYNTHESIZER.name: (1, rounds),
+        REFINER.name: (0, rounds - 1),
+        SUPERVISOR.name: (reflections, rounds * reflections),
+    }
+
+
+declare(
+    StrategyDeclaration(
+        name="supervisor",
+        implementation="workflows.strategies.supervisor.strategy:SupervisorStrategy",
+        roles=(PLANNER, ANALYZER, SYNTHESIZER, REFINER, SUPERVISOR),
+        presets={
+            Depth.LIGHT: EffectiveLimits(
+                max_iterations=1,
+                max_sub_queries=3,
+                max_sources=15,
+                max_new_sources=15,
+                max_sources_per_query=5,
+                deadline_seconds=300,
+                reserve_seconds=60,
+            ),
+            Depth.MEDIUM: EffectiveLimits(
+                max_iterations=3,
+                max_sub_queries=5,
+                max_sources=60,
+                max_new_sources=20,
+                max_sources_per_query=5,
+                deadline_seconds=900,
+                reserve_seconds=150,
+            ),
+            Depth.EXTENDED: EffectiveLimits(
+                max_iterations=3,
+                max_sub_queries=5,
+                max_sources=100,
+                max_new_sources=35,
+                max_sources_per_query=8,
+                deadline_seconds=1_800,
+                reserve_seconds=240,
+            ),
+        },
+        expected_calls=_supervisor_calls,
+    )
+)

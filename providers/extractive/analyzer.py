@@ -1,0 +1,135 @@
+"""The analyzer: two to five verbatim passages for a sub-query, or a gap that says what can be checked."""
+
+import re
+from collections.abc import Mapping
+
+from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
+from contracts.vocabulary import GapKind, Quality
+from providers.extractive import stated_gaps
+from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
+from providers.extractive.lexicon import DENYING
+from providers.extractive.passages import FoundPassage, containment, shorten
+from providers.extractive.question import read_question
+from providers.extractive.question_terms import Frequencies, QuestionTerms, missing_names, text_keys
+from providers.extractive.ranking_aims import PREMISE_BONUS, aim_of, known_frequencies
+from providers.extractive.sentence_ranking import Aim, chosen, lowered, ranked, readings, within
+
+COVERAGE_FLOOR = 0.4
+"""Share of the question's weight that the best passage must cover, else the question is not covered.
+
+Answerable questions reach 0.42 and more, unanswerable ones stay below 0.25 [P]; up to 0.42 no fact of the question sets
+in benchmarks/ is lost, and passages beside the point, just above 0.35, no longer make a completed run.
+"""
+FURTHER_FLOOR = 0.35
+QUALIFYING_COVERAGE = 0.4
+RELATIVE_FLOOR = 0.55
+"""A further finding must reach this share of the best one's score."""
+MAIN_FACETS = frozenset(("mechanism", "steps", "reason", "comparison", "items", "definition", "fact", ""))
+STATEMENT_LENGTH = 600
+AGREEMENT = 0.5
+
+
+def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
+    """Find the passages of one sub-query."""
+    every = readings(task.sources, documents, task.language)
+    question = read_question(task.query)
+    asked = _asked(task)
+    known = known_frequencies(task, every, asked, task.query, task.sub_query.text)
+    missing = missing_names(asked, task.language, known, lambda: (reading.document.all_keys for reading in every))
+    if missing:
+        return AnalysisDraft(findings=[], gaps=[stated_gaps.names_missing(missing, known, task)])
+    main = task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
+    aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
+    candidates = ranked(every, aim)
+    best = max((passage.coverage for passage in candidates), default=0.0)
+    if best < COVERAGE_FLOOR:
+        return AnalysisDraft(findings=[], gaps=[stated_gaps.below_floor(aim.terms, best, known, task)])
+    fitting = [passage for passage in candidates if passage.coverage >= FURTHER_FLOOR]
+    most = max(1, min(5, task.max_findings))
+    if not main and task.sub_query.facet in FACETS:
+        own = aim_of(question, question.main_facet, task, every, asked=asked)
+        fitting = lowered(fitting, chosen(ranked(every, own), most, 0.0))
+    kept = chosen(fitting, most, RELATIVE_FLOOR * fitting[0].score)
+    sources = {reading.source.id: reading.source for reading in every}
+    findings = [_finding(passage, fitting, kept, sources, task, aim) for passage in kept]
+    return AnalysisDraft(findings=findings, gaps=_gaps(kept, aim.terms, known, task, main=main))
+
+
+def _asked(task: AnalyzeInput) -> str:
+    """What the passages must answer: the person's question; one side of a comparison, or guidance, by its own words."""
+    facet = task.sub_query.facet
+    own_words = facet.startswith(ENTITY_PREFIX) or facet == "guidance"
+    return task.sub_query.text if own_words else task.query
+
+
+def _finding(
+    passage: FoundPassage,
+    candidates: list[FoundPassage],
+    kept: list[FoundPassage],
+    sources: Mapping[str, SourceExtract],
+    task: AnalyzeInput,
+    aim: Aim,
+) -> FindingDraft:
+    agreeing = _agreeing(passage, candidates, kept, aim.terms)
+    return FindingDraft(
+        content=shorten(passage.text, STATEMENT_LENGTH),
+        confidence=_confidence([sources[passage.source_id], *(sources[other.source_id] for other in agreeing)]),
+        quotes=[
+            QuoteDraft(source_id=one.source_id, quote=one.text, start=one.start) for one in [passage, *agreeing[:2]]
+        ],
+        category=QUALIFICATION if _qualifies(passage, aim) else task.sub_query.facet or None,
+    )
+
+
+def _agreeing(
+    passage: FoundPassage, candidates: list[FoundPassage], kept: list[FoundPassage], terms: QuestionTerms
+) -> list[FoundPassage]:
+    """The best similar passage of each other document."""
+    found: dict[str, FoundPassage] = {}
+    present = terms.present(passage.keys)
+    for other in candidates:
+        if other.source_id == passage.source_id or other.source_id in found:
+            continue
+        shared = terms.weight_of(present & terms.present(other.keys))
+        if (
+            shared >= AGREEMENT
+            and containment(passage.keys, other.keys) >= AGREEMENT
+            and not any(within(other, one) for one in kept)
+        ):
+            found[other.source_id] = other
+    return list(found.values())
+
+
+def _confidence(sources: list[SourceExtract]) -> str:
+    """S0-065: agreement of good documents is high, one authority or several documents medium, else low."""
+    authoritative = sum(source.quality is Quality.HIGH for source in sources)
+    if authoritative >= 2:
+        return "high"
+    return "medium" if authoritative or len(sources) > 1 else "low"
+
+
+def _qualifies(passage: FoundPassage, aim: Aim) -> bool:
+    """Whether it denies or narrows something in the very sentence that speaks of the question."""
+    near = any(
+        DENYING.search(sentence) and aim.terms.coverage(text_keys(sentence, "en")) >= QUALIFYING_COVERAGE
+        for sentence in re.split(r"(?<=[.;!?])\s+", passage.text)
+    )
+    return near and (aim.denial_bonus >= PREMISE_BONUS or aim.facet.name == "limits")
+
+
+def _gaps(
+    kept: list[FoundPassage], terms: QuestionTerms, known: Frequencies, task: AnalyzeInput, *, main: bool
+) -> list[GapDraft]:
+    """Terms of weight that no passage holds are named once, by the sub-query that asks the question itself."""
+    if not main or not kept:
+        return []
+    held = frozenset[str]().union(*(terms.present(passage.keys) for passage in kept))
+    context = {key for passage in kept for key in text_keys(passage.heading, task.language)}
+    open_terms = [
+        term
+        for term in terms.terms
+        if term.key not in held and term.key not in context and term.weight >= 0.15 * terms.total
+    ]
+    if not open_terms:
+        return []
+    return [stated_gaps.words_unsupported([term.word for term in open_terms], kept, known, task, GapKind.WEAK_SUPPORT)]

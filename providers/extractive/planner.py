@@ -1,0 +1,134 @@
+"""The planner: from the type of a question to two to five searches, each for another part of the answer."""
+
+import re
+
+from contracts.identity import normalized_text
+from contracts.roles import PlanDraft, PlanInput, SubQueryDraft
+from providers.extractive.facets import ENTITY_PREFIX, FACETS
+from providers.extractive.question import PARTS, Question, QuestionType, read_question
+from providers.extractive.question_terms import key_words, named_terms
+
+AIM = 4
+"""S0-042: two to five, aim at three or four."""
+SHORTEST_QUERY = 10
+LONGEST_QUERY = 400
+
+_APPROACH = {
+    QuestionType.HOW: "asks how something works",
+    QuestionType.HOW_TO: "asks how to do something",
+    QuestionType.WHY: "asks for reasons",
+    QuestionType.COMPARE: "asks for a comparison",
+    QuestionType.LIST: "asks for a list",
+    QuestionType.DEFINE: "asks what something is",
+    QuestionType.CONSEQUENCE: "asks what follows from something",
+    QuestionType.YES_NO: "can be answered with yes or no",
+    QuestionType.QUANTITY: "asks for a number",
+    QuestionType.FACT: "asks for a fact",
+}
+
+
+def plan(task: PlanInput) -> PlanDraft:
+    """Make the plan; done again, it asks other words first."""
+    question = read_question(task.query)
+    wanted = [part for part in _guidance(task) if len(part.query) >= SHORTEST_QUERY]
+    again = bool(task.issues or task.previous)
+    asked = {normalized_text(text) for text in task.previous}
+    proposals = _distinct([*_proposals(question, wider=again)])
+    fresh = [proposal for proposal in proposals if normalized_text(proposal.query) not in asked]
+    extra = [proposal for proposal in wanted if normalized_text(proposal.query) not in asked]
+    limit = max(1, task.max_sub_queries)
+    aim = min(limit, max(task.min_sub_queries, AIM + (1 if extra or again else 0)))
+    # Nothing was gathered for the plan that is done again, so the question itself stays; all else is new if possible.
+    ordered = [*proposals[:1], *extra, *(fresh if again else proposals[1:]), *proposals]
+    most = min(aim, max(task.min_sub_queries, 1 + len(extra) + len(fresh))) if again else aim
+    chosen = _distinct(ordered)[:most]
+    numbered = [proposal.model_copy(update={"priority": position}) for position, proposal in enumerate(chosen, start=1)]
+    return PlanDraft(research_brief=_brief(question, numbered), sub_queries=numbered)
+
+
+def _brief(question: Question, chosen: list[SubQueryDraft]) -> str:
+    parts = ", ".join(dict.fromkeys(proposal.facet.replace(ENTITY_PREFIX, "") for proposal in chosen))
+    return (
+        f"The question {_APPROACH[question.kind]}. The documents are searched for each part of an answer: {parts}. "
+        "Whatever no passage supports is stated as a gap."
+    )
+
+
+def _proposals(question: Question, *, wider: bool) -> list[SubQueryDraft]:
+    parts = PARTS[question.kind]
+    main = FACETS[parts[0]]
+    own_words = " ".join(question.text.split())[:LONGEST_QUERY]
+    first = SubQueryDraft(query=_long_enough(own_words), rationale=main.rationale, facet=main.name)
+    key_phrase = question.key_phrase or own_words
+    found = [first]
+    found += [
+        SubQueryDraft(
+            query=_long_enough(f"{name}: meaning and default value"[:LONGEST_QUERY]),
+            rationale="A name in the question is looked up by itself.",
+            facet="definition" if main.name != "definition" else "settings",
+        )
+        for name in named_terms(question.text)
+        if "_" in name or "." in name
+    ][:2]
+    if question.entities:
+        found += [_about(entity, question) for entity in question.entities]
+    for name in parts[1:]:
+        facet = FACETS[name]
+        ask = "maximum, limit" if name == "limits" and question.kind is QuestionType.QUANTITY else facet.ask
+        found.append(SubQueryDraft(query=f"{key_phrase}: {ask}"[:LONGEST_QUERY], rationale=facet.rationale, facet=name))
+    if wider:
+        found.insert(
+            1,
+            SubQueryDraft(
+                query=_long_enough(f"{key_phrase} {main.ask}".strip()), rationale=main.rationale, facet=main.name
+            ),
+        )
+        found += [
+            SubQueryDraft(
+                query=_long_enough(f"{name}: overview and definition"),
+                rationale="A name in the question, looked up by itself.",
+                facet="definition",
+            )
+            for name in named_terms(question.text)[:3]
+        ]
+    return found
+
+
+def _about(entity: str, question: Question) -> SubQueryDraft:
+    others = {word.casefold() for other in question.entities for word in key_words(other)}
+    rest = [word for word in key_words(question.text) if word.casefold() not in others]
+    query = " ".join([entity, *rest[:6]])
+    return SubQueryDraft(
+        query=_long_enough(query),
+        rationale="Each side of the comparison is looked up by itself.",
+        facet=f"{ENTITY_PREFIX}{entity}"[:60],
+    )
+
+
+def _guidance(task: PlanInput) -> list[SubQueryDraft]:
+    """Extra searches from what a person, a hook or a model asked for, and from the operator's own prompt."""
+    texts = [guidance.text for guidance in task.guidance if guidance.origin != "rules"]
+    if task.system_prompt:
+        texts.append(task.system_prompt)
+    subject = " ".join(named_terms(task.query)[:3])
+    found = []
+    for text in texts:
+        first = re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0]
+        terms = key_words(first)[:10]
+        if terms:
+            query = " ".join(dict.fromkeys([*subject.split(), *terms]))
+            found.append(
+                SubQueryDraft(query=query[:LONGEST_QUERY], rationale=FACETS["guidance"].rationale, facet="guidance")
+            )
+    return found
+
+
+def _long_enough(query: str) -> str:
+    return query if len(query) >= SHORTEST_QUERY else f"{query}: overview and definition"
+
+
+def _distinct(proposals: list[SubQueryDraft]) -> list[SubQueryDraft]:
+    seen: dict[str, SubQueryDraft] = {}
+    for proposal in proposals:
+        seen.setdefault(normalized_text(proposal.query), proposal)
+    return list(seen.values())

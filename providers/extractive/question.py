@@ -1,0 +1,156 @@
+"""What sort of question it is, and which parts an answer to it has."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from providers.extractive.question_terms import key_words
+
+
+class QuestionType(StrEnum):
+    """What sort of answer a question wants."""
+
+    HOW = "how"
+    HOW_TO = "how_to"
+    WHY = "why"
+    COMPARE = "compare"
+    LIST = "list"
+    DEFINE = "define"
+    CONSEQUENCE = "consequence"
+    YES_NO = "yes_no"
+    QUANTITY = "quantity"
+    FACT = "fact"
+
+
+PARTS: dict[QuestionType, tuple[str, ...]] = {
+    QuestionType.HOW: ("mechanism", "problem", "settings", "failure", "check", "limits", "version"),
+    QuestionType.HOW_TO: ("steps", "settings", "limits", "failure", "check", "version"),
+    QuestionType.WHY: ("reason", "limits", "mechanism", "settings", "problem", "version"),
+    QuestionType.COMPARE: ("comparison", "limits", "settings", "mechanism"),
+    QuestionType.LIST: ("items", "settings", "limits", "definition", "version"),
+    QuestionType.DEFINE: ("definition", "mechanism", "settings", "limits", "version", "check"),
+    QuestionType.CONSEQUENCE: ("mechanism", "failure", "settings", "limits", "check", "version"),
+    QuestionType.YES_NO: ("fact", "limits", "settings", "version", "mechanism"),
+    QuestionType.QUANTITY: ("fact", "limits", "settings", "version", "mechanism"),
+    QuestionType.FACT: ("fact", "settings", "limits", "version", "mechanism"),
+}
+"""Type → facets, the most important first; the first is asked with the question's own words."""
+
+_PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        (
+            QuestionType.COMPARE,
+            (
+                r"\bcompar(?:e|ed|ison|ing)\b|\bdifferences?\s++between\b|\bdiffers?\b|\b(?:vs\.?|versus)\s|\bbetter\s*:|"
+                r"\bcontrast\b|\bdistinguish\b|\badvantages?\b.*\bover\b|\bwhich\s++(?:one\s++)?is\s++(?:better|faster)\b.*\bor\b"
+            ),
+        ),
+        (
+            QuestionType.WHY,
+            r"^\W*(?:why|for\s++what\s++reason|what\s++is\s++the\s++reason|what\s++(?:are\s++the\s++)?reasons?)\b",
+        ),
+        (
+            QuestionType.CONSEQUENCE,
+            r"\bwhat\s++(?:happens|will\s++happen|would\s++happen|are\s++the\s++(?:consequences|effects|risks))\b",
+        ),
+        (
+            QuestionType.HOW_TO,
+            (
+                r"^\W*how\s++(?:do|can|should|could|would|must)\s++(?:i|you|we|one|(?:an?\s++|the\s++)?(?:users?|applications?|developers?|administrators?|clients?|programs?))\b|^\W*how\s++to\b"
+                r"|^\W*how\s++(?:can|is|are|should)\s++.+\b(?:be\s++\w+ed|\w+ed)\b\W*$|^\W*what\s++(?:steps|command|commands)\b"
+            ),
+        ),
+        (
+            QuestionType.QUANTITY,
+            (
+                r"^\W*how\s++(?:many|much|long|large|big|often|old|far|fast|high|deep|small)\b"
+                r"|^\W*what\s++(?:is|are)\s++the\s++(?:\w+\s++)?(?:maximum|minimum|largest|smallest|limits?|size|number)\b"
+            ),
+        ),
+        (
+            QuestionType.HOW,
+            r"^\W*(?:how|explain\s++how|describe\s++how|in\s++what\s++way|what\s++(?:prevents|protects|keeps))\b",
+        ),
+        (
+            QuestionType.LIST,
+            (
+                r"^\W*(?:list|name|enumerate|give\s++(?:me\s++)?(?:a\s++list|all))\b|^\W*(?:which|what)\s++(?!is\b|was\b|does\b|has\b)(?:\w+\s++){0,3}"
+                r"(?:types|kinds|modes|levels|methods|options|ways|commands|functions|formats|strategies|forms|classes|states|"
+                r"privileges|algorithms|features|categories|limits|restrictions|limitations|values|settings|parameters|operators|"
+                r"(?!does\b|is\b|has\b|was\b)\w\w+s)\s++(?:are|do|does|can|exist|of|for|in|is|were|has|have|may|must|control|affect|influence)\b"
+            ),
+        ),
+        (QuestionType.FACT, r"^\W*(?:when|where|who|which)\b|^\W*what\s++(?:is|are)\s++the\s++(?:default|name)\b"),
+        (
+            QuestionType.DEFINE,
+            r"^\W*(?:what\s++(?:is|are|was|were)|define|what\s++(?:does|do)\s++.+\s++(?:mean|do|control|controls|provide|specify|set|contain|return)\b|what's|explain|describe|summari[sz]e|tell\s++me\s++about|overview)\b",
+        ),
+        (QuestionType.YES_NO, r"^\W*(?:is|are|was|were|does|do|did|can|could|should|will|would|has|have|may|must)\b"),
+    )
+)
+
+_NEGATED = re.compile(r"\b(?:not|never|no\s++longer|without|fails?\s++to)\b|n['’]t\b", re.IGNORECASE)
+
+_SIDES = tuple(
+    re.compile(pattern + r"(?:\s++(?:in|for|when|with|on)\s++.+)?$", re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        r"\bbetween\s++(?P<a>.+?)\s++and\s++(?P<b>.+?)",
+        r"\bcompar\w+\s++(?P<a>.+?)\s++(?:and|with|to|against|vs\.?|versus)\s++(?P<b>.+?)",
+        r"\bhow\s++(?:do|does|is|are)\s++(?P<a>.+?)\s++differ\w*\s++from\s++(?P<b>.+?)",
+        r"\bhow\s++(?:do|does)\s++(?P<a>.+?)\s++and\s++(?P<b>.+?)\s++(?:differ|compare)",
+        r"^(?P<a>.+?)\s++(?:vs\.?|versus|compared\s++(?:to|with))\s++(?P<b>.+?)",
+        r"\b(?:better|faster|safer)\s*+[:,]?\s*+(?P<a>.+?)\s++or\s++(?P<b>.+?)",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as read: its type, its key words in order, and the sides of a comparison."""
+
+    text: str
+    kind: QuestionType
+    key_phrase: str
+    entities: tuple[str, ...] = ()
+
+    @property
+    def main_facet(self) -> str:
+        """The facet that the question's own words ask for."""
+        return PARTS[self.kind][0]
+
+    @property
+    def may_hold_a_premise(self) -> bool:
+        """Whether the question takes something for granted that the documents may deny.
+
+        A question that denies something itself (`Why does it not …`) is not answered by a further denial.
+        """
+        return self.kind in (QuestionType.WHY, QuestionType.YES_NO) and not _NEGATED.search(self.text)
+
+
+def read_question(text: str) -> Question:
+    """Classify a question by its wording."""
+    core = _core(text)
+    kind = next((kind for kind, pattern in _PATTERNS if pattern.search(core)), QuestionType.FACT)
+    entities = _sides(core) if kind is QuestionType.COMPARE else ()
+    return Question(text.strip(), kind, " ".join(key_words(core)[:18]), entities)
+
+
+def _core(text: str) -> str:
+    """The sentence that asks, where a long text leads up to it."""
+    flat = " ".join(text.split())
+    if len(flat) <= 300:
+        return flat
+    asking = [piece for piece in re.split(r"(?<=[.?!])\s++", flat) if piece.endswith("?")]
+    return (asking[0] if asking else flat)[:600]
+
+
+def _sides(text: str) -> tuple[str, ...]:
+    flat = text.strip().rstrip("?.! ")
+    for pattern in _SIDES:
+        match = pattern.search(flat)
+        if match:
+            sides = [" ".join(key_words(match.group(side))) for side in ("a", "b")]
+            if all(sides) and sides[0].casefold() != sides[1].casefold():
+                return tuple(sides)
+    return ()

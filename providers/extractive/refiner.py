@@ -1,0 +1,106 @@
+"""The refiner: which gaps another search may close, with words that were not tried yet."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from contracts.evidence import Gap
+from contracts.identity import normalized_text
+from contracts.roles import FollowUpDraft, GapAnalysisDraft, RecommendationDraft, RefineDraft, RefineInput
+from contracts.vocabulary import GapKind, Severity
+from providers.extractive.question_terms import key_words
+from providers.text import STOP_WORDS, stem, words
+
+FOLLOW_UPS = 2
+_NOWHERE = re.compile(r"\boccurs? in none of\b")
+
+
+def refine(task: RefineInput, documents: Mapping[str, str]) -> RefineDraft:
+    """Judge every open gap: conservative, another iteration must plausibly help."""
+    draft = documents.get(task.draft.hash, "") if task.draft else ""
+    expansion = _expansion(draft, task)
+    tried = {normalized_text(text) for text in [*task.asked, task.query]}
+    analysis = []
+    for gap in sorted(task.gaps, key=lambda gap: (gap.priority, gap.id)):
+        judged = _judge(gap, task, expansion, tried)
+        tried |= {normalized_text(follow.query) for follow in judged.follow_up_queries}
+        analysis.append(judged)
+    return RefineDraft(
+        gap_analysis=analysis,
+        iteration_recommendation=_recommend(analysis, task),
+        report_improvements=_improvements(task),
+    )
+
+
+def _judge(gap: Gap, task: RefineInput, expansion: list[str], tried: set[str]) -> GapAnalysisDraft:
+    severity = _severity(gap, task)
+    if _NOWHERE.search(gap.description) or gap.kind is GapKind.LIMITATION:
+        return GapAnalysisDraft(gap_id=gap.id, severity=severity.value, addressable=False)
+    seen = {stem(word, task.language) for text in [*task.asked, task.query] for word in words(text)}
+    subject = key_words(task.query)[:4]
+    proposals = [*gap.suggested_queries]
+    if expansion and task.finding_count:
+        proposals.append(" ".join([*subject, *expansion[:2]]))
+    follow_ups = []
+    for text in dict.fromkeys(" ".join(proposal.split())[:300] for proposal in proposals):
+        fresh = any(
+            stem(word, task.language) not in seen and _known_word(word, task)
+            for word in words(text)
+            if word.casefold() not in STOP_WORDS
+        )
+        narrower = task.finding_count == 0 and bool(words(text))
+        if len(text) >= 10 and normalized_text(text) not in tried and (fresh or narrower):
+            follow_ups.append(
+                FollowUpDraft(
+                    query=text, expected_contribution="Passages that hold words which no search has tried yet."
+                )
+            )
+    return GapAnalysisDraft(
+        gap_id=gap.id,
+        severity=severity.value,
+        addressable=bool(follow_ups),
+        follow_up_queries=follow_ups[:FOLLOW_UPS],
+    )
+
+
+def _known_word(word: str, task: RefineInput) -> bool:
+    return task.term_documents.get(stem(word, task.language), 1) > 0
+
+
+def _severity(gap: Gap, task: RefineInput) -> Severity:
+    if task.finding_count == 0 and gap.priority == 1:
+        return Severity.CRITICAL
+    return Severity.MODERATE if gap.priority == 1 else Severity.MINOR
+
+
+def _recommend(analysis: list[GapAnalysisDraft], task: RefineInput) -> RecommendationDraft:
+    worth = [judged.gap_id for judged in analysis if judged.addressable and judged.severity != Severity.MINOR.value]
+    go_on = bool(worth) and task.remaining_iterations > 0
+    if go_on:
+        rationale = f"{len(worth)} of {len(analysis)} open gaps matter and have searches that were not tried yet."
+    elif not worth:
+        rationale = "No open gap both matters and has a search that was not tried yet."
+    else:
+        rationale = "No iteration is left."
+    return RecommendationDraft(should_iterate=go_on, rationale=rationale, priority_gaps=worth if go_on else [])
+
+
+def _improvements(task: RefineInput) -> list[str]:
+    if task.finding_count and not task.high_confidence_count:
+        return ["State that no finding is confirmed by a second document of high quality."]
+    return []
+
+
+def _expansion(draft: str, task: RefineInput) -> list[str]:
+    """Words that the quoted passages repeat and that no search has held."""
+    quoted = "\n".join(line for line in draft.splitlines() if line.startswith(">"))
+    seen = {stem(word, task.language) for text in [*task.asked, task.query] for word in words(text)}
+    counted = Counter(
+        word.casefold()
+        for word in words(quoted)
+        if len(word) > 4
+        and word.isalpha()
+        and word.casefold() not in STOP_WORDS
+        and stem(word, task.language) not in seen
+    )
+    return [word for word, count in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])) if count > 1][:6]

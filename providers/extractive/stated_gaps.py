@@ -1,0 +1,94 @@
+"""Gaps in words that a reader can check, with searches that were not asked yet."""
+
+from contracts.identity import normalized_text
+from contracts.roles import AnalyzeInput, GapDraft
+from contracts.vocabulary import GapKind
+from providers.extractive.passages import FoundPassage, shorten
+from providers.extractive.question_terms import Frequencies, QuestionTerms, key_words
+from providers.text import STOP_WORDS, stem, words
+
+GAP_LENGTH = 390
+
+
+def names_missing(names: list[str], known: Frequencies, task: AnalyzeInput) -> GapDraft:
+    """A name of the question occurs nowhere."""
+    shown = ", ".join(f"'{name}'" for name in names[:4])
+    verb = "occurs" if len(names) == 1 else "occur"
+    return GapDraft(
+        description=shorten(f"{shown} {verb} in none of {_searched(known, task)}.", GAP_LENGTH),
+        suggested_queries=_unasked([" ".join(_without(task.query, names))], task),
+        priority=1,
+        kind=GapKind.LIMITATION.value,
+    )
+
+
+def below_floor(terms: QuestionTerms, best: float, known: Frequencies, task: AnalyzeInput) -> GapDraft:
+    """No passage covers enough of the question."""
+    absent = [term.word for term in terms.terms if known.absent(term.key)]
+    description = (
+        f"No passage of {_searched(known, task)} speaks of enough of the question: "
+        f"the best one holds {best:.0%} of the weight of its words."
+    )
+    if absent and known.whole_corpus:
+        description = f"{_listed(absent)} in none of {_searched(known, task)}. " + description
+    heavy = sorted(terms.terms, key=lambda term: (-term.weight, term.key))
+    present = [term.word for term in heavy if not known.absent(term.key)]
+    return GapDraft(
+        description=shorten(description, GAP_LENGTH),
+        suggested_queries=_unasked([" ".join(present[:3]), f"{' '.join(present[:2])} overview"], task),
+        priority=1 if task.sub_query.priority == 1 else 2,
+        kind=GapKind.MISSING.value,
+    )
+
+
+def words_unsupported(
+    found: list[str], kept: list[FoundPassage], known: Frequencies, task: AnalyzeInput, kind: GapKind
+) -> GapDraft:
+    """Passages were found, but none of them holds these words of the question."""
+    expansion = _telling_words(kept[0].text, task)
+    queries = [f"{' '.join(found[:3])} {' '.join(expansion[:2])}", f"{' '.join(found[:2])} {kept[0].heading}"]
+    return GapDraft(
+        description=shorten(
+            f"No quoted passage holds {', '.join(repr(word) for word in found[:4])}; "
+            f"searched: {_searched(known, task)}.",
+            GAP_LENGTH,
+        ),
+        suggested_queries=_unasked(queries, task),
+        priority=2,
+        kind=kind.value,
+    )
+
+
+def _listed(found: list[str]) -> str:
+    shown = ", ".join(f"'{word}'" for word in found[:4])
+    return f"{shown} {'occurs' if len(found) == 1 else 'occur'}"
+
+
+def _searched(known: Frequencies, task: AnalyzeInput) -> str:
+    if known.whole_corpus:
+        return f"{known.documents:,} documents"
+    count = sum(source.text is not None for source in task.sources)
+    return f"the {count:,} documents that were read" if count != 1 else "the one document that was read"
+
+
+def _without(query: str, names: list[str]) -> list[str]:
+    gone = {word.casefold() for name in names for word in words(name)}
+    return [word for word in key_words(query) if word.casefold() not in gone]
+
+
+def _unasked(queries: list[str], task: AnalyzeInput) -> list[str]:
+    """Searches that differ from the question and from the sub-query, each at least ten characters long."""
+    asked = {normalized_text(task.query), normalized_text(task.sub_query.text)}
+    padded = [" ".join(query.split())[:300] for query in queries]
+    return list(dict.fromkeys(q for q in padded if len(q) >= 10 and normalized_text(q) not in asked))[:3]
+
+
+def _telling_words(text: str, task: AnalyzeInput) -> list[str]:
+    """Longer words of a passage that the question does not hold, in order of their length."""
+    asked = {stem(word, task.language) for word in words(task.query)}
+    fresh = {
+        word.casefold()
+        for word in words(text)
+        if len(word) > 4 and word.casefold() not in STOP_WORDS and stem(word, task.language) not in asked
+    }
+    return sorted(fresh, key=lambda word: (-len(word), word))

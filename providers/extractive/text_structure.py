@@ -1,0 +1,249 @@
+"""The blocks and sentences of a stored text, with offsets: what may be quoted, and under which headings it stands."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property, lru_cache
+
+from providers.extractive.question_terms import text_keys, text_pairs
+from providers.sentences import sentence_spans
+from providers.text import STOP_WORDS, words
+
+HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
+ASIDE = re.compile(r"^(?:note|tip|caution|warning|important|hint|attention|remark)s?[:.]?$", re.IGNORECASE)
+"""Headings of boxes: they open no section, what follows still belongs to the one around them."""
+FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
+RULE_ROW = re.compile(r"^[\s:|+-]++$")
+TERMINAL = re.compile(r"[.!?…:;][\"'”’)\]*_`^\d]*$")
+LABEL_LENGTH = 120
+URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://|\bwww\.", re.IGNORECASE)
+MARKER_LIKE = re.compile(r"\[\s*(?:ev|src|sq)-|【|［", re.IGNORECASE)
+
+
+class TextBlockKind(StrEnum):
+    """What a block of text is; code is never quoted by itself."""
+
+    PROSE = "prose"
+    ITEM = "item"
+    ROW = "row"
+    CODE = "code"
+    LABEL = "label"
+    """A line of its own that is no sentence: the term of a definition, a caption, a crumb of navigation."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A run of text under its headings; offsets into the text."""
+
+    kind: TextBlockKind
+    start: int
+    end: int
+    path: tuple[str, ...]
+    """Headings above it, outermost first."""
+    section: int
+    """Offset where its section begins."""
+    label: int | None = None
+    """Offset of the term line that this block explains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, or a row of a table; offsets into the text, and the number of its block."""
+
+    start: int
+    end: int
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a sentence holds, whatever the question."""
+
+    keys: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    """Neighbouring stems."""
+    opening: frozenset[str]
+    """Stems of the first six words: what it speaks of."""
+    quotable: bool
+    """Whether it may be the core of a quote."""
+
+
+@dataclass
+class Structure:
+    """A text cut into blocks and sentences."""
+
+    text: str
+    language: str
+    blocks: list[TextBlock] = field(default_factory=list)
+    sentences: list[Sentence] = field(default_factory=list)
+
+    @cached_property
+    def _traits(self) -> dict[int, "Traits"]:
+        return {}
+
+    def traits(self, index: int) -> "Traits":
+        """What ranking needs to know of a sentence; worked out once, and only for sentences that are looked at."""
+        found = self._traits.get(index)
+        if found is None:
+            sentence = self.sentences[index]
+            text = self.of(sentence)
+            row = self.blocks[sentence.block].kind is TextBlockKind.ROW
+            found = Traits(
+                keys=text_keys(text, self.language),
+                pairs=text_pairs(text, self.language),
+                opening=text_keys(" ".join(text.split()[:6]), self.language),
+                quotable=not is_foreign(text) if row else is_statement(text),
+            )
+            self._traits[index] = found
+        return found
+
+    @cached_property
+    def all_keys(self) -> frozenset[str]:
+        """Stems of the whole text."""
+        return text_keys(self.text, self.language)
+
+    @cached_property
+    def context_keys(self) -> dict[tuple[str, ...], frozenset[str]]:
+        """Stems of each heading path."""
+        return {path: text_keys(" ".join(path), self.language) for path in {block.path for block in self.blocks}}
+
+    def of(self, sentence: Sentence) -> str:
+        """The words of a sentence."""
+        return self.text[sentence.start : sentence.end]
+
+    def block_of(self, index: int) -> TextBlock:
+        """The block of the sentence with this index."""
+        return self.blocks[self.sentences[index].block]
+
+
+@lru_cache(maxsize=96)
+def structure_of(text: str, language: str) -> Structure:
+    """Cut a text of light Markdown into blocks and sentences."""
+    found = Structure(text, language)
+    _cut_blocks(found)
+    for number, block in enumerate(found.blocks):
+        if block.kind in (TextBlockKind.PROSE, TextBlockKind.ITEM):
+            for start, end in sentence_spans(text[block.start : block.end]):
+                _add(found, block.start + start, block.start + end, number)
+        elif block.kind is TextBlockKind.ROW:
+            _add(found, block.start, block.end, number)
+    return found
+
+
+def _add(found: Structure, start: int, end: int, block: int) -> None:
+    piece = found.text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    end -= len(piece) - len(piece.rstrip())
+    if end > start:
+        found.sentences.append(Sentence(start, end, block))
+
+
+def _cut_blocks(found: Structure) -> None:
+    path: list[tuple[int, str]] = []
+    section, fence, start, offset = 0, "", 0, 0
+    lines: list[tuple[int, str]] = []
+
+    def close() -> None:
+        if lines:
+            _add_blocks(found, lines, tuple(title for _, title in path), section)
+            lines.clear()
+
+    for raw in found.text.splitlines(keepends=True):
+        line, here = raw.rstrip("\r\n"), offset
+        offset += len(raw)
+        mark = FENCE.match(line)
+        if fence:
+            if mark and line.strip().startswith(fence):
+                found.blocks.append(TextBlock(TextBlockKind.CODE, start, offset, tuple(t for _, t in path), section))
+                fence = ""
+        elif mark:
+            close()
+            fence, start = mark.group(1), here
+        elif heading := HEADING.match(line):
+            close()
+            level, title = len(heading.group(1)), heading.group(2).rstrip("#").rstrip(" \t")
+            if ASIDE.match(title):
+                continue
+            path = [*(entry for entry in path if entry[0] < level), (level, title)]
+            section = here
+        elif line.strip():
+            lines.append((here, line))
+        else:
+            close()
+    close()
+    if fence:
+        found.blocks.append(TextBlock(TextBlockKind.CODE, start, offset, tuple(t for _, t in path), section))
+
+
+def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str, ...], section: int) -> None:
+    """One run of lines without a blank between them: rows, list items, a term with its text, or prose."""
+    label: int | None = None
+    pending: list[tuple[int, str]] = []
+
+    def flush() -> None:
+        nonlocal label
+        if not pending:
+            return
+        first, last = pending[0], pending[-1]
+        mark = ITEM.match(first[1])
+        start, end = first[0] + (mark.end() if mark else 0), last[0] + len(last[1])
+        kind = TextBlockKind.ITEM if mark else TextBlockKind.PROSE
+        if not mark and (_is_label(found.text[start:end]) or _is_syntax(found.text[start:end])):
+            kind = TextBlockKind.LABEL
+        previous = found.blocks[-1] if found.blocks else None
+        inherited = label
+        if inherited is None and previous and previous.kind is TextBlockKind.LABEL and previous.section == section:
+            inherited = previous.start
+        found.blocks.append(
+            TextBlock(kind, start, end, path, section, None if kind is TextBlockKind.LABEL else inherited)
+        )
+        pending.clear()
+        label = None
+
+    for position, (offset, line) in enumerate(lines):
+        if line.lstrip().startswith("|"):
+            flush()
+            if not RULE_ROW.match(line) and len([cell for cell in line.split("|") if cell.strip()]) > 1:
+                found.blocks.append(TextBlock(TextBlockKind.ROW, offset, offset + len(line), path, section))
+            continue
+        if ITEM.match(line):
+            flush()
+        elif position == 0 and len(lines) > 1 and _is_label(line):
+            found.blocks.append(TextBlock(TextBlockKind.LABEL, offset, offset + len(line), path, section))
+            label = offset
+            continue
+        pending.append((offset, line))
+    flush()
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= LABEL_LENGTH and not TERMINAL.search(text.strip())
+
+
+def _is_syntax(text: str) -> bool:
+    """Whether a short paragraph is the form of a command, of which the next paragraph speaks."""
+    return len(text) <= 2 * LABEL_LENGTH and text.rstrip().endswith(";") and not re.search(r"\b(?:the|is|are)\b", text)
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a piece of text holds what no quote may hold: addresses, what looks like our markers, code."""
+    return bool(URL.search(text) or MARKER_LIKE.search(text)) or "```" in text or ">>> " in text or _like_code(text)
+
+
+def is_statement(text: str) -> bool:
+    """Whether a piece of text reads as a sentence that can be quoted: words in a row, an end, no code, no link list."""
+    stripped = text.strip()
+    if is_foreign(stripped) or not TERMINAL.search(stripped):
+        return False
+    found = words(stripped)
+    if not 5 <= len(found) <= 110:
+        return False
+    plain = sum(word.casefold() in STOP_WORDS for word in found)
+    letters = sum(character.isalpha() or character.isspace() for character in stripped)
+    return plain >= max(1, len(found) // 12) and letters >= 0.72 * len(stripped)
+
+
+def _like_code(text: str) -> bool:
+    signs = len(re.findall(r"[{};=<>$\\|@]|\(\)|->|::", text))
+    return (text.endswith(";") and signs > 1) or signs > 6 + len(text) // 80

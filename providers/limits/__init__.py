@@ -1,1 +1,0 @@
-"""Limits that all workers keep together: rates of services, politeness towards hosts, circuits of endpoints."""

@@ -1,0 +1,212 @@
+"""The engine that does the roles with language models: one answer per task, from the first model that gives one."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from contracts.base import Contract
+from contracts.usage import Usage
+from contracts.vocabulary import EngineKind
+from providers.errors import (
+    AnswerUnusable,
+    InputUnprocessable,
+    InvalidOutput,
+    NotConfigured,
+    ProviderError,
+)
+from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls, Limiter
+from providers.models.chat import ChatReply, TokenCounts
+from providers.models.endpoint_circuits import Circuits, LocalCircuits
+from providers.models.exchange import Exchanged, ModelCalls
+from providers.models.failover import may_go_on, most_helpful, replaced_warning, time_for_call, time_share
+from providers.models.model_directory import MissingChat, ModelCandidate, ModelDirectory, ModelEndpoint
+from providers.models.model_errors import MODEL_VARIABLE
+from providers.models.prices import PriceTable
+from providers.models.structured_output import DRAFT_FIELDS, draft_of, needs_isolation
+from providers.shared.circuit_breaker import CircuitState, circuit_outcome
+
+SHORTEST_SECONDS: Final = 0.05
+"""With less time left no further model is asked."""
+UNTRIED, ANSWERING, MISSING, LEFT_ALONE = "not asked yet", "answering", "not configured", "left alone for a while"
+
+
+@dataclass(frozen=True)
+class EndpointHealth:
+    """How an endpoint has been doing for this process."""
+
+    name: str
+    host: str
+    state: str
+    """`not asked yet`, `answering`, `not configured`, `left alone for a while`, or `failing (CLASS)`."""
+    models: list[str]
+
+
+class LanguageModelEngine:
+    """Does any role. Offers a model no tool but the one that takes the answer."""
+
+    kind = EngineKind.MODEL
+    paid = True
+
+    def __init__(
+        self,
+        directory: ModelDirectory,
+        prices: PriceTable,
+        *,
+        limiter: Limiter | None = None,
+        circuits: Circuits | None = None,
+        isolated: IsolatedCalls | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Without children that can be killed (`isolated`) answers are read in this process."""
+        self._directory = directory
+        self._isolated = isolated
+        self._prices = prices
+        self._calls = ModelCalls(limiter, clock)
+        self._circuits = circuits or LocalCircuits()
+        self._clock = clock
+        self._last: dict[str, str] = {}
+
+    async def answer(self, task: EngineTask) -> EngineAnswer:
+        """Do one role with at most one answered request: a model that fails without an answer is replaced by the next.
+
+        Raises `Retryable`, `Rejected`, or an `AnswerUnusable` that carries what the answer cost.
+        """
+        candidates = self._directory.candidates(task.input.model, task.role.tier)
+        if not candidates:
+            raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
+        deadline = self._clock() + time_for_call(task.input.time_limit_seconds)
+        asking = _Asking(candidates)
+        while (candidate := await self._next(asking)) is not None:
+            left = deadline - self._clock()
+            if asking.failures and left < SHORTEST_SECONDS:
+                break
+            try:
+                exchanged = await self._asked(task, candidate, time_share(left, last=not asking.waiting), asking)
+            except ProviderError as error:
+                asking.failed(candidate, error)
+            else:
+                return await self._answer(task, candidate, exchanged, asking)
+        raise most_helpful(asking.failures)
+
+    async def health(self) -> list[EndpointHealth]:
+        """How each endpoint has been doing, by the calls of this process and the circuits of all."""
+        found = []
+        for endpoint in self._directory.endpoints.values():
+            models = self._directory.models_of(endpoint.name)
+            if models or endpoint.name in self._last:
+                found.append(EndpointHealth(endpoint.name, endpoint.host, await self._state(endpoint), models))
+        return found
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        for endpoint in self._directory.endpoints.values():
+            await endpoint.chat.close()
+
+    async def _next(self, asking: "_Asking") -> ModelCandidate | None:
+        """The next model whose circuit is closed; if there was none, the first one all the same.
+
+        A circuit saves time where another model stands by; it is no reason for a call to fail.
+        """
+        while asking.waiting:
+            candidate = asking.waiting.pop(0)
+            if await self._allows(candidate):
+                return candidate
+            asking.skipped.append(candidate)
+        if asking.failures or not asking.skipped:
+            return None
+        return asking.skipped.pop(0)
+
+    async def _allows(self, candidate: ModelCandidate) -> bool:
+        try:
+            return await self._circuits.allow(candidate.endpoint.service)
+        except ProviderError:
+            # Circuits only save time: without them every endpoint is asked.
+            return True
+
+    async def _asked(self, task: EngineTask, candidate: ModelCandidate, seconds: float, asking: "_Asking") -> Exchanged:
+        service = candidate.endpoint.service
+        window = candidate.capabilities.window
+        larger = any(other.capabilities.window > window for other in asking.waiting)
+        try:
+            exchanged = await self._calls.ask(task, candidate, seconds, shrink=not larger)
+        except ProviderError as error:
+            self._last[candidate.endpoint.name] = type(error).__name__
+            await self._report(service, circuit_outcome(error))
+            raise
+        except asyncio.CancelledError:
+            await self._report(service, None)
+            raise
+        self._last[candidate.endpoint.name] = ""
+        await self._report(service, ok=True)
+        return exchanged
+
+    async def _report(self, service: str, ok: bool | None) -> None:
+        with suppress(ProviderError):
+            await self._circuits.report(service, ok)
+
+    async def _answer(
+        self, task: EngineTask, candidate: ModelCandidate, exchanged: Exchanged, asking: "_Asking"
+    ) -> EngineAnswer:
+        reply, fitted = exchanged.reply, exchanged.fitted
+        usage = self._usage(candidate, reply.tokens)
+        try:
+            draft, liberties = await self._draft(task, reply)
+        except AnswerUnusable as error:
+            error.usage, error.model = usage, reply.model
+            raise
+        warnings = [*asking.warnings(candidate), *fitted.warnings, *reply.warnings, *liberties]
+        return EngineAnswer(draft, self.kind, reply.model, usage, warnings, fitted.share)
+
+    async def _draft(self, task: EngineTask, reply: ChatReply) -> tuple[Contract, list[str]]:
+        if self._isolated is None or not needs_isolation(reply):
+            return draft_of(task.role, reply)
+        try:
+            fields, liberties = await self._isolated.call(DRAFT_FIELDS, task.role, reply)
+        except InputUnprocessable as error:
+            # Paid, and of no use: kept as such, so that nobody reads it again.
+            raise InvalidOutput(f"$: the answer cannot be read: {error}") from None
+        return task.role.draft.model_validate(fields), liberties
+
+    def _usage(self, candidate: ModelCandidate, tokens: TokenCounts) -> Usage:
+        """Input counts the whole prompt, cached or not; the price goes by the name that was asked for."""
+        return Usage(
+            model_calls=1,
+            input_tokens=tokens.input + tokens.cache_read + tokens.cache_write,
+            output_tokens=tokens.output,
+            cached_tokens=tokens.cache_read,
+            cache_write_tokens=tokens.cache_write,
+            cost_usd=self._prices.cost_usd(candidate.model, tokens, written=candidate.name),
+        )
+
+    async def _state(self, endpoint: ModelEndpoint) -> str:
+        if isinstance(endpoint.chat, MissingChat):
+            return MISSING
+        with suppress(ProviderError):
+            if await self._circuits.state(endpoint.service) is CircuitState.OPEN:
+                return LEFT_ALONE
+        last = self._last.get(endpoint.name)
+        if last is None:
+            return UNTRIED
+        return f"failing ({last})" if last else ANSWERING
+
+
+@dataclass
+class _Asking:
+    """How far one call is: who is still to be asked, who could not be, and who failed."""
+
+    waiting: list[ModelCandidate]
+    skipped: list[ModelCandidate] = field(default_factory=list)
+    failures: list[tuple[ModelCandidate, ProviderError]] = field(default_factory=list)
+
+    def failed(self, candidate: ModelCandidate, error: ProviderError) -> None:
+        """Keep the error, and those who may be asked after it."""
+        self.failures.append((candidate, error))
+        self.waiting = [other for other in self.waiting if may_go_on(error, candidate, other)]
+
+    def warnings(self, answered: ModelCandidate) -> list[str]:
+        """A line for each model that the answer did not come from although it was to be asked before."""
+        told = [replaced_warning(one, type(error).__name__, answered) for one, error in self.failures]
+        return [*told, *(replaced_warning(one, "it failed shortly before", answered) for one in self.skipped)]

@@ -1,0 +1,48 @@
+"""Markdown: rendered to HTML and read as such, so that tables, lists and raw HTML obey one set of rules."""
+
+import dataclasses
+import re
+from functools import cache
+from typing import Final
+
+from markdown_it import MarkdownIt
+
+from providers.reading.canonical_text import BlockKind, Extraction
+from providers.reading.cleaning import clean, one_line
+from providers.reading.html.page import extract_html
+from providers.reading.page_dates import iso_date
+
+FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.{0,8000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+ENTRY: Final = re.compile(r"^(title|author|authors|date|lang|language)\s*+:\s*+(.+)$", re.MULTILINE | re.IGNORECASE)
+NESTING_LIMIT: Final = 50
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": True, "maxNesting": NESTING_LIMIT}).enable(["table", "strikethrough"])
+
+
+def extract_markdown(text: str) -> Extraction:
+    """The canonical text of a Markdown document. Raises `SourceUnreadable` as HTML does."""
+    entries, body = front_matter(clean(text))
+    page = extract_html(_renderer().render(body))
+    first = next((block for block in page.blocks if block.kind is BlockKind.HEADING), None)
+    heading = page.text[first.start : first.end] if first else ""
+    author = entries.get("author") or entries.get("authors")
+    return dataclasses.replace(
+        page,
+        title=entries.get("title") or heading,
+        media_type="text/markdown",
+        language=entries.get("lang") or entries.get("language"),
+        authors=[name.strip(" '\"") for name in author.strip("[]").split(",")] if author else [],
+        published_at=iso_date(entries.get("date", "")),
+    )
+
+
+def front_matter(text: str) -> tuple[dict[str, str], str]:
+    """The plain entries of a YAML front matter, and the text below it."""
+    found = FRONT_MATTER.match(text)
+    if found is None:
+        return {}, text
+    entries = {key.lower(): one_line(value).strip("'\"") for key, value in ENTRY.findall(found.group(1))}
+    return entries, text[found.end() :]

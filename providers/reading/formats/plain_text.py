@@ -1,0 +1,125 @@
+"""Plain text: paragraphs are unwrapped, underlined and numbered lines become headings, indented text is code."""
+
+import re
+import textwrap
+from typing import Final
+
+from providers.errors import SourceUnreadable
+from providers.reading.canonical_text import BlockKind, Extraction, TextBuilder, add_code
+from providers.reading.cleaning import clean, escape_markup, one_line
+
+UNDERLINE: Final = re.compile(r"^([=\-~^*#+\"'`])\1{2,}$")
+UNDERLINE_LEVELS: Final = {"=": 1, "#": 1, "*": 1, "-": 2, "~": 3, "^": 4, '"': 4, "+": 3, "'": 4, "`": 4}
+NUMBERED: Final = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s{1,4}(?=[A-Z])")
+BULLET: Final = re.compile(r"^\s{0,8}([-*+•o]|\d{1,3}[.)])\s+(?=\S)")
+ALIGNED: Final = re.compile(r"\S {3,}\S|\t|^\s*[|+][-=|+ ]")
+LONGEST_HEADING: Final = 80
+LONGEST_TITLE: Final = 120
+LONGEST_PARAGRAPH: Final = 20_000
+"""Characters; a longer one is cut into several at white space, so that a passage stays a passage."""
+
+
+def extract_plain_text(text: str) -> Extraction:
+    """The canonical text of a plain text. Raises `SourceUnreadable` empty if there is nothing but white space."""
+    builder = TextBuilder()
+    write_plain_text(builder, clean(text))
+    if not builder.blocks:
+        raise SourceUnreadable("empty", "the file holds nothing but white space")
+    found = builder.text()
+    first = builder.blocks[0]
+    words = one_line(found[first.start : first.end])
+    title = words if first.kind is BlockKind.HEADING or len(words) <= LONGEST_HEADING else ""
+    return Extraction(
+        title=title[:LONGEST_TITLE], text=found, media_type="text/plain", blocks=builder.blocks, cut=builder.cut
+    )
+
+
+def write_plain_text(builder: TextBuilder, text: str) -> None:
+    """Append the blocks of a plain text."""
+    for block in re.split(r"\n[ \t]*(?:\n[ \t]*)+", text.expandtabs(8).strip("\n")):
+        lines = [line.rstrip() for line in block.split("\n")]
+        lines = [line for line in lines if line.strip()]
+        if builder.cut:
+            return
+        if lines:
+            _write_block(builder, lines)
+
+
+def _write_block(builder: TextBuilder, lines: list[str]) -> None:
+    if len(lines) >= 2 and UNDERLINE.match(lines[1].strip()) and len(lines[0]) <= LONGEST_TITLE:
+        level = UNDERLINE_LEVELS[lines[1].strip()[0]]
+        _heading(builder, lines[0], level)
+        lines = lines[2:]
+        if not lines:
+            return
+    if len(lines) == 1 and _is_heading(lines[0]):
+        _heading(builder, lines[0], 1 + _depth(lines[0]))
+    elif _is_code(lines):
+        add_code(builder, textwrap.dedent("\n".join(lines)))
+    elif BULLET.match(lines[0]):
+        _write_items(builder, lines)
+    else:
+        _write_paragraph(builder, lines)
+
+
+def _heading(builder: TextBuilder, line: str, level: int) -> None:
+    words = one_line(line.strip().lstrip("#"))
+    if words:
+        builder.add(BlockKind.HEADING, words, before="#" * level + " ", level=level)
+
+
+def _is_heading(line: str) -> bool:
+    words = line.strip()
+    if len(words) > LONGEST_HEADING or words.endswith((".", ":", ",", ";")) or line.startswith("  "):
+        return False
+    if NUMBERED.match(words):
+        return True
+    letters = [character for character in words if character.isalpha()]
+    return len(letters) > 3 and all(character.isupper() for character in letters)
+
+
+def _depth(line: str) -> int:
+    found = NUMBERED.match(line.strip())
+    return min(4, found.group(1).count(".")) if found else 0
+
+
+def _is_code(lines: list[str]) -> bool:
+    """Text set in columns or drawn, or indented lines that are no sentences."""
+    aligned = sum(bool(ALIGNED.search(line)) for line in lines)
+    if aligned * 2 > len(lines):
+        return True
+    indented = all(line.startswith("    ") for line in lines)
+    letters = sum(character.isalpha() or character.isspace() for line in lines for character in line)
+    return indented and letters < 0.8 * sum(map(len, lines))
+
+
+def _write_items(builder: TextBuilder, lines: list[str]) -> None:
+    item: list[str] = []
+    bullet = ""
+    for line in lines:
+        found = BULLET.match(line)
+        if found:
+            _write_item(builder, bullet, item)
+            mark = found.group(1)
+            bullet = f"{mark} " if mark[0].isdigit() else "- "
+            item = [line[found.end() :]]
+        else:
+            item.append(line)
+    _write_item(builder, bullet, item)
+
+
+def _write_item(builder: TextBuilder, bullet: str, lines: list[str]) -> None:
+    if lines:
+        builder.add(BlockKind.ITEM, escape_markup(one_line(" ".join(lines))), before=bullet)
+
+
+def _write_paragraph(builder: TextBuilder, lines: list[str]) -> None:
+    words = one_line(" ".join(lines))
+    start = 0
+    while start < len(words) and not builder.cut:
+        end = start + LONGEST_PARAGRAPH
+        if end < len(words):
+            space = words.rfind(" ", start + 1, end)
+            end = space if space > 0 else end
+        builder.add(BlockKind.PARAGRAPH, escape_markup(words[start:end].strip()))
+        start = end

@@ -1,0 +1,1 @@
+"""HTML pages: what readers see of them, as canonical text."""

@@ -1,0 +1,171 @@
+"""Circuits: an endpoint that fails again and again is left alone for a while, by all workers."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from providers.errors import (
+    AnswerUnusable,
+    NotConfigured,
+    ProviderError,
+    RateLimited,
+    Rejected,
+    SharedStateUnavailable,
+    Unavailable,
+)
+from providers.interfaces import SharedStore
+from providers.shared.compare_and_swap import Agreement, Change
+from providers.shared.recent_texts import RecentTexts
+from providers.shared.store_keys import part
+
+FAILURES_TO_OPEN: Final = 5
+WINDOW_SECONDS: Final = 120.0
+"""Failures longer apart than this are not consecutive."""
+OPEN_SECONDS: Final = 30.0
+PROBE_LEASE_SECONDS: Final = 60.0
+"""A probe whose worker was killed makes room for another after so long."""
+KEPT_SECONDS: Final = 600.0
+CLOCK_SECONDS: Final = 5.0
+BELIEVED_SECONDS: Final = 0.5
+
+T = TypeVar("T")
+
+
+class CircuitState(StrEnum):
+    """Whether an endpoint is asked."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+    """One call finds out whether it works again."""
+
+
+class Circuit(BaseModel):
+    """What workers share about an endpoint; without failures there is nothing to share."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    failures: int = 0
+    failed_at: float = 0.0
+    opened_at: float | None = None
+    probe_until: float = 0.0
+
+
+def circuit_state(circuit: Circuit, now: float) -> CircuitState:
+    """Where a circuit stands."""
+    if circuit.opened_at is None:
+        return CircuitState.CLOSED
+    return CircuitState.OPEN if now < circuit.opened_at + OPEN_SECONDS else CircuitState.HALF_OPEN
+
+
+def allowed(circuit: Circuit, now: float) -> tuple[Circuit, bool]:
+    """Whether the endpoint may be asked now; half open, one call may."""
+    state = circuit_state(circuit, now)
+    if state is not CircuitState.HALF_OPEN:
+        return circuit, state is CircuitState.CLOSED
+    if now < circuit.probe_until:
+        return circuit, False
+    return circuit.model_copy(update={"probe_until": now + PROBE_LEASE_SECONDS}), True
+
+
+def reported(circuit: Circuit, now: float, ok: bool | None) -> Circuit:
+    """After a call. Any success closes the circuit; a failure opens it again while it is half open.
+
+    Null says nothing of the endpoint, and makes room for another probe.
+    """
+    if ok is None:
+        return circuit.model_copy(update={"probe_until": 0.0})
+    if ok:
+        return Circuit()
+    state = circuit_state(circuit, now)
+    if state is CircuitState.OPEN:  # of a call that was begun before: nothing new
+        return circuit
+    consecutive = now - circuit.failed_at <= WINDOW_SECONDS
+    failures = circuit.failures + 1 if consecutive else 1
+    opens = state is CircuitState.HALF_OPEN or failures >= FAILURES_TO_OPEN
+    return Circuit(failures=failures, failed_at=now, opened_at=now if opens else None)
+
+
+def circuit_outcome(error: ProviderError | None) -> bool | None:
+    """What to report of a call: true if the endpoint works, false if not, null if the call says nothing about it.
+
+    A refusal for speed (429) has its own limit. A key that is missing or wrong is this worker's own configuration:
+    others may have a good one, so it opens no shared circuit.
+    """
+    if error is None or isinstance(error, AnswerUnusable):
+        return True
+    if isinstance(error, Unavailable) and not isinstance(error, SharedStateUnavailable):
+        return False
+    if isinstance(error, Rejected) and not isinstance(error, NotConfigured):
+        return True
+    return None
+
+
+class CircuitBreaker:
+    """Circuits of endpoints by name, over a shared store; while that cannot be used, each worker keeps its own.
+
+    Where nobody had anything to complain of a moment ago, that is believed without looking again: the calls of a
+    worker that does many at once would otherwise ask twice each for what is hardly ever there.
+    """
+
+    def __init__(self, store: SharedStore, *, believed_seconds: float = BELIEVED_SECONDS) -> None:
+        self._agreement = Agreement(store)
+        self._believed_seconds = believed_seconds
+        self._well = RecentTexts()
+
+    async def allow(self, name: str) -> bool:
+        """Whether the endpoint may be asked now. Who is told yes must `report`."""
+        if self._is_believed_well(name):
+            return True
+        try:
+            return await self._changed(name, allowed)
+        except RateLimited:  # many workers want to be the one probe: another one is
+            return False
+
+    async def report(self, name: str, ok: bool | None) -> None:
+        """Tell how a call ended; see `circuit_outcome`."""
+        if ok is not False and self._is_believed_well(name):
+            return  # there is nothing that it could mend
+        with suppress(RateLimited):  # others tell of the same endpoint at this very moment
+            await self._changed(name, lambda circuit, now: (reported(circuit, now, ok), None))
+
+    async def state(self, name: str) -> CircuitState:
+        """Where the circuit stands."""
+        return await self._agreement.read(_key(name), lambda value, now: circuit_state(_circuit(value, now), now))
+
+    def _is_believed_well(self, name: str) -> bool:
+        return self._well.get(name) is not None
+
+    async def _changed(self, name: str, change: Callable[[Circuit, float], tuple[Circuit, T]]) -> T:
+        def decide(value: bytes | None, now: float, _: bool) -> Change[tuple[Circuit, T]]:
+            circuit, result = change(_circuit(value, now), now)
+            return Change(_bytes(circuit), (circuit, result), KEPT_SECONDS)
+
+        circuit, result = (await self._agreement.change(_key(name), decide)).result
+        if circuit == Circuit():
+            self._well.put(name, "well", self._believed_seconds)
+        else:
+            self._well.drop(name)
+        return result
+
+
+def _key(name: str) -> str:
+    return f"circuits/{part(name)}"
+
+
+def _bytes(circuit: Circuit) -> bytes | None:
+    return None if circuit == Circuit() else circuit.model_dump_json(exclude_defaults=True).encode()
+
+
+def _circuit(value: bytes | None, now: float) -> Circuit:
+    """What is no circuit counts as none: anybody might have written it; so does one kept by another clock."""
+    if value is None:
+        return Circuit()
+    try:
+        circuit = Circuit.model_validate_json(value)
+    except ValidationError:
+        return Circuit()
+    return Circuit() if circuit.failed_at > now + CLOCK_SECONDS else circuit

@@ -1,0 +1,167 @@
+"""How workers agree: a pure decision about a small shared value, made again until nobody else was quicker."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from providers.errors import ProviderError, RateLimited, SharedStateUnavailable, StorageFull
+from providers.interfaces import SharedStore
+from providers.shared.stores.memory_store import MemorySharedStore
+
+T = TypeVar("T")
+
+MOST_TRIES: Final = 40
+DEFEATS_TO_HALVE: Final = 3
+LONGEST_PAUSE_SECONDS: Final = 0.02
+CONTENDED_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Change(Generic[T]):
+    """What a decision makes of a value, and what it means for the one who asked."""
+
+    value: bytes | None
+    result: T
+    ttl_seconds: float
+
+
+class Among(Enum):
+    """Who agreed on a decision."""
+
+    ALL = "all"
+    MACHINE = "machine"
+    """Those who share what a degraded store goes on with: it is not known what the others do."""
+    PROCESS = "process"
+
+    @property
+    def alone(self) -> bool:
+        """Whether some workers know nothing of it, so that it must be conservative."""
+        return self is not Among.ALL
+
+
+@dataclass(frozen=True)
+class Agreed(Generic[T]):
+    """The result, and who takes part in it."""
+
+    result: T
+    among: Among
+
+
+class Entry(Generic[T]):
+    """A decision that is to be made, and what came of it."""
+
+    def __init__(self, decide: Callable[[bytes | None, float], Change[T]]) -> None:
+        self.decide = decide
+        self.change: Change[T] | None = None
+        self.error: ProviderError | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether somebody made it."""
+        return self.change is not None or self.error is not None
+
+    def outcome(self) -> T:
+        """The result. Raises the store's error, and `RateLimited`."""
+        if self.error is not None:
+            raise self.error
+        assert self.change is not None, "who held the lock made the decision"
+        return self.change.result
+
+
+class Queue:
+    """Decisions of this process about one value. The next one to hold the lock makes them all."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting: list[Entry[Any]] = []
+
+
+class Agreement:
+    """Values under keys of a `SharedStore`; while that cannot be used, values of their own for those cut off.
+
+    A decision is a pure function of the value, the time and whether it is made alone; then it must be conservative.
+    """
+
+    def __init__(self, store: SharedStore, clock: Callable[[], float] | None = None) -> None:
+        """`clock` is that of the values of their own, and shows seconds."""
+        self._store = store
+        self._own = MemorySharedStore(clock)
+        self._queues: WeakValueDictionary[tuple[str, Among], Queue] = WeakValueDictionary()
+
+    async def change(self, key: str, decide: Callable[[bytes | None, float, bool], Change[T]]) -> Agreed[T]:
+        """Decide with as many as can be reached. Raises `RateLimited` if others are always quicker."""
+        for among in (Among.ALL, Among.MACHINE):
+            # A degraded store is asked too: that is how it learns that it can be used again.
+            if self._degraded() != among.alone:
+                continue
+            try:
+                result = await self.change_among(among, key, partial(_decided, decide, among.alone))
+            except (SharedStateUnavailable, StorageFull):
+                continue
+            # A store that gave up meanwhile has decided for a few with everybody's limits: that does not count.
+            if self._degraded() == among.alone:
+                return Agreed(result, among)
+        result = await self.change_among(Among.PROCESS, key, partial(_decided, decide, True))
+        return Agreed(result, Among.PROCESS)
+
+    async def change_among(self, among: Among, key: str, decide: Callable[[bytes | None, float], Change[T]]) -> T:
+        """Decide with the same as before. Raises `SharedStateUnavailable`, `StorageFull`, and `RateLimited`."""
+        queue = self._queues.setdefault((key, among), Queue())
+        entry = Entry(decide)
+        queue.waiting.append(entry)
+        while not entry.done:
+            async with queue.lock:
+                if not entry.done:
+                    batch, queue.waiting = queue.waiting, []
+                    queue.waiting = await self._swapped(among, key, batch) + queue.waiting
+        return entry.outcome()
+
+    async def _swapped(self, among: Among, key: str, batch: "list[Entry[Any]]") -> "list[Entry[Any]]":
+        """Make decisions of this process in one change: only processes have to compete. Those that are left over.
+
+        Many decisions take longer than few, and others are quicker meanwhile: after defeats fewer are made at once.
+        """
+        store = self._own if among is Among.PROCESS else self._store
+        name = f"alone/{key}" if among is Among.MACHINE else key
+        try:
+            for attempt in range(MOST_TRIES):
+                stored = await store.get(name)
+                made = batch[: max(1, len(batch) >> (attempt // DEFEATS_TO_HALVE))]
+                changes = _one_after_the_other(made, stored.value, stored.now)
+                value, ttl = changes[-1].value, max(change.ttl_seconds for change in changes)
+                if value == stored.value or await store.swap(name, stored.value, value, ttl):
+                    for entry, change in zip(made, changes, strict=True):
+                        entry.change = change
+                    return batch[len(made) :]
+                await asyncio.sleep(random.uniform(0, min(0.001 * 2**attempt, LONGEST_PAUSE_SECONDS)))  # noqa: S311
+            raise RateLimited("too many workers ask at once", retry_after=CONTENDED_SECONDS)
+        except ProviderError as error:
+            for entry in batch:
+                entry.error = error
+            return []
+
+    async def read(self, key: str, understand: Callable[[bytes | None, float], T]) -> T:
+        """Look at a value, as far as it is shared."""
+        return (await self.change(key, lambda value, now, _: Change(value, understand(value, now), 0.0))).result
+
+    def _degraded(self) -> bool:
+        return bool(getattr(self._store, "degraded", False))
+
+
+def _decided(
+    decide: Callable[[bytes | None, float, bool], Change[T]], alone: bool, value: bytes | None, now: float
+) -> Change[T]:
+    return decide(value, now, alone)
+
+
+def _one_after_the_other(batch: list[Entry[Any]], value: bytes | None, now: float) -> list[Change[Any]]:
+    changes: list[Change[Any]] = []
+    for entry in batch:
+        changes.append(entry.decide(value, now))
+        value = changes[-1].value
+    return changes

@@ -1,0 +1,195 @@
+"""The limits of outside services as one object: permits that all workers share."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from hashlib import blake2s
+from typing import Final, TypeVar
+
+from providers.errors import AnswerUnusable, ProviderError, RateLimited, SharedStateUnavailable, StorageFull
+from providers.interfaces import SharedStore
+from providers.shared.compare_and_swap import Agreed, Agreement, Among, Change
+from providers.shared.rate_rules import (
+    SHORTEST_WAIT_SECONDS,
+    Asking,
+    Granted,
+    Told,
+    answered,
+    asked,
+    given_back,
+    settled,
+)
+from providers.shared.rate_state import RateState, by_clock, kept_seconds, state_from_bytes, state_to_bytes
+from providers.shared.refusal_memory import Memory, aftermath
+from providers.shared.refusal_rules import Refusal, refused
+from providers.shared.service_limits import ANYTHING, ServiceLimits, limits_alone
+from providers.shared.shielded_tasks import Unfinished
+from providers.shared.store_keys import part
+from providers.shared.stores.memory_store import steady_time
+
+T = TypeVar("T")
+
+REFUSAL_TRIES: Final = 5
+
+
+@dataclass
+class CallPermit:
+    """One call that the limits allow."""
+
+    asking: Asking
+    granted_at: float
+    among: Among
+    probe: bool
+    tokens: int
+
+    def used(self, tokens: int) -> None:
+        """Tell how many tokens the call really took."""
+        self.tokens = max(0, tokens)
+
+
+class SharedLimiter:
+    """Implements `Limiter` over a shared store.
+
+    Where the shared store cannot be used, each worker keeps to `share_when_degraded` of every limit, and to a small
+    rate where none is configured: never to no limit. A pause that a worker has seen it keeps, also if the store loses
+    it or its clock jumps. Nothing here sleeps: who must wait is told how long.
+    """
+
+    def __init__(
+        self,
+        store: SharedStore,
+        limits_by_service: Mapping[str, ServiceLimits],
+        *,
+        share_when_degraded: float = 0.25,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """`share_when_degraded` is above 0, at most 1; `clock` shows seconds and never jumps. Raises `ValueError`."""
+        if not 0 < share_when_degraded <= 1:
+            raise ValueError("a share is above 0 and at most 1")
+        self._clock = steady_time() if clock is None else clock
+        self._agreement = Agreement(store, self._clock)
+        self._limits = dict(limits_by_service)
+        self._share = share_when_degraded
+        self._memory = Memory(self._clock)
+        self._unfinished = Unfinished()
+
+    @asynccontextmanager
+    async def permit(self, service: str, holder: str, tokens: int = 0) -> AsyncIterator[CallPermit]:
+        """Allow one call for the time of the block. Raises `RateLimited` before it when the call must wait."""
+        permit = await self._entered(service, _asking(holder, tokens))
+        try:
+            yield permit
+        except RateLimited as error:
+            seconds = await self._unfinished.completed(self._refused(service, permit, error.retry_after))
+            told = RateLimited(str(error), retry_after=seconds)
+            told.usage = error.usage
+            raise told from error
+        except AnswerUnusable:
+            await self._unfinished.completed(self._left(service, permit, was_answered=True))
+            raise
+        except BaseException:
+            # Whether the service answered is not known: it proves nothing about its limit.
+            await self._unfinished.completed(self._left(service, permit, was_answered=False))
+            raise
+        else:
+            await self._unfinished.completed(self._left(service, permit, was_answered=True))
+
+    async def close(self) -> None:
+        """Wait for what cancelled calls left to be settled."""
+        await self._unfinished.close()
+
+    def _limits_of(self, service: str, alone: bool) -> ServiceLimits:
+        limits = self._limits.get(service, ANYTHING)
+        return limits_alone(limits, self._share) if alone else limits
+
+    async def _entered(self, service: str, asking: Asking) -> CallPermit:
+        task = self._unfinished.begun(self._ask(service, asking))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._unfinished.begun(self._undone(service, task))
+            raise
+
+    async def _ask(self, service: str, asking: Asking) -> CallPermit:
+        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Granted | Told]:
+            return asked(state, now, asking, self._limits_of(service, alone))
+
+        agreed = await self._decided(service, asking, decision)
+        if isinstance(agreed.result, Told):
+            raise RateLimited(f"{service} is asked as often as it allows", retry_after=agreed.result.seconds)
+        granted = agreed.result
+        return CallPermit(asking, granted.at, agreed.among, granted.probe, asking.tokens)
+
+    async def _undone(self, service: str, task: "asyncio.Task[CallPermit]") -> None:
+        """Give back what was granted to a call that was cancelled meanwhile."""
+        with suppress(ProviderError):
+            await self._left(service, replace(await task, tokens=0), was_answered=False)
+
+    async def _left(self, service: str, permit: CallPermit, *, was_answered: bool) -> None:
+        if not permit.probe and not self._to_settle(service, permit):
+            return
+
+        def decide(value: bytes | None, now: float) -> Change[None]:
+            limits = self._limits_of(service, permit.among.alone)
+            state = _state(value, now)
+            state = settled(state, now, limits, estimated=permit.asking.tokens, used=permit.tokens)
+            name = permit.asking.permit
+            state = answered(state, now, name) if was_answered else given_back(state, name)
+            return _change(state, now, limits, None)
+
+        with suppress(SharedStateUnavailable, StorageFull, RateLimited):  # what is not settled runs out by itself
+            await self._agreement.change_among(permit.among, _key(service), decide)
+
+    def _to_settle(self, service: str, permit: CallPermit) -> bool:
+        limits = self._limits_of(service, permit.among.alone)
+        return limits.tokens_per_minute is not None and permit.tokens != permit.asking.tokens
+
+    async def _refused(self, service: str, permit: CallPermit, retry_after: float | None) -> float:
+        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Told]:
+            limits = self._limits_of(service, alone)
+            # Granted by one clock and refused by another: then it counts as begun before the last decrease.
+            granted_at = permit.granted_at if alone == permit.among.alone else 0.0
+            state = settled(state, now, limits, estimated=permit.asking.tokens, used=0)
+            return refused(state, now, permit.asking, Refusal(retry_after, granted_at), limits)
+
+        for _ in range(REFUSAL_TRIES):
+            with suppress(RateLimited):  # others are quicker; but this one has something to tell
+                return (await self._decided(service, permit.asking, decision)).result.seconds
+        return max(SHORTEST_WAIT_SECONDS, retry_after or 0.0)
+
+    async def _decided(
+        self, service: str, asking: Asking, decision: Callable[[RateState, float, bool], tuple[RateState, T]]
+    ) -> Agreed[T]:
+        """Decide with what this worker knows of refusals besides, and remember what is known then."""
+        began = self._clock()
+
+        def decide(value: bytes | None, now: float, alone: bool) -> Change[tuple[RateState, T]]:
+            state = self._memory.reminded(service, _state(value, now), now, began=began, name=asking.permit)
+            state, result = decision(state, now, alone)
+            seen = aftermath(state, now, self._clock())
+            return _change(state, now, self._limits_of(service, alone), (seen, result))
+
+        agreed = await self._agreement.change(_key(service), decide)
+        seen, result = agreed.result
+        self._memory.keep(service, seen)
+        return Agreed(result, agreed.among)
+
+
+def _key(service: str) -> str:
+    return f"limits/{part(service)}"
+
+
+def _state(value: bytes | None, now: float) -> RateState:
+    return by_clock(state_from_bytes(value), now)
+
+
+def _asking(holder: str, tokens: int) -> Asking:
+    # A holder's name may be long and hold what a user chose: only its hash is shared.
+    name = blake2s(holder.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
+    return Asking(holder=name, permit=secrets.token_hex(6), tokens=max(0, tokens))
+
+
+def _change(state: RateState, now: float, limits: ServiceLimits, result: T) -> Change[T]:
+    return Change(state_to_bytes(state), result, kept_seconds(state, now, limits))

@@ -1,0 +1,1 @@
+"""Stores of small values that all workers share."""

@@ -1,0 +1,148 @@
+"""A shared store that goes on with a local one while it does not answer, so that runs finish."""
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import structlog
+
+from providers.errors import ProviderError, SharedStateUnavailable
+from providers.interfaces import SharedStore, StoredValue
+from providers.shared.local_copies import LocalCopies
+from providers.shared.store_circuit import StoreCircuit
+
+T = TypeVar("T")
+
+MIRROR_SECONDS: Final = 86_400.0
+"""How long a value that is kept for good lies here too, should the shared store lose it."""
+ATTEMPT_KEY, ATTEMPT_TTL_SECONDS = "attempt/", 5.0
+MOST_REMEMBERED: Final = 20_000
+
+log = structlog.get_logger()
+
+
+class FallbackStore:
+    """Reads and writes `primary`; when it is unavailable, `local` at once, and every few seconds it is tried again.
+
+    * The trial is a write in the background: a store that only lets itself be read is of no use, and nobody waits.
+    * A value that is kept for good is copied to `local` too. So this worker does not pay twice for what it was
+      answered, whether the primary is gone or comes back empty.
+    * What the primary lacks is looked for in `local`, and carried over if it is found.
+    * `now` goes on by the primary's clock while it is away.
+
+    `local` belongs to this class alone: what lies in it has its own form.
+    """
+
+    def __init__(self, primary: SharedStore, local: SharedStore, circuit: StoreCircuit | None = None) -> None:
+        self._primary = primary
+        self._local = LocalCopies(local)
+        self._circuit = StoreCircuit() if circuit is None else circuit
+        self._ahead: float | None = None
+        self._copied: OrderedDict[str, None] = OrderedDict()
+        self._attempt: asyncio.Task[None] | None = None
+
+    @property
+    def degraded(self) -> bool:
+        """Whether workers do not share this state at the moment: each machine sees only its own."""
+        return self._circuit.open
+
+    async def get(self, key: str) -> StoredValue:
+        """The value, null where there is none or where it has expired. Raises what `local` raises."""
+        return await self._either(lambda: self._get_shared(key), lambda: self._get_local(key))
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        return await self._either(
+            lambda: self._swap_shared(key, old, new, ttl_seconds), lambda: self._swap_local(key, old, new, ttl_seconds)
+        )
+
+    async def remove(self, prefix: str) -> int:
+        """Forget every key that begins with the prefix, there and here; how many there were where there were more.
+
+        Raises `SharedStateUnavailable` if the primary cannot do it, and then nothing is removed here: what is to be
+        gone for good must not be waiting there. It is asked whatever the circuit says: a full one still removes.
+        """
+        shared = await self._primary.remove(prefix)
+        return max(shared, await self._local.remove(prefix))
+
+    async def close(self) -> None:
+        """Close both."""
+        if self._attempt is not None:
+            self._attempt.cancel()
+            await asyncio.wait([self._attempt])
+        await self._primary.close()
+        await self._local.close()
+
+    async def _either(self, shared: Callable[[], Awaitable[T]], local: Callable[[], Awaitable[T]]) -> T:
+        if (self._attempt is None or self._attempt.done()) and self._circuit.attempt_is_due():
+            self._attempt = asyncio.create_task(self._try_again())
+        if not self._circuit.open:
+            try:
+                return await shared()
+            except SharedStateUnavailable as error:
+                self._failed(error)
+        return await local()
+
+    def _failed(self, error: SharedStateUnavailable) -> None:
+        if self._circuit.failed():
+            log.warning("shared_state.degraded", error=str(error))
+
+    async def _try_again(self) -> None:
+        try:
+            await self._primary.swap(ATTEMPT_KEY + secrets.token_hex(8), None, b"", ATTEMPT_TTL_SECONDS)
+        except SharedStateUnavailable as error:
+            self._failed(error)
+        else:
+            if self._circuit.succeeded():
+                log.info("shared_state.recovered")
+
+    async def _get_shared(self, key: str) -> StoredValue:
+        stored = await self._primary.get(key)
+        self._ahead = stored.now - time.monotonic()
+        if stored.value is not None:
+            return stored
+        copy = await self._local.get(key)
+        if copy.value is None:
+            return stored
+        carried = await self._primary.swap(key, None, copy.value, copy.ttl_seconds)
+        return StoredValue(copy.value, stored.now) if carried else await self._primary.get(key)
+
+    async def _get_local(self, key: str) -> StoredValue:
+        copy = await self._local.get(key)
+        return StoredValue(copy.value, copy.now if self._ahead is None else self._ahead + time.monotonic())
+
+    async def _swap_shared(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None) -> bool:
+        done = await self._primary.swap(key, old, new, ttl_seconds)
+        if new is not None and ttl_seconds is None:
+            # Refused, it is there already: then that one is what this worker goes on with.
+            kept = new if done else (await self._primary.get(key)).value
+            if kept is not None:
+                await self._copy(key, kept, MIRROR_SECONDS)
+        elif done and (new is None or key in self._copied):
+            await self._copy(key, None, None)
+        return done
+
+    async def _swap_local(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None) -> bool:
+        done = await self._local.swap(key, old, new, ttl_seconds)
+        if done:
+            self._remember(key, copied=new is not None)
+        return done
+
+    async def _copy(self, key: str, value: bytes | None, ttl_seconds: float | None) -> None:
+        """Bring the local copy up to date. What was done in the shared store holds without it."""
+        try:
+            await self._local.put(key, value, ttl_seconds)
+        except ProviderError as error:
+            log.warning("shared_state.not_copied", error=type(error).__name__)
+        self._remember(key, copied=value is not None)
+
+    def _remember(self, key: str, *, copied: bool) -> None:
+        """Which keys this process has put into the local store: a newer value elsewhere makes them stale."""
+        self._copied.pop(key, None)
+        if copied:
+            self._copied[key] = None
+            if len(self._copied) > MOST_REMEMBERED:
+                self._copied.popitem(last=False)

@@ -1,0 +1,231 @@
+"""A shared store in one SQLite file, for all worker processes of a machine."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable, StorageFull
+from providers.interfaces import StoredValue
+from providers.shared.store_keys import end_of_prefix, key_bytes
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS: Final = 5.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.001, 0.1
+RETRY_SECONDS: Final = 1.0
+LOOKED_EVERY_SECONDS: Final = 30.0
+PRUNED_EVERY_SECONDS: Final = 30.0
+PRUNED_AT_ONCE: Final = 500
+
+NOW: Final = "((julianday('now') - 2440587.5) * 86400.0)"
+"""Seconds since the epoch by SQLite's own clock: the same one for every process of the machine."""
+LIVE: Final = "(expires IS NULL OR expires > NOW)"
+
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS shared (key BLOB PRIMARY KEY, value BLOB NOT NULL, expires REAL);
+CREATE INDEX IF NOT EXISTS shared_expires ON shared (expires) WHERE expires IS NOT NULL;
+"""
+
+
+def _statement(text: str) -> str:
+    return text.replace("LIVE", LIVE).replace("NOW", NOW)
+
+
+GET: Final = _statement("SELECT NOW, (SELECT value FROM shared WHERE key = ? AND LIVE)")
+HOLDS: Final = _statement("SELECT 1 FROM shared WHERE key = ? AND LIVE")
+INSERT: Final = _statement(
+    """
+    INSERT INTO shared (key, value, expires) VALUES (?, ?, NOW + ?)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires WHERE NOT LIVE
+    """
+)
+UPDATE: Final = _statement("UPDATE shared SET value = ?, expires = NOW + ? WHERE key = ? AND value = ? AND LIVE")
+DELETE: Final = _statement("DELETE FROM shared WHERE key = ? AND value = ? AND LIVE")
+PRUNE: Final = _statement(
+    "DELETE FROM shared WHERE rowid IN (SELECT rowid FROM shared WHERE expires <= NOW LIMIT :most)"
+)
+PRUNE_PREFIX: Final = _statement("DELETE FROM shared WHERE key >= ? AND key < ? AND NOT LIVE")
+REMOVE: Final = "DELETE FROM shared WHERE key >= ? AND key < ?"
+
+FULL: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+log = structlog.get_logger()
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in BUSY
+
+
+def pauses(patience_seconds: float) -> Iterator[float]:
+    """Seconds to wait between tries, growing, so many in all; a standstill of this process counts as one of them."""
+    pause, left = FIRST_PAUSE_SECONDS, patience_seconds
+    while left > 0:
+        yield min(pause, left)
+        left -= pause
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+
+class SqliteSharedStore:
+    """Every change is one statement, and so atomic; several stores, in any process, may have the same file open.
+
+    With `durable`, what was changed is on disk when a method returns; without, a crash of the machine (not of the
+    process) may lose the last changes. Beside what the Protocol says, every method raises `NotConfigured` when the
+    file cannot be used at all.
+    """
+
+    def __init__(self, path: Path, *, durable: bool, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        """`patience_seconds`: how long each change waits, beside all others, for a file that another writer holds."""
+        self.path = path
+        self._synchronous = "FULL" if durable else "NORMAL"
+        self._patience_seconds = patience_seconds
+        self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)
+        """Device and number of the file that the connection is to."""
+        self._look_at = 0.0
+        self._prune_at = 0.0
+        self._begun: set[asyncio.Task[Any]] = set()
+        # One thread: SQLite has one writer anyway, and what a caller gives up is then undone in order. Nobody waits
+        # in it for a file that is held: all others would wait behind, one after the other.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shared-store")
+
+    async def get(self, key: str) -> StoredValue:
+        """The value, null where there is none or where it has expired."""
+        return await self._run(lambda: self._get(key_bytes(key)))
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        return await self._run(lambda: self._swap(key_bytes(key), old, new, ttl_seconds))
+
+    async def remove(self, prefix: str) -> int:
+        """Forget every key that begins with the prefix; the number forgotten."""
+        return await self._run(lambda: self._remove(key_bytes(prefix)))
+
+    async def close(self) -> None:
+        """Close the file, after all that was begun; nothing happens the second time."""
+        while self._begun:
+            await asyncio.wait(self._begun)
+        try:
+            await self._run(self._close)
+        except RuntimeError:  # the thread has ended already
+            return
+        self._thread.shutdown()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        task = asyncio.create_task(self._tried(work))
+        self._begun.add(task)
+        task.add_done_callback(self._ended)
+        return await task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._begun.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller that was cancelled does not ask for it
+
+    async def _tried(self, work: Callable[[], T]) -> T:
+        """Again and again while somebody else holds the file: a statement that was refused has changed nothing."""
+        for pause in pauses(self._patience_seconds):
+            try:
+                return await self._once(work)
+            except SharedStateUnavailable:
+                await asyncio.sleep(pause)
+        return await self._once(work)
+
+    async def _once(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._translated, work)
+
+    def _translated(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except sqlite3.Error as error:
+            raise self._problem(error) from None
+
+    def _problem(self, error: sqlite3.Error) -> ProviderError:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code in FULL or "disk is full" in str(error):
+            return StorageFull("no space is left for the shared state: make room where RESEARCH_HOME is")
+        if _is_busy(error):
+            return SharedStateUnavailable("the file of the shared state is busy", retry_after=RETRY_SECONDS)
+        return NotConfigured(
+            f"the shared state in {self.path.name} cannot be used: {getattr(error, 'sqlite_errorname', '')}"
+        )
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._is_elsewhere():
+            # Who goes on with a file that has no name any more shares it with nobody who starts later.
+            log.warning("shared_state.file_replaced", file=self.path.name)
+            self._close()
+        if self._connection is None:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self.path.touch(mode=0o600, exist_ok=True)
+                self._file = self._named()
+            except OSError as error:
+                raise NotConfigured(f"the shared state cannot be kept: {error.strerror}") from None
+            self._connection = self._connected()
+        return self._connection
+
+    def _is_elsewhere(self) -> bool:
+        """Whether the name has come to mean another file, or none; looked up now and then."""
+        if time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + LOOKED_EVERY_SECONDS
+        try:
+            return self._named() != self._file
+        except FileNotFoundError:
+            return True
+        except OSError:  # not known, and the connection may well be good
+            return False
+
+    def _named(self) -> tuple[int, int]:
+        found = self.path.stat()
+        return found.st_dev, found.st_ino
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=0, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.executescript(f"BEGIN IMMEDIATE;{SCHEMA}COMMIT;")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _get(self, key: bytes) -> StoredValue:
+        now, value = self._open().execute(GET, (key,)).fetchone()
+        return StoredValue(value, now)
+
+    def _swap(self, key: bytes, old: bytes | None, new: bytes | None, ttl_seconds: float | None) -> bool:
+        connection = self._open()
+        self._prune(connection)
+        if new is None:
+            if old is None:
+                return connection.execute(HOLDS, (key,)).fetchone() is None
+            return connection.execute(DELETE, (key, old)).rowcount == 1
+        if old is None:
+            return connection.execute(INSERT, (key, new, ttl_seconds)).rowcount == 1
+        return connection.execute(UPDATE, (new, ttl_seconds, key, old)).rowcount == 1
+
+    def _remove(self, prefix: bytes) -> int:
+        span = (prefix, end_of_prefix(prefix))
+        connection = self._open()
+        connection.execute(PRUNE_PREFIX, span)
+        return connection.execute(REMOVE, span).rowcount
+
+    def _prune(self, connection: sqlite3.Connection) -> None:
+        if time.monotonic() >= self._prune_at:
+            self._prune_at = time.monotonic() + PRUNED_EVERY_SECONDS
+            connection.execute(PRUNE, {"most": PRUNED_AT_ONCE})
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,1 @@
+"""Documents and sessions over an object store."""

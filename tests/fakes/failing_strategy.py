@@ -1,0 +1,29 @@
+"""The strategy `supervisor` with a fault of the product in it: what a defect in workflow code does to a run."""
+
+from contracts.state import Unit
+from contracts.vocabulary import Phase
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import Finished
+from workflows.strategies.supervisor.position import position_of
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
+
+FAILS = 7
+"""The value of `max_parallel` that brings the fault out: limits are what a resumed run may change."""
+
+
+class FailingStrategy(SupervisorStrategy):
+    """Raises what no code expects when gathering is over, for as long as the limits of the run say so."""
+
+    async def advance(self, run: ResearchRun) -> Unit | Finished:
+        unit = await super().advance(run)
+        if run.resolved.limits.max_parallel == FAILS and position_of(run.state).next_phase == Phase.GATHERING:
+            raise KeyError("words of a page that nobody may see")
+        return unit
+
+
+class ReorderedStrategy(SupervisorStrategy):
+    """Another order of calls than the one that histories hold: what a bad deploy does."""
+
+    async def advance(self, run: ResearchRun) -> Unit | Finished:
+        run.operation_done("plan")
+        return await super().advance(run)

@@ -1,0 +1,63 @@
+"""The two roles of the toy strategy, and its declaration."""
+
+from contracts.base import Contract
+from contracts.request import Depth
+from contracts.resolved import EffectiveLimits
+from contracts.roles import (
+    ANALYZER,
+    ReportTextDraft,
+    RoleInput,
+    RoleOutput,
+    RoleSpec,
+    SubQueryDraft,
+    WriteInput,
+    WriteOutput,
+)
+from contracts.strategies import StrategyDeclaration
+from contracts.vocabulary import Tier
+
+
+class ScoutInput(RoleInput):
+    """What the scout is told besides the question."""
+
+    most_queries: int = 2
+
+
+class ScoutDraft(Contract):
+    """Where the scout would look."""
+
+    sub_queries: list[SubQueryDraft]
+
+
+class ScoutOutput(RoleOutput):
+    """The same, for the workflow."""
+
+    sub_queries: list[SubQueryDraft]
+
+
+SCOUT = RoleSpec(
+    "scout", "scout_ahead", Tier.SIMPLE, "scout", ScoutInput, ScoutDraft, ScoutOutput, 1_000,
+    expected_output_tokens=300, module="tests.toy.scout",
+)  # fmt: skip
+SCRIBE = RoleSpec(
+    "scribe", "tell_story", Tier.COMPLEX, "scribe", WriteInput, ReportTextDraft, WriteOutput, 4_000,
+    plain_text=True, expected_output_tokens=2_000, module="tests.toy.scribe",
+)  # fmt: skip
+
+LIMITS = EffectiveLimits(
+    max_iterations=1,
+    max_sub_queries=2,
+    max_sources=6,
+    max_new_sources=6,
+    max_sources_per_query=3,
+    deadline_seconds=120,
+    reserve_seconds=20,
+)
+
+TOY = StrategyDeclaration(
+    name="toy",
+    implementation="tests.toy.strategy:ToyStrategy",
+    roles=(SCOUT, ANALYZER, SCRIBE),
+    presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), LIMITS),
+    expected_calls=lambda limits, _: {"scout": (1, 1), "analyzer": (1, limits.max_sub_queries), "scribe": (1, 1)},
+)

@@ -1,0 +1,17 @@
+"""What the scout does where its activity runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from contracts.roles import SubQueryDraft
+from tests.toy.roles import ScoutDraft, ScoutInput
+
+
+def prompt_values(request: ScoutInput, _: Any) -> dict[str, str]:
+    """What its prompt is filled with, besides what all have in common."""
+    return {"most": str(request.most_queries)}
+
+
+def draft(request: ScoutInput, _: Mapping[str, str]) -> ScoutDraft:
+    """Without a model: the question itself."""
+    return ScoutDraft(sub_queries=[SubQueryDraft(query=request.query)])

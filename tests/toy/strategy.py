@@ -1,0 +1,78 @@
+"""The toy strategy: scout ahead, look, tell."""
+
+from contracts.decisions import Pause
+from contracts.plan import Plan
+from contracts.progress import Mark, Progress, UnitProgress
+from contracts.state import Position, ResearchState, Unit
+from contracts.vocabulary import Action, StopReason
+from tests.toy.roles import SCOUT, SCRIBE, ScoutInput
+from workflows.phases.analysis import analyze
+from workflows.phases.gathering import Gathering
+from workflows.phases.role_inputs import write_input
+from workflows.rules.sub_queries import planned
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import Finished
+
+UNITS = {"scouting": "scout", "looking": "look", "telling": "tell"}
+
+
+class ToyPosition(Position):
+    """The unit that comes next; None behind the last."""
+
+    next_unit: str | None = "scouting"
+
+
+def position_of(state: ResearchState) -> ToyPosition:
+    """The typed position."""
+    if not isinstance(state.position, ToyPosition):
+        held = state.position.model_dump() if state.position else {"strategy": "toy"}
+        state.position = ToyPosition.model_validate(held)
+    return state.position
+
+
+class ToyStrategy:
+    """Three units, one after the other."""
+
+    async def advance(self, run: ResearchRun) -> Unit | Finished:
+        unit = position_of(run.state).next_unit
+        if unit is None:
+            return Finished(StopReason.NO_OPEN_GAPS)
+        run.state.phase = unit
+        run.note("phase.started", unit, phase=unit, label=UNITS[unit], iteration=1)
+        await {"scouting": self._scout, "looking": self._look, "telling": self._tell}[unit](run)
+        run.note("phase.finished", unit, phase=unit, summary=f"{unit} is over")
+        return Unit(name=unit)
+
+    async def pause(self, run: ResearchRun, unit: Unit) -> Pause:
+        order = list(UNITS)
+        place = order.index(unit.name) + 1
+        position_of(run.state).next_unit = order[place] if place < len(order) else None
+        run.state.pause = Pause(phase=unit.name, action=Action.PROCEED)
+        return run.state.pause
+
+    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
+        if redo_analysis:
+            position_of(state).next_unit = "looking"
+
+    def progress(self, state: ResearchState) -> Progress:
+        order, at = list(UNITS), position_of(state).next_unit
+        place = len(order) if at is None else order.index(at)
+        marks = [Mark.DONE] * place + [Mark.RUNNING] + [Mark.WAITING] * len(order)
+        return Progress(
+            summary=f"{place} of {len(order)} units",
+            units=[
+                UnitProgress(name=name, label=UNITS[name], mark=mark) for name, mark in zip(order, marks, strict=False)
+            ],
+        )
+
+    async def _scout(self, run: ResearchRun) -> None:
+        output = await run.ask(SCOUT, "scout", ScoutInput(most_queries=run.resolved.limits.max_sub_queries))
+        queries = planned(output.sub_queries, 1, run.resolved.limits.max_sub_queries)
+        run.state.plan = Plan(version=1, brief="as the scout says", sub_queries=queries)
+
+    async def _look(self, run: ResearchRun) -> None:
+        await Gathering(run, run.state.pending_sub_queries()).carry_out()
+        await analyze(run)
+
+    async def _tell(self, run: ResearchRun) -> None:
+        run.state.draft = (await run.ask(SCRIBE, "tell", write_input(run, issues=[]))).draft

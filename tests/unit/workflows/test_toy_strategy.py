@@ -1,0 +1,105 @@
+"""A strategy from outside the product: the seams hold it without any product file knowing it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contracts import strategies
+from contracts.parse_request import InvalidRequest, parse_request
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind, Outcome
+from tests.architecture.repository import PACKAGES, python_files
+from tests.comparable import comparable
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
+from tests.toy.roles import TOY
+from tests.toy.strategy import ToyStrategy
+from tests.unit.workflows.test_supervisor_strategy import begin, report_of
+from workflows.deep_research import status_of
+from workflows.driver import Driver
+from workflows.phases.closing import close
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import Finished, strategy_of
+
+
+@pytest.fixture(autouse=True)
+def _declared() -> Iterator[None]:
+    strategies.declare(TOY)
+    yield
+    del strategies._declared[TOY.name]
+
+
+async def test_it_answers_without_a_model(tmp_path: Path) -> None:
+    """Its own role plans by its own rule, the shared phases search and read, and the report cites."""
+    world = World(tmp_path)
+    state = await begin(world, strategy="toy")
+    outcome = await Driver(ResearchRun(state, Inbox(), world.host()), strategy_of("toy")).conduct()
+    assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert state.citations
+    assert set(state.engine_by_role) == {"scout", "analyzer", "scribe"}
+    assert "strategy toy" in await report_of(world, state)
+
+
+async def test_it_answers_with_a_model(tmp_path: Path) -> None:
+    """Its prompts reach the endpoint, and what comes back is grounded and cited like any report."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state = await begin(world, strategy="toy")
+        outcome = await Driver(ResearchRun(state, Inbox(), world.host()), strategy_of("toy")).conduct()
+        await world.close()
+    assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert {"scout", "scribe"} <= {call.role for call in api.calls}
+    assert set(state.engine_by_role.values()) == {EngineKind.MODEL.value}
+    assert state.prompt_versions["scribe"] == "toy-1"
+    assert state.citations
+
+
+async def test_rebuilt_after_every_unit_its_report_is_the_same(tmp_path: Path) -> None:
+    """Its position is all that it needs: it survives JSON and the packing that leaves defaults out."""
+    whole = World(tmp_path / "whole")
+    undisturbed = await begin(whole, strategy="toy")
+    await Driver(ResearchRun(undisturbed, Inbox(), whole.host()), ToyStrategy()).conduct()
+    world = World(tmp_path / "pieces")
+    state = await begin(world, strategy="toy")
+    while True:
+        run = ResearchRun(state, Inbox(), world.host())
+        step = await ToyStrategy().advance(run)
+        if isinstance(step, Finished):
+            await close(run, step.reason)
+            break
+        await ToyStrategy().pause(run, step)
+        state = ResearchState.unpack(state.pack())
+        assert state.position is not None
+        assert state.position.strategy == "toy"
+    assert comparable(await report_of(world, state)) == comparable(await report_of(whole, undisturbed))
+
+
+async def test_status_shows_its_own_units(tmp_path: Path) -> None:
+    """Status draws what the strategy says of its progress, in its own words."""
+    world = World(tmp_path)
+    state = await begin(world, strategy="toy")
+    run = ResearchRun(state, Inbox(), world.host())
+    step = await ToyStrategy().advance(run)
+    assert not isinstance(step, Finished)
+    await ToyStrategy().pause(run, step)
+    progress = status_of(state, world.host().now().timestamp()).progress
+    assert [(unit.label, unit.mark.value) for unit in progress.units] == [
+        ("scout", "done"), ("look", "running"), ("tell", "waiting"),
+    ]  # fmt: skip
+
+
+def test_a_request_may_name_it_as_long_as_it_is_declared() -> None:
+    """Names are data: a declared strategy is accepted, another one is refused with those that there are."""
+    assert parse_request(b'{"query": "How?", "strategy": "toy"}').strategy == "toy"
+    with pytest.raises(InvalidRequest) as refused:
+        parse_request(b'{"query": "How?", "strategy": "unheard-of"}')
+    assert refused.value.lines == ["strategy: unknown; expected supervisor or toy"]
+
+
+def test_no_product_file_knows_it() -> None:
+    """The seams are real: neither its name nor its roles stand anywhere in the product."""
+    texts = {str(path): path.read_text(encoding="utf-8") for path in python_files(*PACKAGES)}
+    assert not [path for path, text in texts.items() if re.search(r"\b(?:toy|scribe|scout)\b", text)]

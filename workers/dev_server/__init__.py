@@ -1,0 +1,1 @@
+"""Temporal's development server as an embedded engine."""

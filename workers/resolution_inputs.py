@@ -1,0 +1,106 @@
+"""From the settings to what resolving a request needs to know; no secrets. The command line asks the same."""
+
+import importlib.metadata
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from contracts.request import Depth, SourceType
+from contracts.resolved import Hook, ModelPrice, ProviderChoice
+from contracts.vocabulary import Tier
+from providers.models.capabilities import capabilities_of
+from providers.models.model_directory import split_name
+from providers.models.prices import load_prices
+from providers.search.availability import BY_MODEL, ORDER, advice, choose
+from workers.search_providers import search_model
+from workers.settings.loading import APPLICATION, Settings
+from workers.settings.models import PUBLIC_HOST, EndpointSettings, host_of
+
+
+def configuration_of(
+    settings: Settings, search_attributes: Callable[[], Awaitable[bool]] | None = None
+) -> ResearchConfiguration:
+    """What a worker of these settings does with a request; `search_attributes` asks the namespace."""
+    return ResearchConfiguration(
+        models=settings.models.by_tier() if settings.model_configured else {},
+        model_host=_hosts(settings),
+        candidates={tier.value: settings.models.names_for(tier) for tier in Tier} if settings.model_configured else {},
+        reasoning_tokens=partial(_reasoning_room, settings),
+        model_price=_prices(settings),
+        web_search=web_search_of(settings),
+        hooks={
+            name: Hook(name=name, activity=hook.activity, task_queue=hook.task_queue)
+            for name, hook in settings.hooks.items()
+        },
+        presets={
+            (strategy, depth): settings.preset(strategy, depth)
+            for strategy, overrides in settings.strategy.items()
+            for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
+            if depth in overrides or (depth is Depth.MEDIUM and Depth.AUTO in overrides)
+        },
+        search_attributes=search_attributes,
+        digest=settings.digest(),
+        product_version=product_version(),
+    )
+
+
+def web_search_of(settings: Settings) -> WebSearchConfiguration:
+    """How the web is searched."""
+    search, choices = settings.search, search_choices(settings)
+
+    def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
+        return choose(choices, names, source_types, broken=settings.web_search.broken())
+
+    return WebSearchConfiguration(
+        choose=chosen,
+        advice=advice,
+        policy=search.policy,
+        max_results_per_query=search.max_results_per_query,
+        source_types=search.source_types,
+        domains_allow=search.domains_allow,
+        domains_deny=search.domains_deny,
+    )
+
+
+def search_choices(settings: Settings) -> list[ProviderChoice]:
+    """The web's providers in the configured order, each with whether it can be asked and why."""
+    order, model = settings.search.providers or ORDER, search_model(settings)
+    choices = settings.web_search.choices(order, model_offers_search=model is not None)
+    if model is None or model.base_url is None:
+        return choices
+    there = {"host": host_of(model.base_url)}
+    return [choice.model_copy(update=there) if choice.name == BY_MODEL else choice for choice in choices]
+
+
+def product_version() -> str:
+    """The version of this product as it is installed."""
+    return importlib.metadata.version(APPLICATION)
+
+
+def _prices(settings: Settings) -> Callable[[str], ModelPrice | None]:
+    table = load_prices().with_models(settings.models.prices)
+
+    def price_of(model: str) -> ModelPrice | None:
+        """The highest that one call may cost per token: what is reserved must never be too little."""
+        known = table.price_of(model) or table.price_of(split_name(model, settings.models.endpoints)[1])
+        if known is None:
+            return None
+        dearest = max(1.0, table.cache_write_factor)
+        return ModelPrice(
+            input=max(known.input, known.long_prompt_input or 0.0) * dearest,
+            output=max(known.output, known.long_prompt_output or 0.0),
+        )
+
+    return price_of
+
+
+def _hosts(settings: Settings) -> Callable[[str], str | None]:
+    keys = settings.model_keys()
+    return lambda written: settings.models.host_for(written, keys)
+
+
+def _reasoning_room(settings: Settings, written: str) -> int:
+    endpoint, model = split_name(written, settings.models.endpoints)
+    address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
+    own = settings.models.endpoints.get(endpoint, EndpointSettings()).overrides()
+    return capabilities_of(address, model, own=own).reasoning_tokens

@@ -1,0 +1,266 @@
+"""The files of the configuration: which are read, and what the one of the working directory may say.
+
+Anybody can put a `research.toml` into a folder that others clone or unpack. Of such a file only what harms nobody
+counts: see `HARMLESS`. All of it counts in a file that the user named, trusts, or keeps in the configuration folder.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+import stat
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from contracts.shapes import expectation
+from workers.settings.sections import FileSettings
+
+FILE_NAME: Final = "research.toml"
+TRUSTED_NAME: Final = "trusted.json"
+"""In the user's configuration folder: path → digest of the files that the user trusts."""
+LARGEST_BYTES: Final = 1_000_000
+
+HARMLESS: Final[Mapping[str, frozenset[str]]] = {
+    "search": frozenset({"providers", "policy", "source_types", "max_results_per_query"}),
+    "strategy": frozenset(
+        {
+            "max_iterations",
+            "max_sub_queries",
+            "max_sources",
+            "max_new_sources",
+            "max_sources_per_query",
+            "max_parallel",
+            "max_parallel_reads",
+            "deadline_seconds",
+            "reserve_seconds",
+            "severity_floor",
+        }
+    ),
+}
+"""Section → what counts in a file that nobody vouches for; of `strategy` in the table of each depth.
+
+It may shape how much and in which order those are asked that the user has set up anyway. It may name no host, folder,
+model or account, open nothing, and move no limit on money or on the load of a service. A key that is not here does not
+count.
+"""
+
+
+class SettingsError(Exception):
+    """The configuration cannot be used; one line per problem, each with its place."""
+
+
+@dataclass(frozen=True)
+class FileValues:
+    """What the files say together."""
+
+    values: dict[str, Any]
+    left_out: str | None = None
+    """Which keys of the working directory's file were not used, and how to use them."""
+
+
+def values_of_files(user_folder: Path, working_directory: Path, named: Path | None) -> FileValues:
+    """The user's own file under the one that was named, or under the one of the working directory.
+
+    Raises `SettingsError`.
+    """
+    own = user_folder / FILE_NAME
+    below = _values(own) or {}
+    if named is not None:
+        above = _values(named.absolute())
+        if above is None:
+            raise SettingsError(f"{shown(named)}: there is no such file")
+        return FileValues(merged(below, above))
+    here = working_directory / FILE_NAME
+    data = read_file(here)
+    if data is None or _place(here) == _place(own):
+        return FileValues(below)
+    above = parsed(here, data)
+    if TrustedFiles(user_folder).trusts(here, data):
+        return FileValues(merged(below, above))
+    used, unused = separated(above)
+    return FileValues(merged(below, used), _left_out(here, unused) if unused else None)
+
+
+def separated(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The harmless part of what a file says, and the names of the other keys."""
+    used: dict[str, Any] = {}
+    for path, value in _keys(values):
+        if is_harmless(path):
+            used = merged(used, nested(path, value))
+    return used, [".".join(path) for path, _ in refused_keys(values)]
+
+
+def refused_keys(values: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
+    """What counts only in a file that somebody vouches for, with its path."""
+    return [(path, value) for path, value in _keys(values) if not is_harmless(path)]
+
+
+def is_harmless(path: tuple[str, ...]) -> bool:
+    """Whether a key counts in a file that nobody vouches for."""
+    return len(path) > 1 and path[-1] in HARMLESS.get(path[0], ())
+
+
+def read_file(path: Path) -> bytes | None:
+    """The bytes of a regular file; null if there is none. Raises `SettingsError`."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise SettingsError(f"{shown(path)}: is no regular file")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{shown(path)}: cannot be read: {type(error).__name__}") from None
+    if len(data) > LARGEST_BYTES:
+        raise SettingsError(f"{shown(path)}: is larger than {LARGEST_BYTES:,} bytes")
+    return data
+
+
+def parsed(path: Path, data: bytes) -> dict[str, Any]:
+    """A file, checked by itself so that a message can name it; relative folders are relative to it.
+
+    Raises `SettingsError` with one line per problem.
+    """
+    try:
+        checked = FileSettings.model_validate(tomllib.loads(data.decode("utf-8")))
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{shown(path)}: cannot be read: {type(error).__name__}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingsError(f"{shown(path)}: {printable(str(error))}") from None
+    except ValidationError as error:
+        raise SettingsError("\n".join(f"{shown(path)}: {line_of(item)}" for item in details(error))) from None
+    values = checked.model_dump(exclude_unset=True)
+    if checked.home is not None:
+        values["home"] = path.parent / checked.home.expanduser()
+    for name, corpus in checked.corpus.items():
+        values["corpus"][name]["path"] = path.parent / corpus.path.expanduser()
+    return values
+
+
+class TrustedFiles:
+    """Files of working directories that the user trusts, each as it was then: a changed file is another file."""
+
+    def __init__(self, user_folder: Path) -> None:
+        self._path = user_folder / TRUSTED_NAME
+
+    def trusts(self, path: Path, data: bytes) -> bool:
+        """Whether these very bytes at this very place are trusted. Raises `SettingsError`."""
+        return self._known().get(_place(path)) == _digest(data)
+
+    def record(self, path: Path, data: bytes) -> None:
+        """Trust these bytes at this place from now on. Raises `SettingsError`."""
+        self._write({**self._known(), _place(path): _digest(data)})
+
+    def forget(self, path: Path) -> bool:
+        """Trust a place no longer; whether it was. Raises `SettingsError`."""
+        known = self._known()
+        was = known.pop(_place(path), None) is not None
+        self._write(known)
+        return was
+
+    def _known(self) -> dict[str, str]:
+        data = read_file(self._path)
+        try:
+            known = {} if data is None else json.loads(data)
+        except (ValueError, RecursionError):
+            known = None
+        if not isinstance(known, dict):
+            raise SettingsError(f"{shown(self._path)}: is damaged; remove it, and trust your files anew")
+        return {str(path): str(digest) for path, digest in known.items()}
+
+    def _write(self, known: Mapping[str, str]) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle, aside = tempfile.mkstemp(dir=self._path.parent, prefix=f".{TRUSTED_NAME}-")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(known, file, indent=2, sort_keys=True)
+            Path(aside).replace(self._path)
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise SettingsError(f"{shown(self._path)}: cannot be written: {reason}") from None
+
+
+def merged(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    """Both, the upper one winning key by key."""
+    both = {
+        key: merged(lower[key], upper[key])
+        for key in lower.keys() & upper.keys()
+        if isinstance(lower[key], dict) and isinstance(upper[key], dict)
+    }
+    return lower | upper | both
+
+
+def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A value in the tables of its path."""
+    for part in reversed(path):
+        value = {part: value}
+    return dict(value)
+
+
+def details(error: ValidationError) -> list[Any]:
+    """What is wrong, without the values."""
+    return error.errors(include_input=False, include_url=False)
+
+
+def line_of(item: Mapping[str, Any]) -> str:
+    """`path: message`, without the value."""
+    where = ".".join(str(part) for part in item["loc"] if part != "[key]")
+    return printable(f"{where}: {message_of(item)}" if where else message_of(item))
+
+
+def message_of(item: Mapping[str, Any]) -> str:
+    """What is wrong with a value."""
+    if item["type"] == "extra_forbidden":
+        return "unknown key"
+    return expectation(item) or str(item["msg"]).removeprefix("Value error, ")
+
+
+def printable(text: str) -> str:
+    """One line that no terminal obeys: names in a file may be a stranger's."""
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+
+
+def shown(path: Path) -> str:
+    """A path as a message names it."""
+    return printable(str(path))
+
+
+def _values(path: Path) -> dict[str, Any] | None:
+    data = read_file(path)
+    return None if data is None else parsed(path, data)
+
+
+def _left_out(path: Path, unused: list[str]) -> str:
+    place = shlex.quote(shown(path))
+    return (
+        f"{shown(path)} lies in the working directory, where anybody may have put it, so these keys were not used: "
+        f"{printable(', '.join(unused))}; to use them once: --config {place}; until it changes: research trust {place}"
+    )
+
+
+def _keys(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every key with its path, as deep as a message names it; presets stand two tables deeper."""
+    for section, inner in values.items():
+        if not isinstance(inner, dict):
+            yield (section,), inner
+        elif section == "strategy":
+            for strategy, depths in inner.items():
+                for depth, limits in depths.items():
+                    yield from (((section, strategy, depth, name), value) for name, value in limits.items())
+        else:
+            yield from (((section, name), value) for name, value in inner.items())
+
+
+def _place(path: Path) -> str:
+    """A file's name in its real folder: a link in a folder is not what it leads to."""
+    return str(path.parent.resolve() / path.name)
+
+
+def _digest(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()

@@ -1,0 +1,157 @@
+"""`[models]` of `research.toml`: models by tier, the endpoints that they are spoken to at, and what they cost."""
+
+from collections.abc import Mapping
+from ipaddress import IPv6Address
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from contracts.shapes import BASE_ADDRESS, ENDPOINT
+from contracts.vocabulary import Tier
+from providers.credentials import is_confidential
+from providers.models.capabilities import CapabilityOverrides
+from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
+from providers.models.prices import PriceEntry
+
+ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+ModelNames = ModelName | Annotated[list[ModelName], Field(min_length=1, max_length=8)]
+
+
+def _usable_address(address: str) -> str:
+    """The address, if a client can ask there at all. Raises ValueError."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+        if ":" in host:
+            IPv6Address(host)
+        # The codec refuses what a resolver chokes on: no name at all, and empty or endless parts of one.
+        usable = port != 0 and bool(host.encode("idna"))
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"must be {BASE_ADDRESS.expected}")
+    return address
+
+
+BaseAddress = Annotated[
+    str, StringConstraints(pattern=BASE_ADDRESS.pattern, max_length=2_000), AfterValidator(_usable_address)
+]
+EndpointName = Annotated[str, StringConstraints(pattern=ENDPOINT.pattern)]
+
+KEY_VARIABLE: Final = "RESEARCH_ENDPOINT_{name}_KEY"
+DEFAULT_KEY_VARIABLE: Final = "ANTHROPIC_API_KEY"
+PUBLIC_HOST: Final = "api.anthropic.com"
+
+
+def key_variable(endpoint: str) -> str:
+    """The variable that holds the key of an endpoint."""
+    if endpoint == DEFAULT_ENDPOINT:
+        return DEFAULT_KEY_VARIABLE
+    return KEY_VARIABLE.format(name=endpoint.upper().replace("-", "_"))
+
+
+class EndpointSettings(CapabilityOverrides):
+    """`[models.endpoints.NAME]`: where it is, how much it takes, and what it can do where that is not known anyway."""
+
+    base_url: BaseAddress | None = None
+    requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
+    tokens_per_minute: int | None = Field(default=None, ge=1, le=1_000_000_000)
+
+    def overrides(self) -> CapabilityOverrides:
+        """What it says of capabilities."""
+        return CapabilityOverrides.model_validate(self.model_dump(include=set(CapabilityOverrides.model_fields)))
+
+
+class ModelsSettings(BaseModel):
+    """`[models]`: names by tier in order of preference, endpoints, and prices by model name.
+
+    A name is `NAME`, at the endpoint `default`, or `ENDPOINT:NAME`. A colon within a model's own name is kept: only a
+    known endpoint before the first one counts.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    default: ModelNames | None = None
+    simple: ModelNames | None = None
+    analytical: ModelNames | None = None
+    complex: ModelNames | None = None
+    base_url: BaseAddress | None = None
+    """The address of the endpoint `default`; null means the public API."""
+    endpoints: dict[EndpointName, EndpointSettings] = {}
+    prices: dict[str, PriceEntry] = {}
+    """US dollars per million tokens by model name, in front of the table that comes with the product."""
+
+    @model_validator(mode="after")
+    def _every_endpoint_has_an_address(self) -> "ModelsSettings":
+        for name, endpoint in self.endpoints.items():
+            if name == DEFAULT_ENDPOINT and endpoint.base_url is not None:
+                raise ValueError(f"endpoints.{name}.base_url: its address is models.base_url")
+            if name != DEFAULT_ENDPOINT and endpoint.base_url is None:
+                raise ValueError(f"endpoints.{name}.base_url: missing")
+        return self
+
+    def names_for(self, tier: Tier) -> list[str]:
+        """The models of a tier: its own, else the default, else the next more demanding tier's, else any."""
+        by_tier = {Tier.SIMPLE: self.simple, Tier.ANALYTICAL: self.analytical, Tier.COMPLEX: self.complex}
+        order = list(Tier)
+        stronger, weaker = order[order.index(tier) + 1 :], order[: order.index(tier)][::-1]
+        candidates = [by_tier[tier], self.default, *(by_tier[other] for other in [*stronger, *weaker])]
+        return next((_listed(names) for names in candidates if names), [])
+
+    def name_for(self, tier: Tier) -> str | None:
+        """The model that a tier prefers."""
+        return next(iter(self.names_for(tier)), None)
+
+    def by_tier(self) -> dict[str, str]:
+        """The preferred model by tier; empty when no model is named."""
+        names = {tier.value: self.name_for(tier) for tier in Tier}
+        return {tier: name for tier, name in names.items() if name}
+
+    def address_of(self, endpoint: str) -> str | None:
+        """The base URL of an endpoint; null for the public API."""
+        return self.base_url if endpoint == DEFAULT_ENDPOINT else self.endpoints[endpoint].base_url
+
+    def used_endpoints(self) -> list[str]:
+        """The endpoints that a configured model is at, in order of preference; empty when no model is named."""
+        names = (name for tier in reversed(Tier) for name in self.names_for(tier))
+        return list(dict.fromkeys(split_name(name, self.endpoints)[0] for name in names))
+
+    def usable_endpoints(self, keys: Mapping[str, Any]) -> list[str]:
+        """Those of them that can be asked; `keys` has an entry for each endpoint that has a key.
+
+        The public API wants one; an endpoint of one's own need not.
+        """
+        return [name for name in self.used_endpoints() if self._usable(name, keys)]
+
+    def host_for(self, written: str, keys: Mapping[str, Any]) -> str | None:
+        """Where the model of this name is asked, configured or not; null where its endpoint lacks a key."""
+        endpoint = split_name(written, self.endpoints)[0]
+        return self.hosts([endpoint])[0] if self._usable(endpoint, keys) else None
+
+    def sent_in_clear(self, keys: Mapping[str, Any]) -> list[str]:
+        """Those of them whose key would cross a network in clear."""
+        return [name for name in self.used_endpoints() if self._in_clear(name, keys)]
+
+    def _usable(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
+        if self._in_clear(endpoint, keys):
+            return False
+        return self.address_of(endpoint) is not None or bool(keys.get(endpoint))
+
+    def _in_clear(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
+        address = self.address_of(endpoint)
+        return bool(keys.get(endpoint)) and address is not None and not is_confidential(address)
+
+    def hosts(self, endpoints: list[str]) -> list[str]:
+        """`host` or `host:port` of endpoints, each once."""
+        addresses = (self.address_of(name) for name in endpoints)
+        return list(dict.fromkeys(host_of(address) if address else PUBLIC_HOST for address in addresses))
+
+
+def host_of(base_url: str) -> str:
+    """`host` or `host:port` of an address, without a user's name."""
+    return urlsplit(base_url).netloc.rpartition("@")[2]
+
+
+def _listed(names: str | list[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

@@ -1,0 +1,136 @@
+"""The sections of `research.toml`: what an operator may write, each key refused by name when it is unknown."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from contracts.names import POOLS, WORKFLOWS_QUEUE
+from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
+from contracts.shapes import CONTACT, LANGUAGE_TAG
+from contracts.strategies import PLANNED, declared
+from contracts.vocabulary import Severity
+from providers.reading.egress.address_rules import hosts_and_ports
+from providers.search.availability import ORDER
+from workers.settings.models import ModelsSettings
+
+SLOWEST_PER_MINUTE: Final = 0.0001
+"""A request a week: for as long, and a few times that, every store can keep what was asked."""
+
+
+class ConfigSection(BaseModel):
+    """A table of the file: frozen, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class SearchSettings(ConfigSection):
+    """`[search]`: how the web is searched where a request says nothing else."""
+
+    providers: list[ProviderName] | None = Field(default=None, min_length=1)
+    """Names in the order in which they are asked; others are not. Null: all that can be asked, in the usual order."""
+    policy: SearchPolicy = SearchPolicy.FAN_OUT
+    source_types: list[SourceType] = Field(default=[SourceType.WEB, SourceType.ACADEMIC], min_length=1)
+    max_results_per_query: int = Field(default=10, ge=1, le=50)
+    domains_allow: list[Domain] = []
+    domains_deny: list[Domain] = []
+    requests_per_minute: dict[ProviderName, Annotated[float, Field(ge=SLOWEST_PER_MINUTE, le=100_000)]] = {}
+    """By provider: all workers together ask no more often. What is to be asked less often is better left out."""
+    usd_per_1000: dict[ProviderName, Annotated[float, Field(ge=0, le=100_000)]] = {}
+    """By provider: what 1,000 searches cost you. Without it the cost of a provider that charges by plan is unknown."""
+
+    @field_validator("providers", "requests_per_minute", "usd_per_1000")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        unknown = [name for name in value or () if name not in ORDER]
+        if unknown:
+            raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(ORDER)}")
+        return value
+
+
+class CorpusSettings(ConfigSection):
+    """`[corpus.NAME]`: a folder of documents; what the operator supplies is authoritative by declaration."""
+
+    path: Path
+    include: list[str] = []
+    """Glob patterns of relative paths; empty means every readable type."""
+    exclude: list[str] = []
+    authority: Literal["high", "medium", "low", "unknown"] = "high"
+    title: str | None = None
+    language: str | None = Field(default=None, pattern=LANGUAGE_TAG.pattern)
+
+
+class WebSettings(ConfigSection):
+    """`[web]`: how pages are asked for, and the private hosts that may be asked although they are private."""
+
+    allow_hosts: list[str] = []
+    """Exact `host:port` pairs; in the environment separated by commas or spaces."""
+    contact: str | None = Field(default=None, pattern=CONTACT.pattern)
+    """An address or a page that the owner of a site can turn to; it is sent with every request."""
+    authorities: dict[Domain, Literal["high", "medium", "low"]] = {}
+    """What sites are worth to you, in front of the table that comes with the product; a domain covers all below it."""
+
+    @field_validator("allow_hosts", mode="before")
+    @classmethod
+    def _separated(cls, value: Any) -> Any:
+        return value.replace(",", " ").split() if isinstance(value, str) else value
+
+    @field_validator("allow_hosts")
+    @classmethod
+    def _exact(cls, value: list[str]) -> list[str]:
+        hosts_and_ports(value)
+        return value
+
+
+class WorkersSettings(ConfigSection):
+    """`[workers]`: how much one worker process takes on; processes of a cluster may differ in it."""
+
+    slots: dict[str, Annotated[int, Field(ge=1, le=1_000)]] = {}
+    """Activities at once by pool; a pool that is not named keeps its own figure."""
+
+    @field_validator("slots")
+    @classmethod
+    def _of_pools_with_activities(cls, value: dict[str, int]) -> dict[str, int]:
+        sized = [name for name in POOLS if POOLS[name] != WORKFLOWS_QUEUE]
+        unknown = [name for name in value if name not in sized]
+        if unknown:
+            raise ValueError(f"no pool with slots is called {unknown[0]}; there are: {', '.join(sized)}")
+        return value
+
+
+class HookSettings(ConfigSection):
+    """`[hooks.NAME]`: an activity of the operator on a task queue of the operator."""
+
+    activity: str = Field(min_length=1, max_length=200)
+    task_queue: str = Field(min_length=1, max_length=200)
+
+
+class PresetSettings(Limits):
+    """`[strategy.NAME.DEPTH]`: values that replace those of the built-in preset."""
+
+    max_new_sources: int | None = Field(default=None, ge=1, le=500)
+    reserve_seconds: float | None = Field(default=None, ge=1, le=3_600)
+    severity_floor: Severity | None = None
+
+
+class FileSettings(ConfigSection):
+    """A whole `research.toml`. No secrets: those come from the environment only."""
+
+    home: Path | None = None
+    content_url: str | None = None
+    retention_days: int | None = Field(default=None, ge=1, le=36_500)
+    models: ModelsSettings = ModelsSettings()
+    search: SearchSettings = SearchSettings()
+    web: WebSettings = WebSettings()
+    workers: WorkersSettings = WorkersSettings()
+    corpus: dict[Name, CorpusSettings] = {}
+    hooks: dict[Name, HookSettings] = {}
+    strategy: dict[Name, dict[Depth, PresetSettings]] = {}
+
+    @model_validator(mode="after")
+    def _only_what_is_built(self) -> "FileSettings":
+        known = {strategy.name for strategy in declared()}
+        for name in self.strategy:
+            if name not in known:
+                raise ValueError(f"strategy.{name}: {'not available yet' if name in PLANNED else 'unknown strategy'}")
+        return self

@@ -1,0 +1,1 @@
+"""What several strategies share: searching, reading, analysing, pausing, closing."""

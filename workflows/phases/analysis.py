@@ -1,0 +1,155 @@
+"""Analysis: one call per sub-query, all at once, merged in plan order."""
+
+import asyncio
+
+from temporalio.exceptions import ActivityError
+
+from contracts.decisions import GateIssue
+from contracts.evidence import Evidence, Finding
+from contracts.identity import gap_id
+from contracts.plan import SubQuery
+from contracts.roles import ANALYZER, AnalysisOutput
+from contracts.state import ResearchState
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, SubQueryStatus
+from workflows.phases.role_inputs import analyze_input, sources_of
+from workflows.rules import gaps
+from workflows.rules.source_quality import updated
+from workflows.run.call_errors import must_stop, reason_of
+from workflows.run.inbox import Interrupted
+from workflows.run.research_run import ResearchRun
+
+
+def unanalyzed(state: ResearchState) -> list[SubQuery]:
+    """Sub-queries that were searched and not analyzed yet."""
+    done = set(state.analyzed_sub_queries)
+    ended = (SubQueryStatus.COMPLETED, SubQueryStatus.FAILED)
+    return [query for query in state.plan.sub_queries if query.status in ended and query.id not in done]
+
+
+async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
+    """Analyze what was gathered and not analyzed yet.
+
+    `again` repeats the iteration's sub-queries with the gate's issues.
+    What was finished is merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
+    """
+    state = run.state
+    repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
+    queries = repeated if again else unanalyzed(state)
+    issues = run.issues(Phase.ANALYSIS)
+    work = {
+        query.id: asyncio.ensure_future(_analyze_one(run, query, issues, engine))
+        for query in queries
+        if sources_of(run, query)
+    }
+    interruption: Interrupted | asyncio.CancelledError | None = None
+    try:
+        await run.host.settle(list(work.values()))
+    except asyncio.CancelledError as cancelled:
+        await run.abandon(list(work.values()))
+        interruption = cancelled
+    for query in queries:
+        task = work.get(query.id)
+        if task is None:
+            merge(run, query, None)
+        elif not task.cancelled() and isinstance(task.exception(), Interrupted):
+            interruption = interruption or task.exception()  # type: ignore[assignment]
+        elif not task.cancelled():
+            merge(run, query, _finished(run, query, task))
+    if interruption is not None:
+        raise interruption
+
+
+def _finished(run: ResearchRun, query: SubQuery, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
+    """The output of one analysis; one that failed for good costs its own branch, not the run."""
+    error = task.exception()
+    if isinstance(error, ActivityError) and not must_stop(error):
+        run.branch_failed(f"analysis of “{query.text[:150]}”: {reason_of(error)}")
+        return None
+    return task.result()
+
+
+async def _analyze_one(
+    run: ResearchRun, query: SubQuery, issues: list[GateIssue], engine: EngineKind | None
+) -> AnalysisOutput:
+    return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
+
+
+def merge(run: ResearchRun, query: SubQuery, output: AnalysisOutput | None) -> None:
+    """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before."""
+    state = run.state
+    doubtful = clashing(state, output.evidence) if output else set()
+    findings = [one for one in output.findings if doubtful.isdisjoint(one.evidence_ids)] if output else []
+    fresh: list[Finding] = []
+    if output:
+        state.evidence.update({item.id: item for item in output.evidence if item.id not in doubtful})
+        known = {finding.id for finding in state.findings}
+        fresh = [
+            finding.model_copy(update={"iteration": state.iteration, "sub_query_id": query.id})
+            for finding in findings
+            if finding.id not in known
+        ]
+        state.findings += fresh
+        _assess_sources(run, output)
+        if fresh:
+            run.note(
+                "finding.added",
+                f"{len(fresh)} findings: {query.text}",
+                count=len(fresh),
+                sub_query_id=query.id,
+                statement=fresh[0].statement[:200],
+            )
+        if doubtful:
+            run.note("status", f"{len(doubtful)} passages have the id of another one and were dropped", level="warning")
+        if output.dropped_quotes:
+            run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
+    if query.id not in state.analyzed_sub_queries:
+        state.analyzed_sub_queries.append(query.id)
+    counted = query.model_copy(update={"finding_count": max(query.finding_count, len(findings))})
+    stated = _merge_gaps(run, counted, fresh, output)
+    merged = counted.model_copy(update={"stated_gaps": stated})
+    queries = [merged if other.id == query.id else other for other in state.plan.sub_queries]
+    state.plan = state.plan.model_copy(update={"sub_queries": queries})
+
+
+def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
+    """Ids under which another passage is known already: an id must never hide what stands behind it."""
+    return {
+        item.id
+        for item in fresh
+        if (known := state.evidence.get(item.id))
+        and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)
+    }
+
+
+def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
+    state = run.state
+    for source_id in output.analyzed_source_ids:
+        if source_id in state.sources:
+            state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
+    for update in output.quality_updates:
+        source = state.sources.get(update.source_id)
+        if source is not None:
+            state.sources[source.id] = updated(source, update)
+
+
+def _merge_gaps(run: ResearchRun, query: SubQuery, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
+    """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
+    state = run.state
+    before = {gap.id: gap.status for gap in state.gaps}
+    if query.gap_id:
+        state.gaps = gaps.after_analysis(state.gaps, [query], fresh)
+    drafts = list(output.gaps) if output else []
+    if not query.finding_count and not drafts and not query.gap_id:
+        drafts = [gaps.silent_gap(query)]
+    # A follow-up that found nothing does not open the same hole under another name.
+    opened = gaps.opened(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
+    state.gaps = [*state.gaps, *opened]
+    for gap in opened:
+        run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)
+    for gap in state.gaps:
+        if gap.id in before and before[gap.id] is not gap.status:
+            run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id})
+            kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
+            run.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
+    known = {gap.id for gap in state.gaps}
+    return [identity for identity in map(gap_id, (draft.description for draft in drafts)) if identity in known]

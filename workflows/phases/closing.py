@@ -1,0 +1,212 @@
+"""Closing a run: write from what is there, number, render, save."""
+
+import asyncio
+
+from temporalio.exceptions import ActivityError
+
+from contracts import activities
+from contracts.activities import RenderedReport, RenderRequest, SaveRequest
+from contracts.outcome import Counts, ResearchResult
+from contracts.roles import SYNTHESIZER
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
+from workflows.phases.analysis import analyze, unanalyzed
+from workflows.phases.role_inputs import write_input
+from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
+from workflows.run.activity_options import record_options
+from workflows.run.call_errors import is_cancelled, is_given_up, reason_of
+from workflows.run.inbox import Interrupted
+from workflows.run.research_run import ResearchRun
+
+RENDER = "render"
+NATURAL = (
+    StopReason.NO_OPEN_GAPS,
+    StopReason.NO_ACTIONABLE_GAPS,
+    StopReason.MAX_ITERATIONS,
+    StopReason.COVERAGE_SUFFICIENT,
+)
+
+
+async def close(run: ResearchRun, reason: StopReason) -> Outcome:
+    """Bring the run to its end: the report, the result in the state, the session saved."""
+    if reason not in NATURAL:
+        run.note("status", f"ending early: {reason.value}", level="warning")
+        await _write_what_is_there(run, reason)
+    state = run.state
+    while True:
+        outcome, final_reason = _concluded(run, reason)
+        try:
+            rendered = await _render(run)
+            break
+        except ActivityError as error:
+            if not is_given_up(error) or state.draft is None:
+                raise
+            reason = await _write_otherwise(run, reason, reason_of(error))
+    state.citations = rendered.citations
+    state.result = _result(state, rendered, outcome, final_reason)
+    state.status = RunStatus(outcome.value)
+    run.note("run.finished", f"{outcome.value}: {final_reason.value}", outcome=outcome.value)
+    await _save_closed(run)
+    return outcome
+
+
+def _concluded(run: ResearchRun, reason: StopReason) -> tuple[Outcome, StopReason]:
+    """How the run ends with what is there; the report is told by the state."""
+    state = run.state
+    final_reason = stop_reason_of(state, reason)
+    outcome = outcome_of(run.resolved.query, state, final_reason)
+    state.limitations = limitations_of(run.resolved.query, state, final_reason)
+    state.metadata["ending"] = {
+        "outcome": outcome.value,
+        "stop_reason": final_reason.value,
+        "completeness": completeness_of(state, outcome).value,
+        "ended_at": run.now_text(),
+    }
+    state.usage = state.usage.model_copy(update={"active_seconds": round(run.elapsed_seconds(), 3)})
+    return outcome, final_reason
+
+
+async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> StopReason:
+    """A text that no renderer survives makes room for one that the findings are set out in without a model.
+
+    Where it was such a text already, the report goes without one. Why the run ends then.
+    """
+    state = run.state
+    by_model = state.engine_by_role.get(SYNTHESIZER.name) == EngineKind.MODEL.value
+    state.draft = None
+    run.operation_done(RENDER)
+    run.branch_failed(f"the text of the report could not be laid out ({why})")
+    if by_model:
+        run.inbox.clear()
+        await _write(run, reason, EngineKind.EXTRACTIVE)
+        run.degrade("the report was written anew without the model, whose text could not be laid out")
+    return reason if state.draft is not None else StopReason.INTERNAL_ERROR
+
+
+async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
+    """Analyze without a model what was read, then write, within the reserve (or at once, if even that is used up)."""
+    run.inbox.clear()
+    # After an outage that ate the deadline the run still gets its reserve.
+    earliest = run.host.now().timestamp() + run.resolved.limits.reserve_seconds
+    run.state.deadline_at = max(run.state.deadline_at, earliest)
+    alarm = asyncio.ensure_future(_ring(run, run.remaining_seconds()))
+    try:
+        await _analyze_hastily(run)
+        if run.state.findings and not _draft_is_current(run.state):
+            await _write(run, reason)
+        elif not run.state.findings and run.state.plan.sub_queries:
+            await _write(run, reason, EngineKind.EXTRACTIVE)
+    finally:
+        alarm.cancel()
+        run.inbox.clear()
+
+
+async def _analyze_hastily(run: ResearchRun) -> None:
+    state = run.state
+    waiting = [query.id for query in unanalyzed(state)]
+    if not waiting:
+        return
+    try:
+        await analyze(run, engine=EngineKind.EXTRACTIVE)
+    except Interrupted:
+        run.degrade("not everything that was read could be analyzed in time")
+    state.metadata["hasty_analyses"] = waiting
+
+
+async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None = None) -> None:
+    """The report from what is there, out of what each limit keeps for it.
+
+    If the model does not manage it in time, or not even that much is left, the extractive engine does it.
+    """
+    request = write_input(run, issues=[], cut_short=None if reason in NATURAL else reason.value)
+    hopeless = reason is StopReason.PROVIDER_OUTAGE
+    try:
+        output = await run.ask(SYNTHESIZER, "write", request, EngineKind.EXTRACTIVE if hopeless else engine)
+    except Interrupted:
+        run.inbox.clear()
+        try:
+            output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
+        except Interrupted:
+            run.degrade("no text could be written, not even without the model")
+            return
+    run.state.draft = output.draft
+
+
+def _draft_is_current(state: ResearchState) -> bool:
+    """Whether the draft knows every finding: written in this iteration, after the last analysis."""
+    if state.draft is None:
+        return False
+    newest = max((finding.iteration for finding in state.findings), default=0)
+    return state.draft.iteration >= newest and not state.metadata.get("hasty_analyses")
+
+
+async def _ring(run: ResearchRun, seconds: float) -> None:
+    await run.host.sleep(seconds)
+    run.inbox.interrupt(StopReason.BUDGET_TIME)
+
+
+async def _render(run: ResearchRun) -> RenderedReport:
+    options = record_options(run.operation(RENDER), "render the report")
+    resolved = run.resolved
+    packed = run.state.pack_for_report()
+    request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=packed)
+    return await run.host.execute(activities.render_report, request, options)
+
+
+async def _save_closed(run: ResearchRun) -> None:
+    options = record_options(run.operation("save"), "save the session")
+    resolved = run.resolved
+    request = SaveRequest(
+        research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack(), closed=True
+    )
+    try:
+        await run.host.execute(activities.save_session, request, options)
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        run.degrade("the finished session could not be saved: only the engine's history has this result")
+        if run.state.result is not None:
+            run.state.result = run.state.result.model_copy(update={"degraded": list(run.state.degraded)})
+
+
+def counts_of(state: ResearchState) -> Counts:
+    """How much there is of everything right now."""
+    cited = {citation.source_id for citation in state.citations}
+    return Counts(
+        iterations=state.iteration,
+        sub_queries=len(state.plan.sub_queries),
+        sources=len(state.readable_sources()),
+        sources_cited=len(cited),
+        duplicates=state.duplicates,
+        findings=len(state.findings),
+        evidence=len(state.evidence),
+        passages_cited=len(set(state.draft.evidence_ids)) if state.draft else 0,
+        gaps_open=len(state.unaddressed_gaps()),
+        gaps=len(state.gaps),
+        documents_searched=state.documents_searched,
+    )
+
+
+def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, reason: StopReason) -> ResearchResult:
+    resolved = state.resolved
+    if resolved is None:
+        raise ValueError("a run needs a resolved request")
+    return ResearchResult(
+        research_id=resolved.research_id,
+        outcome=outcome,
+        stop_reason=reason,
+        completeness=completeness_of(state, outcome),
+        summary=rendered.summary or (state.draft.summary if state.draft else ""),
+        report=rendered.markdown,
+        report_cut=rendered.cut,
+        report_ref=rendered.files.markdown,
+        files=rendered.files,
+        counts=counts_of(state),
+        usage=state.usage,
+        degraded=state.degraded,
+        failed_branches=state.failed_branches,
+        limitations=state.limitations,
+        started_at=state.started_at,
+        ended_at=str(state.metadata["ending"]["ended_at"]),
+        metadata=resolved.metadata,
+    )

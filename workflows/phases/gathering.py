@@ -1,0 +1,143 @@
+"""Gathering: search, read as soon as the own search returned, merge in a fixed order."""
+
+import asyncio
+
+from contracts import activities
+from contracts.activities import ReadRecord, ReadRequest, SearchResponse
+from contracts.identity import canonical_url
+from contracts.names import CORPUS_SCHEME
+from contracts.plan import SubQuery
+from contracts.request import SourceType
+from contracts.sources import SearchHit
+from contracts.timeframes import published_between
+from workflows.phases.gathering_results import Gathered, merge
+from workflows.phases.searching import Answers, Searching
+from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_share, unread
+from workflows.rules.duplicates import Identities
+from workflows.run.activity_options import read_options
+from workflows.run.inbox import Interrupted
+from workflows.run.research_run import ResearchRun
+
+
+class Gathering:
+    """One pass over a set of sub-queries."""
+
+    def __init__(self, run: ResearchRun, sub_queries: list[SubQuery]) -> None:
+        self._run = run
+        self._sub_queries = sub_queries
+        self._known = frozenset(run.state.sources)
+        limits = run.resolved.limits
+        room = limits.max_sources - len(run.state.readable_sources())
+        self._budget = max(0, min(limits.max_new_sources, room))
+        self._per_query = limits.max_sources_per_query
+        self._searching = Searching(run, self._per_query)
+        self._turns = asyncio.Semaphore(limits.max_parallel)
+        self._reading = asyncio.Semaphore(limits.max_parallel_reads)
+        self._found = Gathered(self._per_query)
+
+    async def carry_out(self) -> None:
+        """Search and read; whatever happens, what was finished is merged into the state.
+
+        Raises `Interrupted` or `asyncio.CancelledError` after the merge.
+        """
+        pipelines = [asyncio.ensure_future(self._pipeline(i, query)) for i, query in enumerate(self._sub_queries)]
+        try:
+            await self._run.within_limits(self._everything(pipelines))
+        except (Interrupted, asyncio.CancelledError):
+            await self._run.abandon([*pipelines, *self._found.reads.values()])
+            self._merge(complete=False)
+            raise
+        self._merge(complete=True)
+
+    async def _everything(self, pipelines: list["asyncio.Task[None]"]) -> None:
+        await asyncio.gather(*pipelines)
+        identity_of = self._identities().identity_of
+        for choice in self._allotment(identity_of).chosen:
+            self._start_read(identity_of(choice.hit), choice.hit)
+        await self._run.host.settle(list(self._found.reads.values()))
+
+    async def _pipeline(self, position: int, query: SubQuery) -> None:
+        """One sub-query: its search, then at once the reads of its guaranteed share."""
+        stored = [candidate.hit for candidate in self._run.state.candidates if candidate.sub_query_id == query.id]
+        if stored:
+            # An interrupted or repeated gathering has this answer already: it is not asked for again.
+            self._found.responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
+        else:
+            async with self._turns:
+                self._run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
+                self._take(query, await self._searching.search(query))
+        share = guaranteed_share(self._budget, len(self._sub_queries), position, self._per_query)
+        identities = self._identities()
+        for hit in unread(self._found.hits(query.id), self._known, identities.identity_of)[:share]:
+            self._start_read(identities.identity_of(hit), identities.leader_of(hit))
+
+    def _take(self, query: SubQuery, answers: Answers) -> None:
+        run, why = self._run, answers.failed
+        self._found.answers[query.id] = answers
+        if why is not None:
+            run.branch_failed(f"search for “{query.text[:150]}”: {why}")
+            run.note("task.failed", f"search failed: {query.text}: {why}", sub_query_id=query.id)
+            return
+        response = self._searching.response(answers)
+        self._found.responses[query.id] = response
+        run.note("status", f"{len(response.hits)} found: {query.text}", sub_query_id=query.id, found=len(response.hits))
+
+    def _start_read(self, identity: str, hit: SearchHit) -> None:
+        if identity not in self._found.reads and identity not in self._known:
+            self._found.reads[identity] = asyncio.ensure_future(self._read(identity, hit))
+
+    async def _read(self, identity: str, hit: SearchHit) -> ReadRecord:
+        run = self._run
+        async with self._reading:
+            request = self._read_request(identity, hit)
+            options = read_options(request.operation, f"read: {hit.title or hit.url}", run.remaining_work_seconds())
+            record = await run.host.execute(activities.read_source, request, options)
+        run.note("source.added", f"read: {record.title}", source_id=identity, title=record.title)
+        return record
+
+    def _read_request(self, identity: str, hit: SearchHit) -> ReadRequest:
+        resolved = self._run.resolved
+        request = ReadRequest(
+            research_id=resolved.research_id,
+            tenant=resolved.tenant,
+            operation=f"read/{identity}",
+            source_id=identity,
+            url=canonical_url(hit.url),
+            title=hit.title,
+            holds_private=self._run.holds_private(hit.url),
+        )
+        return request if hit.url.startswith(CORPUS_SCHEME) else self._to_be_assessed(request, hit)
+
+    def _to_be_assessed(self, request: ReadRequest, hit: SearchHit) -> ReadRequest:
+        """With what a page of the web is judged by, and kept to; what a corpus is worth is declared."""
+        search, today = self._run.resolved.search, self._run.state.started_at[:10]
+        first, _ = published_between(search.timeframe, today)
+        return request.model_copy(
+            update={
+                # All of them: which one returned first must not decide what a page is worth.
+                "query": "\n".join(query.text for query in self._sub_queries),
+                "snippet": hit.snippet,
+                "source_type": hit.source_type,
+                "published_at": hit.published_at,
+                "venue": hit.venue,
+                "doi": hit.doi,
+                "mode": search.source_types[0] if search.source_types else SourceType.WEB,
+                "published_from": first,
+                "date": today,
+                "domains_allow": search.domains_allow,
+                "domains_deny": search.domains_deny,
+            }
+        )
+
+    def _identities(self) -> Identities:
+        """Which hits are one source, as far as searches have returned; made anew, so that arrival decides nothing."""
+        hits = [hit for query in self._sub_queries for hit in self._found.hits(query.id)]
+        return Identities(self._run.state.sources, self._run.state.aliases, hits)
+
+    def _allotment(self, identity_of: Identity) -> Allotment:
+        hits = {query.id: self._found.hits(query.id) for query in self._sub_queries}
+        return allot(hits, self._known, self._budget, self._per_query, identity_of)
+
+    def _merge(self, *, complete: bool) -> None:
+        identity_of = self._identities().identity_of
+        merge(self._run, self._sub_queries, self._found, self._allotment(identity_of), identity_of, complete=complete)

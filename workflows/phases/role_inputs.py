@@ -1,0 +1,92 @@
+"""What each role is shown of the state: projections, so that nobody gets the whole of it."""
+
+from contracts.decisions import GateIssue
+from contracts.plan import SubQuery
+from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
+from contracts.sources import Source
+from contracts.vocabulary import Confidence, Quality
+from workflows.run.research_run import ResearchRun
+
+MAX_SOURCES_PER_ANALYSIS = 20
+"""S0-060."""
+MAX_FINDINGS_PER_SUB_QUERY = 5
+"""C0-26."""
+
+
+def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
+    """A source for a role: reference to its text and, for one that searches it, where to look first."""
+    return SourceExtract(
+        id=source.id,
+        url=source.url,
+        title=source.title,
+        publisher=source.publisher,
+        snippet=source.snippet if to_search else "",
+        quality=source.quality,
+        text=source.text,
+        sections=source.sections if to_search else [],
+    )
+
+
+def sources_of(run: ResearchRun, query: SubQuery) -> list[Source]:
+    """Readable sources that a sub-query found, in its order of merit, at most twenty."""
+    found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
+    return sorted(found, key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))[
+        :MAX_SOURCES_PER_ANALYSIS
+    ]
+
+
+def analyze_input(run: ResearchRun, query: SubQuery, issues: list[GateIssue]) -> AnalyzeInput:
+    """Hand-off to the analyzer."""
+    state = run.state
+    return AnalyzeInput(
+        brief=state.plan.brief,
+        sub_query=query,
+        sources=[extract_of(source) for source in sources_of(run, query)],
+        source_count=len(state.readable_sources()),
+        high_quality_sources=len(state.high_quality_sources()),
+        max_findings=MAX_FINDINGS_PER_SUB_QUERY,
+        documents_searched=state.documents_searched,
+        term_documents=state.term_documents,
+        issues=issues,
+    )
+
+
+def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:
+    """Hand-off to the synthesizer."""
+    state = run.state
+    cited = {source_id for finding in state.findings for source_id in finding.source_ids}
+    return WriteInput(
+        brief=state.plan.brief,
+        sub_queries=[query.model_copy(update={"rationale": ""}) for query in state.plan.sub_queries],
+        findings=state.findings,
+        # A writer needs the places of passages, not their hashes: the audit has those from the session.
+        evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],
+        sources=[extract_of(source, to_search=False) for source in state.readable_sources() if source.id in cited],
+        gaps=state.gaps,
+        source_count=len(state.readable_sources()),
+        high_quality_sources=sum(source.quality is Quality.HIGH for source in state.readable_sources()),
+        improvements=state.report_improvements,
+        target_words=run.resolved.target_words,
+        corpus=run.resolved.corpus,
+        documents_searched=state.documents_searched,
+        term_documents=state.term_documents,
+        cut_short=cut_short,
+        issues=issues,
+    )
+
+
+def refine_input(run: ResearchRun) -> RefineInput:
+    """Hand-off to the refiner: gaps as objects with ids."""
+    state = run.state
+    top = (Confidence.HIGH, Confidence.CONFIRMED)
+    return RefineInput(
+        gaps=state.unaddressed_gaps(),
+        remaining_iterations=run.resolved.limits.max_iterations - state.iteration,
+        has_report_draft=state.draft is not None,
+        draft=state.draft.document if state.draft else None,
+        source_count=len(state.readable_sources()),
+        finding_count=len(state.findings),
+        high_confidence_count=sum(finding.confidence in top for finding in state.findings),
+        asked=[query.text for query in state.plan.sub_queries],
+        term_documents=state.term_documents,
+    )

@@ -1,0 +1,217 @@
+"""Searching for one sub-query: every provider of the run by its policy, one list of hits."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from contracts import activities, failures
+from contracts.activities import SearchRequest, SearchResponse
+from contracts.canary import STEERED_NOTE
+from contracts.plan import SubQuery
+from contracts.request import SearchPolicy, SourceType
+from contracts.resolved import ProviderChoice, ResolvedResearch
+from contracts.timeframes import published_between
+from contracts.usage import Usage
+from contracts.vocabulary import AgentRole
+from workflows.rules.search_merging import folded_in, merged
+from workflows.run.accounting import account
+from workflows.run.activity_options import search_options
+from workflows.run.call_errors import is_cancelled, reason_of, spent_by
+from workflows.run.research_run import ResearchRun
+
+CORPUS: Final = "corpus"
+MOST_FAILURES: Final = 2
+"""A provider that failed so often, each time after its retries, is lost for the run."""
+HOPELESS: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
+"""Failures that will not pass: a key that is refused, a folder that is gone."""
+
+
+@dataclass(frozen=True)
+class ProviderTurn:
+    """One provider asked for one type of source."""
+
+    choice: ProviderChoice
+    source_type: SourceType
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self.choice.name
+
+
+@dataclass
+class Answers:
+    """What the providers gave for one sub-query, in their order, and why the others gave nothing."""
+
+    responses: list[SearchResponse] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+    """Provider → typed reason."""
+    asked: list[tuple[str, str, int | None]] = field(default_factory=list)
+    """Provider, type of source and number of hits of each search, null where it failed."""
+
+    @property
+    def folded(self) -> int:
+        """How many hits became one with another: what more than one provider had."""
+        return folded_in(self.responses) if len(self.responses) > 1 else 0
+
+    @property
+    def failed(self) -> str | None:
+        """Why there is no answer at all; null if anyone answered, even with nothing."""
+        if self.responses:
+            return None
+        if len(self.errors) == 1:
+            return next(iter(self.errors.values()))
+        return "; ".join(f"{name}: {why}" for name, why in self.errors.items()) or "nobody could be asked"
+
+
+def places(resolved: ResolvedResearch) -> list[ProviderTurn]:
+    """Whom to ask and for what, in order: each available provider for each wanted type that it has."""
+    wanted = resolved.search.source_types
+    return [
+        ProviderTurn(choice, source_type)
+        for choice in resolved.providers
+        if choice.available
+        for source_type in ([SourceType.WEB] if choice.name == CORPUS else wanted)
+        if choice.name == CORPUS or source_type in choice.source_types
+    ]
+
+
+def in_turn(usable: list[ProviderTurn], policy: SearchPolicy) -> list[list[ProviderTurn]]:
+    """Lists of places that are asked side by side, each until somebody finds something.
+
+    Everybody is a list of its own, or everybody who has one type of source: no type stands in for another.
+    """
+    if policy is SearchPolicy.FAN_OUT:
+        return [[place] for place in usable]
+    types = dict.fromkeys(place.source_type for place in usable)
+    return [[place for place in usable if place.source_type is source_type] for source_type in types]
+
+
+def one_response(answers: Answers, limit: int) -> SearchResponse:
+    """The answers as one: hits in turns, what a corpus said of the words kept."""
+    responses = answers.responses
+    if len(responses) == 1:
+        return responses[0]
+    told = next((response for response in responses if response.documents_searched is not None), None)
+    return SearchResponse(
+        provider="+".join(dict.fromkeys(response.provider for response in responses)),
+        hits=merged(responses, limit),
+        documents_searched=told.documents_searched if told else None,
+        term_documents=told.term_documents if told else {},
+        coverage=told.coverage if told else None,
+    )
+
+
+def used_by(response: SearchResponse) -> Usage:
+    """What a search took that was answered, with what its earlier attempts paid for nothing."""
+    use = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
+    return use.plus(response.spent_before or Usage())
+
+
+class Searching:
+    """Asks the providers for the sub-queries of one gathering; remembers who gave out."""
+
+    def __init__(self, run: ResearchRun, per_query: int) -> None:
+        self._run = run
+        self._resolved = run.resolved
+        self._places = places(run.resolved)
+        self._most = max(per_query * 2, run.resolved.search.max_results_per_query if run.resolved.web else 0)
+        self._failures: dict[str, set[str]] = {}
+        self._answered: set[str] = set()
+
+    async def search(self, query: SubQuery) -> Answers:
+        """Ask by the run's policy; not at all what would give the canary away. Raises only what ends the gathering."""
+        if self._run.gives_away(query.text):
+            self._run.degrade(STEERED_NOTE)
+            return Answers(errors=dict.fromkeys((place.name for place in self._places), "refused_private"))
+        asked = in_turn(self._usable(), self._resolved.search.policy)
+        parts = [Answers() for _ in asked]
+        await asyncio.gather(*(self._ask_in_turn(query, turn, part) for turn, part in zip(asked, parts, strict=True)))
+        answers = Answers()
+        for part in parts:
+            answers.responses += part.responses
+            answers.errors |= part.errors
+            answers.asked += part.asked
+        return answers
+
+    def response(self, answers: Answers) -> SearchResponse:
+        """One list of hits for the sub-query."""
+        return one_response(answers, self._most)
+
+    def _usable(self) -> list[ProviderTurn]:
+        """Those that were not lost; all of them once more when nobody is left, so that an outage can end."""
+        left = [place for place in self._places if place.name not in self._run.state.lost_providers]
+        return left or self._places
+
+    async def _ask_in_turn(self, query: SubQuery, turn: list[ProviderTurn], answers: Answers) -> None:
+        for place in turn:
+            await self._ask(query, place, answers)
+            if answers.responses and answers.responses[-1].hits:
+                return
+
+    async def _ask(self, query: SubQuery, place: ProviderTurn, answers: Answers) -> None:
+        run = self._run
+        operation = f"search/{query.id}/{place.name}"
+        if place.source_type is not SourceType.WEB:
+            operation += f"/{place.source_type.value}"
+        alone = len(self._places) == 1
+        options = search_options(operation, f"search: {query.text}", run.remaining_work_seconds(), alone=alone)
+        request = self._request(operation, query, place)
+        try:
+            response = await run.host.execute(activities.search, request, options)
+        except ActivityError as error:
+            if is_cancelled(error):
+                raise
+            answers.errors[place.name] = reason_of(error)
+            answers.asked.append((place.name, place.source_type.value, None))
+            account(run.state, AgentRole.GATHERER, spent_by(error))
+            self._failed(query, operation, place.name, error)
+            return
+        self._answered.add(place.name)
+        account(run.state, AgentRole.GATHERER, used_by(response))
+        answers.responses.append(response)
+        answers.asked.append((place.name, place.source_type.value, len(response.hits)))
+        for warning in response.warnings:
+            run.note("status", f"{place.name}: {warning}", level="info", provider=place.name)
+
+    def _request(self, operation: str, query: SubQuery, place: ProviderTurn) -> SearchRequest:
+        resolved, search = self._resolved, self._resolved.search
+        first, last = published_between(search.timeframe, self._run.state.started_at[:10])
+        corpus = resolved.corpus.name if resolved.corpus and place.name == CORPUS else None
+        return SearchRequest(
+            research_id=resolved.research_id,
+            tenant=resolved.tenant,
+            operation=operation,
+            provider=place.name,
+            corpus=corpus,
+            text=query.text,
+            max_results=self._most,
+            source_type=place.source_type,
+            domains_allow=[] if corpus else search.domains_allow,
+            domains_deny=[] if corpus else search.domains_deny,
+            language=None if corpus else search.language,
+            published_from=None if corpus else first,
+            published_to=None if corpus else last,
+        )
+
+    def _failed(self, query: SubQuery, operation: str, name: str, error: ActivityError) -> None:
+        """Count a failure; a provider that will not come back is told of once and not asked any more.
+
+        A query that is refused for every type of source is one failure; none of a provider that answers others.
+        """
+        run, cause = self._run, error.cause
+        kind, why = reason_of(error), reason_of(error)
+        if isinstance(cause, ApplicationError):
+            kind, why = cause.type or kind, cause.message[:200]
+        refused = kind == failures.SEARCH_REJECTED
+        if refused:
+            run.note("status", f"{name} did not take “{query.text[:150]}”: {why}", level="warning", provider=name)
+        if not refused or name not in self._answered:
+            self._failures.setdefault(name, set()).add(query.id if refused else operation)
+        if len({place.name for place in self._places}) == 1 or name in run.state.lost_providers:
+            return
+        if kind in HOPELESS or len(self._failures.get(name, ())) >= MOST_FAILURES:
+            run.state.lost_providers[name] = why
+            run.degrade(f"search provider {name} was lost during the run: {why}")

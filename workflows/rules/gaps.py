@@ -1,0 +1,86 @@
+"""The life of a gap: opened by analysis, a silent sub-query or a person; closed by later evidence."""
+
+from collections.abc import Iterable
+
+from contracts.evidence import Finding, Gap
+from contracts.identity import gap_id
+from contracts.plan import SubQuery
+from contracts.roles import GapAssessment, GapDraft
+from contracts.state import ResearchState
+from contracts.vocabulary import GapKind, GapStatus, Severity, SubQueryStatus
+
+MAX_GAPS = 30
+STEER = "steer"
+"""Origin of the gaps that people open while a run goes on."""
+
+
+def opened(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> list[Gap]:
+    """Gaps that are new to the run, in order; one that repeats a known gap is not opened twice."""
+    known = {gap.id for gap in state.gaps}
+    fresh: list[Gap] = []
+    for draft in drafts:
+        identity = gap_id(draft.description)
+        if not draft.description.strip() or identity in known or len(known) >= MAX_GAPS:
+            continue
+        known.add(identity)
+        kind = GapKind(draft.kind) if draft.kind in set(GapKind) else GapKind.MISSING
+        fresh.append(
+            Gap(
+                id=identity,
+                description=draft.description[:400],
+                kind=kind,
+                severity=Severity.MODERATE if draft.priority <= 2 else Severity.MINOR,
+                priority=max(1, draft.priority),
+                suggested_queries=[query[:300] for query in draft.suggested_queries[:3]],
+                origin=origin,
+                iteration=state.iteration,
+            )
+        )
+    return fresh
+
+
+def silent_gap(query: SubQuery) -> GapDraft:
+    """The gap that an unanswered sub-query leaves: its question is stated, never passed over."""
+    if query.status is SubQueryStatus.FAILED:
+        return GapDraft(description=f"The search for “{query.text[:250]}” failed, so it is not answered.", priority=1)
+    return GapDraft(description=f"Nothing in the sources answers “{query.text[:250]}”.", priority=2)
+
+
+def after_analysis(gaps: list[Gap], queries: Iterable[SubQuery], findings: Iterable[Finding]) -> list[Gap]:
+    """Close the gaps whose follow-up brought findings; one attempt without any makes a gap unaddressable."""
+    found: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.sub_query_id:
+            found.setdefault(finding.sub_query_id, []).append(finding.id)
+    answers: dict[str, list[str]] = {}
+    for query in queries:
+        if query.gap_id:
+            answers.setdefault(query.gap_id, []).extend(found.get(query.id, []))
+    return [_closed(gap, answers[gap.id]) if gap.id in answers else gap for gap in gaps]
+
+
+def asked_for(gaps: Iterable[Gap]) -> bool:
+    """Whether something that a person asked for is still open."""
+    return any(gap.origin == STEER and gap.status is GapStatus.OPEN for gap in gaps)
+
+
+def assessed(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
+    """Apply what the refiner says of each gap; unknown ids were ignored before."""
+    by_id = {assessment.gap_id: assessment for assessment in assessments}
+    return [_assessed(gap, by_id[gap.id]) if gap.id in by_id else gap for gap in gaps]
+
+
+def _assessed(gap: Gap, assessment: GapAssessment) -> Gap:
+    if gap.origin == STEER:
+        return gap  # what a person asked for is looked for once, whatever a refiner thinks of it
+    status = gap.status
+    if status is GapStatus.OPEN and not assessment.addressable:
+        status = GapStatus.UNADDRESSABLE
+    return gap.model_copy(update={"severity": assessment.severity, "status": status})
+
+
+def _closed(gap: Gap, finding_ids: list[str]) -> Gap:
+    if gap.status is not GapStatus.OPEN:
+        return gap
+    status = GapStatus.ADDRESSED if finding_ids else GapStatus.UNADDRESSABLE
+    return gap.model_copy(update={"status": status, "resolved_by": finding_ids})

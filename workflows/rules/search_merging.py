@@ -1,0 +1,78 @@
+"""Several providers' answers to one query as one list of hits: pure, and the same whoever answered first."""
+
+from collections.abc import Sequence
+
+from contracts.activities import SearchResponse
+from contracts.identity import canonical_url, doi_of
+from contracts.sources import SearchHit
+
+
+def merged(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:
+    """At most `limit` hits, ranked 1 to n: the providers take turns, rank by rank, in the order of `responses`.
+
+    Hits of one canonical URL or one DOI become one at the best place, with the richer details of both. `provider` is
+    who had it first, `also_found_by` who else.
+    """
+    kept = _kept(responses)
+    chosen = [kept[place] for place in sorted(kept)][: max(0, limit)]
+    return [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(chosen, start=1)]
+
+
+def folded_in(responses: Sequence[SearchResponse]) -> int:
+    """How many of the hits become one with another, whether they are within a limit or not."""
+    return sum(len(response.hits) for response in responses) - len(_kept(responses))
+
+
+def _kept(responses: Sequence[SearchResponse]) -> dict[int, SearchHit]:
+    """Each source once, by its place."""
+    turns = [sorted(response.hits, key=lambda hit: hit.rank) for response in responses]
+    kept: dict[int, SearchHit] = {}
+    places: dict[str, int] = {}
+    for turn in range(max(map(len, turns), default=0)):
+        for hits in turns:
+            if turn < len(hits):
+                _take(hits[turn], kept, places)
+    return kept
+
+
+def _take(hit: SearchHit, kept: dict[int, SearchHit], places: dict[str, int]) -> None:
+    """Add a hit, or make one of it and of those that it is the same as: it may join two that seemed different."""
+    found = sorted({places[key] for key in _keys(hit) if key in places})
+    if not found:
+        found = [max(kept, default=-1) + 1]
+        kept[found[0]] = hit
+    else:
+        kept[found[0]] = together(kept[found[0]], hit)
+    for other in found[1:]:
+        kept[found[0]] = together(kept[found[0]], kept.pop(other))
+        places.update({key: found[0] for key, place in places.items() if place == other})
+    places.update(dict.fromkeys(_keys(kept[found[0]]) + _keys(hit), found[0]))
+
+
+def together(first: SearchHit, other: SearchHit) -> SearchHit:
+    """The first of two hits of one source, with what the other knows better."""
+    finders = [first.provider, *first.also_found_by, other.provider, *other.also_found_by]
+    snippet = max(first.snippet, other.snippet, key=len)
+    update: dict[str, object] = {
+        "title": first.title if first.title not in {"", first.url} else other.title or first.title,
+        "snippet": snippet,
+        "authors": max(first.authors, other.authors, key=len),
+        "published_at": _date(first.published_at, other.published_at),
+        "venue": first.venue or other.venue,
+        "doi": first.doi or other.doi,
+        "source_type": first.source_type if first.source_type != "web" else other.source_type,
+        "also_found_by": [name for name in dict.fromkeys(finders) if name != first.provider],
+    }
+    if not first.sections and canonical_url(first.url) == canonical_url(other.url):
+        update |= {"sections": other.sections, "content_hash": other.content_hash}
+    return first.model_copy(update=update)
+
+
+def _date(first: str | None, other: str | None) -> str | None:
+    """The first date, or the other where it only says the same more precisely."""
+    return other if other and other.startswith(first or "") else first
+
+
+def _keys(hit: SearchHit) -> list[str]:
+    doi = doi_of(hit.doi) or doi_of(hit.url)
+    return [canonical_url(hit.url), *([f"doi:{doi}"] if doi else [])]

@@ -1,0 +1,78 @@
+"""From what planner and refiner propose to sub-queries with ids."""
+
+from collections.abc import Iterable, Sequence
+
+from contracts.identity import sub_query_id
+from contracts.plan import SubQuery
+from contracts.roles import GapAssessment, SubQueryDraft
+from contracts.sources import Candidate
+from contracts.state import ResearchState
+from contracts.vocabulary import GapStatus, SubQueryStatus
+from workflows.rules.duplicates import Identities
+from workflows.rules.query_matching import asked_before, unasked
+
+
+def planned(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list[SubQuery]:
+    """At most `limit` distinct sub-queries, most important first, in the planner's order otherwise."""
+    ordered = sorted(drafts, key=lambda draft: draft.priority)
+    queries: dict[str, SubQuery] = {}
+    for draft in ordered:
+        text = draft.query.strip()[:500]
+        identity = sub_query_id(text)
+        if unasked([text], [query.text for query in queries.values()]):
+            queries[identity] = SubQuery(
+                id=identity,
+                text=text,
+                rationale=draft.rationale[:300],
+                priority=max(1, draft.priority),
+                facet=draft.facet[:60],
+                iteration=iteration,
+            )
+    return list(queries.values())[:limit]
+
+
+def follow_ups(
+    state: ResearchState, assessments: Iterable[GapAssessment], priority_gaps: Sequence[str], limit: int
+) -> list[SubQuery]:
+    """New sub-queries for open gaps, at most `limit`; a question that was asked before is not asked again."""
+    # One whose search failed was not answered: it may be asked again.
+    asked = [query.text for query in state.plan.sub_queries if query.status is not SubQueryStatus.FAILED]
+    open_gaps = {gap.id: gap for gap in state.gaps if gap.status is GapStatus.OPEN}
+    by_gap = {item.gap_id: item for item in assessments}
+    order = sorted(open_gaps.values(), key=lambda gap: (gap.id not in priority_gaps, gap.priority))
+    fresh: list[SubQuery] = []
+    for gap in order:
+        item = by_gap.get(gap.id)
+        drafts = [(draft.query, draft.expected_contribution) for draft in item.follow_up_queries] if item else []
+        # A refiner that names no query leaves the gap's own suggestions (as the system behind S0 does).
+        drafts = drafts or [(text, "") for text in gap.suggested_queries]
+        for text, expected in drafts[:2]:
+            if len(fresh) >= limit or asked_before(state.query_ledger, text) or not unasked([text], asked):
+                continue
+            asked.append(text)
+            fresh.append(
+                SubQuery(
+                    id=sub_query_id(text),
+                    text=text.strip()[:500],
+                    rationale=gap.description[:300],
+                    priority=gap.priority,
+                    origin=f"gap:{gap.id}",
+                    expected_contribution=expected[:300],
+                    iteration=state.iteration + 1,
+                )
+            )
+    return fresh
+
+
+def follow(state: ResearchState, fresh: Sequence[SubQuery]) -> None:
+    """Add sub-queries to the plan; one that had failed before takes its old place and is analyzed anew."""
+    queries = {query.id: query for query in state.plan.sub_queries} | {query.id: query for query in fresh}
+    state.plan = state.plan.model_copy(update={"sub_queries": list(queries.values())})
+    again = {query.id for query in fresh}
+    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in again]
+
+
+def unread_candidates(state: ResearchState) -> list[Candidate]:
+    """Hits that were found and not read: the next rank window of a repeated gathering."""
+    known = Identities(state.sources, state.aliases)
+    return [candidate for candidate in state.candidates if known.identity_of(candidate.hit) not in state.sources]

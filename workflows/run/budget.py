@@ -1,0 +1,124 @@
+"""The budget: reserved before each model call, settled after it. Pure functions of limits, use and reservations.
+
+A call may start only if its reservation fits beside what was used, what is under way and what is kept for the report.
+So no limit is exceeded as long as no call needs more than its reservation.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
+from contracts.resolved import EffectiveLimits, ModelPrice
+from contracts.usage import Usage
+from contracts.vocabulary import StopReason
+
+REPORT_CALLS: Final = 2
+"""Calls kept for the synthesis: it writes, and repairs once."""
+SYNTHESIS_SHARE: Final = 0.35
+"""At most this share of a limit is kept for the synthesis: small limits must leave something to research."""
+TOLERANCE_USD: Final = 1e-9
+"""Sums of money are not exact in binary."""
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What a call may need; `cost_usd` is 0 where the price is not known, because nothing can be kept of it."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def plus(self, other: "Reservation") -> "Reservation":
+        """Both together."""
+        return Reservation(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
+
+    def unexplained_by(self, usage: Usage) -> "Reservation":
+        """What must stay reserved although the call is settled: everything that an answer without counts may cost."""
+        if usage.tokens or not usage.model_calls:
+            return NOTHING
+        return Reservation(0, self.tokens, self.cost_usd)
+
+
+NOTHING: Final = Reservation()
+
+
+def reservation(size: CallSize, price: ModelPrice | None) -> Reservation:
+    """For one call of at most this size at its tier's price."""
+    return Reservation(1, size.tokens, size.most_usd(price) or 0.0)
+
+
+def total(reservations: Iterable[Reservation]) -> Reservation:
+    """All of them together."""
+    together = NOTHING
+    for item in reservations:
+        together = together.plus(item)
+    return together
+
+
+def report_reserve(
+    limits: EffectiveLimits, sub_queries: int, price: ModelPrice | None, reasoning_tokens: int | None = None
+) -> Reservation:
+    """What is kept for writing a report on so many sub-queries, one repair included, within each limit."""
+    size = worst_report(max(1, sub_queries) * FINDINGS_PER_SUB_QUERY, reasoning_tokens)
+    calls, tokens = REPORT_CALLS, REPORT_CALLS * size.tokens
+    cost = REPORT_CALLS * (size.most_usd(price) or 0.0)
+    if limits.max_model_calls is not None:
+        # However small the limit, one call is for the report.
+        calls = min(calls, max(1, int(limits.max_model_calls * SYNTHESIS_SHARE)))
+    if limits.max_tokens is not None:
+        tokens = min(tokens, int(limits.max_tokens * SYNTHESIS_SHARE))
+    if limits.max_cost_usd is not None:
+        cost = min(cost, limits.max_cost_usd * SYNTHESIS_SHARE)
+    return Reservation(calls, tokens, cost)
+
+
+def refusal(
+    limits: EffectiveLimits, used: Usage, held: Reservation, wanted: Reservation, kept: Reservation = NOTHING
+) -> StopReason | None:
+    """Which limit forbids what is wanted, if any.
+
+    `held` is reserved for calls under way, `kept` for the report. Of the cost that was used only the known part counts;
+    what searches cost is in it.
+    """
+    asked = held.plus(wanted).plus(kept)
+    if limits.max_model_calls is not None and used.model_calls + asked.calls > limits.max_model_calls:
+        return StopReason.BUDGET_CALLS
+    if limits.max_tokens is not None and used.tokens + asked.tokens > limits.max_tokens:
+        return StopReason.BUDGET_TOKENS
+    if limits.max_cost_usd is not None and used.known_cost_usd + asked.cost_usd > limits.max_cost_usd + TOLERANCE_USD:
+        return StopReason.BUDGET_COST
+    return None
+
+
+class Holdings:
+    """Reservations of one run: of calls under way, and of calls that ended without a word of what they used."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[int, Reservation] = {}
+        self._unexplained = NOTHING
+        self._opened = 0
+        self.changes = 0
+        """Counts up whenever something was given back or given up: who waits for room looks again."""
+
+    @property
+    def held(self) -> Reservation:
+        """Everything that a further call must leave untouched."""
+        return total(self._under_way.values()).plus(self._unexplained)
+
+    @property
+    def unexplained(self) -> Reservation:
+        """What may have been used by calls that were given up; it stays reserved, for it may be billed."""
+        return self._unexplained
+
+    def open(self, wanted: Reservation) -> int:
+        """Reserve; the number is for closing it."""
+        self._opened += 1
+        self._under_way[self._opened] = wanted
+        return self._opened
+
+    def close(self, number: int, left: Reservation) -> None:
+        """The call ended: what it used is in the usage now, but for what is `left` because nobody knows."""
+        del self._under_way[number]
+        self._unexplained = self._unexplained.plus(left)
+        self.changes += 1

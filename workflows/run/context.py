@@ -1,0 +1,192 @@
+"""What every part of a run works with: its state, inbox, host, clock and records."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from contracts.canary import holds_private, repeats
+from contracts.decisions import AgentDecision, GateIssue, Guidance
+from contracts.resolved import ResolvedResearch
+from contracts.roles import GapDraft
+from contracts.state import ResearchState
+from contracts.vocabulary import Action, AgentRole, StopReason
+from workflows.rules.gaps import STEER, opened
+from workflows.run.event_ring import add_event
+from workflows.run.guidance import PERSON, with_guidance
+from workflows.run.host import Host
+from workflows.run.inbox import Inbox, Interrupted
+
+T = TypeVar("T")
+
+MAX_DECISIONS = 500
+
+
+class RunContext:
+    """State, inbox, host and resolved request of one run, and what is recorded of it."""
+
+    def __init__(self, state: ResearchState, inbox: Inbox, host: Host, watchers: "Watchers | None" = None) -> None:
+        if state.resolved is None:
+            raise ValueError("a run needs a resolved request")
+        self.state = state
+        self.inbox = inbox
+        self.host = host
+        self.resolved: ResolvedResearch = state.resolved
+        self.watchers = watchers or Watchers()
+
+    # --- time ------------------------------------------------------------------------------------------------------
+    def now_text(self) -> str:
+        """The workflow's clock as ISO 8601."""
+        return self.host.now().isoformat(timespec="milliseconds")
+
+    def remaining_seconds(self) -> float:
+        """Seconds until the report must be there."""
+        return self.state.deadline_at - self.host.now().timestamp()
+
+    def elapsed_seconds(self) -> float:
+        """Active seconds of this session so far."""
+        return self.state.active_seconds_before + self.host.now().timestamp() - self.state.clock_started_at
+
+    def remaining_work_seconds(self) -> float:
+        """Seconds until the work must give way to writing: the reserve is kept for the report."""
+        reserve = 0.0 if self.inbox.closing else self.resolved.limits.reserve_seconds
+        return self.remaining_seconds() - reserve
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+    def operation(self, step: str) -> str:
+        """A logical operation id: `step/iteration`, with its repetition in this session."""
+        base = f"{step}/{self.state.iteration}"
+        count = self.state.operations.get(base, 0)
+        return base if count == 0 else f"{base}/again-{count + 1}"
+
+    def operation_done(self, step: str) -> None:
+        """The step was carried out: asking for it once more is another operation.
+
+        A step that was cut off keeps its id, so that a resumed run finds the answer in the call store.
+        """
+        base = f"{step}/{self.state.iteration}"
+        self.state.operations[base] = self.state.operations.get(base, 0) + 1
+
+    async def within_limits(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await work until it is done, the time for work is over or a person stops the run.
+
+        Raises `Interrupted` after the work has been cancelled; a cancelled run cancels the work, too.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            await self.host.wait_until(lambda: task.done() or self.inbox.interruption is not None)
+        except asyncio.CancelledError:
+            await self.abandon([task])
+            raise
+        if task.done():
+            return task.result()
+        await self.abandon([task])
+        raise Interrupted(self.inbox.interruption or StopReason.INTERNAL_ERROR)
+
+    async def abandon(self, tasks: list["asyncio.Task[Any]"]) -> None:
+        """Cancel tasks and wait until they are gone; what they raise is of no interest any more."""
+        for task in tasks:
+            task.cancel()
+        await self.host.settle(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()
+
+    # --- guidance --------------------------------------------------------------------------------------------------
+    def guide(self, origin: str, text: str, phase: str | None) -> None:
+        """Give the next phase something to go by."""
+        if text.strip():
+            said = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
+            self.state.guidance = with_guidance(self.state.guidance, said)
+            self.note("guidance.given", f"{origin}: {said.text}", origin=origin)
+
+    def steer(self, text: str) -> None:
+        """A person's wish: guidance for the next phase, and a question of its own once the plan is made."""
+        self.guide(PERSON, text, self.state.phase)
+        if self.state.plan.sub_queries:
+            draft = GapDraft(
+                description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question"
+            )
+            fresh = opened(self.state, [draft], STEER)
+            self.state.gaps = [*self.state.gaps, *fresh]
+            for gap in fresh:
+                self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id})
+
+    def issues(self, phase: str) -> list[GateIssue]:
+        """Why a phase is done again; empty the first time."""
+        pause = self.state.pause
+        if pause is None or pause.phase != phase or pause.action is not Action.RETRY:
+            return []
+        gates = [gate for gate in self.state.gates if gate.phase == phase]
+        return gates[-1].issues if gates else []
+
+    # --- records ---------------------------------------------------------------------------------------------------
+    def note(self, kind: str, text: str, /, **data: Any) -> None:
+        """Tell those who watch."""
+        add_event(self.state, kind, self.now_text(), text, data)
+        self.watchers.changed(self)
+
+    def decide(
+        self,
+        agent: str,
+        action: str,
+        rationale: str = "",
+        inputs: dict[str, Any] | None = None,
+        outputs: dict[str, Any] | None = None,
+    ) -> None:
+        """Append to the decision log."""
+        decision = AgentDecision(
+            seq=len(self.state.decisions) + 1,
+            agent=agent,
+            action=action,
+            phase=self.state.phase,
+            iteration=self.state.iteration,
+            rationale=rationale[:500],
+            inputs=inputs or {},
+            outputs=outputs,
+            timestamp=self.now_text(),
+        )
+        if len(self.state.decisions) < MAX_DECISIONS:
+            self.state.decisions.append(decision)
+        self.note("decision.recorded", f"{agent}: {action} {rationale}".strip(), agent=agent, action=action)
+
+    def holds_private(self, url: str) -> bool:
+        """Whether an address carries words that only this run knows: its canary, or what a person told it alone."""
+        told = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
+        private = [self.resolved.system_prompt or "", *told]
+        public = [self.resolved.query, *(query.text for query in self.state.plan.sub_queries)]
+        return holds_private(url, self.resolved.canary, private, public)
+
+    def gives_away(self, query: str) -> bool:
+        """Whether a query carries the canary, or the piece of it that the queries before left out."""
+        canary, told = self.resolved.canary, [one.text for one in self.state.plan.sub_queries]
+        if not repeats("\n".join([*told, query]), canary):
+            return False
+        said: list[str] = []
+        for text in [*told, query]:
+            if not repeats("\n".join([*said, text]), canary):
+                said.append(text)
+            elif text == query:
+                return True
+        return False
+
+    def degrade(self, note: str) -> None:
+        """Record that something is less good than asked for; the report says so."""
+        if note not in self.state.degraded:
+            self.state.degraded.append(note[:300])
+            self.note("status", f"degraded: {note}", level="warning")
+
+    def branch_failed(self, note: str) -> None:
+        """Record that a part of the work failed: the outcome cannot be `completed` any more."""
+        if note not in self.state.failed_branches:
+            self.state.failed_branches.append(note[:300])
+        self.state.last_failure = note[:300]
+
+
+class Watchers:
+    """Told after every event; the workflow shows details and search attributes, tests need nothing."""
+
+    def changed(self, run: "RunContext") -> None:
+        """Something happened."""
+
+    async def phase_entered(self, run: "RunContext") -> None:
+        """A new phase began."""

@@ -1,0 +1,30 @@
+"""The facade that strategies program against: ask a role, gather, pause, note. It composes small parts."""
+
+from typing import TypeVar
+
+from contracts.roles import RoleInput, RoleOutput, RoleSpec
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind
+from workflows.run.context import RunContext, Watchers
+from workflows.run.host import Host
+from workflows.run.inbox import Inbox
+from workflows.run.role_calls import RoleCaller
+
+I = TypeVar("I", bound=RoleInput)
+O = TypeVar("O", bound=RoleOutput)
+
+
+class ResearchRun(RunContext):
+    """One run, with the roles that work for it."""
+
+    def __init__(self, state: ResearchState, inbox: Inbox, host: Host, watchers: Watchers | None = None) -> None:
+        super().__init__(state, inbox, host, watchers)
+        self._caller = RoleCaller(self)
+
+    async def ask(self, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None) -> O:
+        """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
+
+        `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `request` holds what this role
+        needs; ids, engine, model, date, language, guidance and canary are added here. Raises `Interrupted`.
+        """
+        return await self._caller.ask(role, step, request, engine)

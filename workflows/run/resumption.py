@@ -1,0 +1,47 @@
+"""Going on from a stored session: what is kept, what is done again. Pure."""
+
+from typing import Protocol
+
+from contracts.resolved import ResolvedResearch
+from contracts.state import ResearchState
+from contracts.vocabulary import RunStatus, SubQueryStatus
+
+
+class Reposition(Protocol):
+    """`Strategy.resumed`."""
+
+    def __call__(self, state: ResearchState, *, redo_analysis: bool) -> None:
+        """Move the position of the state to what is to be done again."""
+        ...
+
+
+ABORT_MARKS = ("cancelled", "timeout", "partial", "abort_phase", "abort_iteration", "ending", "hasty_analyses")
+
+
+def resumed(state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Reposition) -> ResearchState:
+    """The state to go on with: completed work is kept, marks of the earlier end are taken off.
+
+    Usage goes on counting; the deadline is fresh. What was analyzed in haste at an earlier end is analyzed properly.
+    """
+    hasty = set(state.metadata.get("hasty_analyses", []))
+    state.active_seconds_before = state.usage.active_seconds
+    state.resolved = resolved
+    state.status = RunStatus.RUNNING
+    state.started_at = state.started_at or started_at
+    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in hasty]
+    state.metadata = {key: value for key, value in state.metadata.items() if key not in ABORT_MARKS}
+    state.degraded, state.failed_branches, state.limitations, state.last_failure = [], [], [], ""
+    state.result = None
+    state.fallbacks, state.lost_providers = {}, {}
+    state.plan = state.plan.model_copy(
+        update={
+            "sub_queries": [
+                query.model_copy(update={"status": SubQueryStatus.PENDING, "error": None})
+                if query.status is SubQueryStatus.FAILED
+                else query
+                for query in state.plan.sub_queries
+            ]
+        }
+    )
+    reposition(state, redo_analysis=bool(hasty))
+    return state

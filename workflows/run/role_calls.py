@@ -1,0 +1,251 @@
+"""Asking a role: reserve, call, settle; repair once, then the deterministic fallback."""
+
+from typing import Any, TypeVar
+
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from contracts import failures
+from contracts.canary import STEERED, STEERED_NOTE
+from contracts.expected_calls import worst_call
+from contracts.resolved import ModelPrice
+from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
+from contracts.usage import Usage
+from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
+from workflows.run.accounting import account, account_failure, answer_key, forget_failures
+from workflows.run.activity_options import role_options
+from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
+from workflows.run.call_errors import is_given_up, must_stop, reason_of
+from workflows.run.context import RunContext
+from workflows.run.guidance import HEARD, newest
+from workflows.run.inbox import Interrupted
+
+I = TypeVar("I", bound=RoleInput)
+O = TypeVar("O", bound=RoleOutput)
+
+GIVEN_UP_AFTER = 2
+REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
+GIVEN_UP_NOTE = "a text ended those who worked on it, and was given up"
+UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
+
+
+class CallRefused(Interrupted):
+    """A limit forbids the call, and no call under way can give back enough for it."""
+
+
+class RoleCaller:
+    """Does one role call after another for a run."""
+
+    def __init__(self, run: RunContext) -> None:
+        self._run = run
+        self._holdings = Holdings()
+
+    async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None) -> O:
+        """The role's output: from the engine of the run, repaired once, else from the fallback.
+
+        Raises `Interrupted` also where not even the fallback can work on what it is given.
+        """
+        kind = engine or self._engine_for(role)
+        operation = self._run.operation(step)
+        self._dispatched(role, operation)
+        try:
+            output = await self._answer(role, operation, fields, kind)
+        except ActivityError as error:
+            if role.name == ANALYZER.name or not is_given_up(error):
+                raise  # a failed analysis costs its own branch
+            self._run.branch_failed(f"{role.name}: {reason_of(error)}: {_short(error.cause)}")
+            raise Interrupted(StopReason.INTERNAL_ERROR) from None
+        self._run.operation_done(step)
+        forget_failures(self._run.state, operation)
+        return output
+
+    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind) -> O:
+        if kind is EngineKind.EXTRACTIVE:
+            return await self._call(role, operation, fields, kind, None)
+        try:
+            output = await self._answer_of_model(role, operation, fields)
+        except CallRefused as refused:
+            if self._run.state.sources or role.writes_report:
+                raise
+            # Nothing was read yet, so there is nothing to report from: research goes on without paying for this.
+            self._run.degrade(f"{role.name}: done without the model ({refused.reason.value})")
+        else:
+            if output is not None:
+                return output
+            self._run.state.fallbacks[role.name] = self._run.state.fallbacks.get(role.name, 0) + 1
+            self._run.degrade(f"{role.name}: done without the model, whose answers could not be used")
+        return await self._call(role, f"{operation}/fallback", fields, EngineKind.EXTRACTIVE, None)
+
+    async def _answer_of_model(self, role: RoleSpec[I, O], operation: str, fields: I) -> O | None:
+        """The model's answer, repaired once; null if neither could be used."""
+        try:
+            return await self._call(role, operation, fields, EngineKind.MODEL, None)
+        except _Unusable as unusable:
+            problem = unusable.problem
+        if problem is None:
+            return None
+        try:
+            return await self._call(role, f"{operation}/repair", fields, EngineKind.MODEL, problem)
+        except _Unusable:
+            return None
+
+    def _engine_for(self, role: RoleSpec[I, O]) -> EngineKind:
+        """The run's engine; a model that twice gave a role nothing useful is not paid for it a third time."""
+        given_up = self._run.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
+        return EngineKind.EXTRACTIVE if given_up else self._run.resolved.engine
+
+    async def _call(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> O:
+        request = self._request(role, operation, fields, kind, repair)
+        summary = _summary(role, fields)
+        if kind is not EngineKind.MODEL:
+            output = await self._executed(role, request, summary)
+            self._settle(role, output)
+            return output
+        number, left = await self._reserved(role, request)
+        try:
+            output = await self._executed(role, request, summary)
+            left = left.unexplained_by(output.account.usage)
+            self._settle(role, output)
+        except ActivityError as error:
+            if isinstance(error.cause, ApplicationError):
+                left = left.unexplained_by(_usage(error))
+            raise _Unusable(self._problem(role, error, answer_key(operation, request))) from error
+        finally:
+            self._holdings.close(number, left)
+        return output
+
+    def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
+        """The role's own fields with the envelope that every call carries."""
+        run = self._run
+        return fields.model_copy(
+            update={
+                "research_id": run.resolved.research_id,
+                "tenant": run.resolved.tenant,
+                "operation": operation,
+                "engine": kind,
+                "model": run.resolved.models.get(role.tier.value) if kind is EngineKind.MODEL else None,
+                "date": run.state.started_at[:10],
+                "query": run.resolved.query,
+                "language": run.resolved.language,
+                "iteration": run.state.iteration,
+                "max_iterations": run.resolved.limits.max_iterations,
+                "guidance": newest(run.state.guidance, HEARD),
+                "canary": run.resolved.canary if role.sees_outside_text else "",
+                "repair": repair,
+            }
+        )
+
+    async def _executed(self, role: RoleSpec[I, O], request: I, summary: str) -> O:
+        """Schedule the activity with the time that is left now: a call may have waited for its room."""
+        run = self._run
+        options = role_options(request.operation, summary, request.engine, run.remaining_work_seconds())
+        timed = request.model_copy(update={"time_limit_seconds": options.start_to_close.total_seconds()})
+        return await run.within_limits(run.host.execute_role(role, timed, options))
+
+    async def _reserved(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
+        """What is reserved for a call, under its number. Waits while calls under way may give back enough.
+
+        Raises `CallRefused`, or `Interrupted` if the run is to end meanwhile.
+        """
+        run, holdings = self._run, self._holdings
+        size = worst_call(role, request, run.resolved.reasoning_tokens)
+        wanted = reservation(size, self._price(role))
+        kept = self._kept_for_report(role)
+        limits = run.resolved.limits
+        while refusal(limits, run.state.usage, holdings.held, wanted, kept):
+            reason = refusal(limits, run.state.usage, holdings.unexplained, wanted, kept)
+            if reason is not None:
+                run.note("budget.exhausted", f"no further model call: {reason.value}", reason=reason.value)
+                raise CallRefused(reason)
+            await self._room_given_back()
+        return holdings.open(wanted), wanted
+
+    async def _room_given_back(self) -> None:
+        run, before = self._run, self._holdings.changes
+        await run.host.wait_until(lambda: self._holdings.changes != before or run.inbox.interruption is not None)
+        if run.inbox.interruption is not None:
+            raise Interrupted(run.inbox.interruption)
+
+    def _kept_for_report(self, role: RoleSpec[I, O]) -> Reservation:
+        run = self._run
+        reflects_on_report = role.name == SUPERVISOR.name and run.state.phase == Phase.SYNTHESIS
+        if role.writes_report or reflects_on_report:
+            return NOTHING
+        sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
+        resolved = run.resolved
+        return report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
+
+    def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
+        return self._run.resolved.model_prices.get(role.tier.value)
+
+    def _settle(self, role: RoleSpec[I, O], output: O) -> None:
+        answer, state = output.account, self._run.state
+        account(state, role.name, answer.usage)
+        state.engine_by_role[role.name] = answer.engine.value
+        if answer.model and answer.model not in state.models_used:
+            state.models_used.append(answer.model)
+        if answer.prompt_version:
+            state.prompt_versions[role.name] = answer.prompt_version
+        for warning in answer.warnings[:5]:
+            self._run.note("status", f"{role.name}: {warning}", level="info")
+
+    def _problem(self, role: RoleSpec[I, O], error: ActivityError, answer: str) -> str | None:
+        """Account for a failed call, whose answer has this key.
+
+        A text if a repair may help, null if only the fallback can; else raises.
+        """
+        if must_stop(error):
+            raise error
+        cause = error.cause
+        kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
+        detail = _details(cause)
+        account_failure(self._run.state, role.name, answer, _usage(error))
+        note = f"{role.name}: {kind}"
+        self._run.branch_failed(note)
+        self._run.note("task.failed", f"{note}: {_short(cause)}", role=role.name, error=kind)
+        if detail.get("problem") == STEERED:
+            self._run.degrade(STEERED_NOTE)
+        if kind in REPAIRABLE:
+            return str(detail.get("problem") or "the answer was cut at the output limit: answer more briefly")[:600]
+        if is_given_up(error):
+            self._run.degrade(f"{role.name}: {GIVEN_UP_NOTE} ({reason_of(error)})")
+        if kind in UNUSABLE or is_given_up(error):
+            return None
+        if role.name == PLANNER.name and not self._run.state.plan.sub_queries:
+            self._run.branch_failed(f"{note}: {_short(cause)}")
+            raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
+        return None
+
+    def _dispatched(self, role: RoleSpec[I, O], operation: str) -> None:
+        """S0-086: the dispatch is a decision of its own, without outputs until it is executed."""
+        run = self._run
+        phase = run.state.phase
+        if role.name != AgentRole.SUPERVISOR:
+            run.decide(role.name, f"execute_{phase or role.name}", "", {"operation": operation})
+
+
+class _Unusable(Exception):
+    """A paid call brought nothing that can be used; `problem` is for the repair, null if none can help."""
+
+    def __init__(self, problem: str | None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+def _usage(error: ActivityError) -> Usage:
+    """What a failed call is known to have used: nothing, unless there was an answer."""
+    return Usage.model_validate(_details(error.cause).get("usage") or {})
+
+
+def _details(cause: BaseException | None) -> dict[str, Any]:
+    details = cause.details if isinstance(cause, ApplicationError) else ()
+    return details[0] if details and isinstance(details[0], dict) else {}
+
+
+def _short(cause: BaseException | None) -> str:
+    return (cause.message if isinstance(cause, ApplicationError) else str(cause))[:200]
+
+
+def _summary(role: RoleSpec[Any, Any], request: RoleInput) -> str:
+    """What the web UI shows beside the activity's name."""
+    subject = request.subject()
+    return f"{role.activity.split('_', maxsplit=1)[0]}: {subject}" if subject else role.activity.replace("_", " ")

@@ -1,0 +1,1 @@
+"""The strategy `supervisor`: its loop, its gates and its transitions."""

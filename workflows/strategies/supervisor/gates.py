@@ -1,0 +1,131 @@
+"""Gates: deterministic validators with S0's thresholds.
+
+They decide about a retry, never about the outcome.
+"""
+
+from contracts.decisions import GateIssue, GateResult
+from contracts.state import ResearchState
+from contracts.vocabulary import Confidence, GatePolicy, Phase, Quality, SubQueryStatus
+
+MIN_QUERY_CHARACTERS = 10
+MIN_SOURCES = 3
+MIN_COMPLETION = 0.5
+MIN_FINDINGS = 2
+MIN_COVERAGE = 0.3
+MIN_REPORT_CHARACTERS = 100
+TOP_CONFIDENCE = (Confidence.HIGH, Confidence.CONFIRMED)
+
+
+def evaluate(phase: Phase, state: ResearchState) -> GateResult:
+    """The gate of a phase. Pure: the same state gives the same result."""
+    check = {
+        Phase.PLANNING: check_plan,
+        Phase.GATHERING: check_sources,
+        Phase.ANALYSIS: check_findings,
+        Phase.SYNTHESIS: check_report,
+        Phase.REFINEMENT: check_gaps,
+    }[phase]
+    return check(state)
+
+
+def check_plan(state: ResearchState) -> GateResult:
+    """Enough distinct sub-queries and a brief (S0-103 to S0-107; lower limit C0-3)."""
+    queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
+    limit = state.resolved.limits.max_sub_queries if state.resolved else 5
+    least = min(2, limit)
+    issues = []
+    if len(queries) < least:
+        issues.append(GateIssue(code="too_few_sub_queries", message=f"{len(queries)} sub-queries, at least {least}"))
+    if len(queries) > limit:
+        issues.append(GateIssue(code="too_many_sub_queries", message=f"{len(queries)} sub-queries, at most {limit}"))
+    if not state.plan.brief.strip():
+        issues.append(GateIssue(code="no_brief", message="the research brief is missing"))
+    issues += [
+        GateIssue(code="short_sub_query", message=f"sub-query too short: {query.text[:20]}")
+        for query in queries
+        if len(query.text) < MIN_QUERY_CHARACTERS
+    ]
+    metrics = {"sub_query_count": float(len(queries)), "has_research_brief": float(bool(state.plan.brief.strip()))}
+    return _result(Phase.PLANNING, state, issues, min(10.0, 2.5 * len(queries)), metrics)
+
+
+def check_sources(state: ResearchState) -> GateResult:
+    """Enough sources, a good one among them, half of the sub-queries done."""
+    sources = state.readable_sources()
+    queries = state.plan.sub_queries
+    completed = sum(query.status is SubQueryStatus.COMPLETED for query in queries)
+    issues = []
+    if len(sources) < MIN_SOURCES:
+        issues.append(GateIssue(code="too_few_sources", message=f"{len(sources)} sources, at least {MIN_SOURCES}"))
+    if sources and not any(source.quality is Quality.HIGH for source in sources):
+        issues.append(GateIssue(code="no_high_quality_source", message="no source is of high quality"))
+    if queries and completed / len(queries) < MIN_COMPLETION:
+        message = f"{completed} of {len(queries)} sub-queries completed, at least half"
+        issues.append(GateIssue(code="too_few_completed", message=message))
+    metrics = {"source_count": float(len(sources)), "completed": float(completed)}
+    return _result(Phase.GATHERING, state, issues, min(10.0, 1.5 * len(sources)), metrics)
+
+
+def check_findings(state: ResearchState) -> GateResult:
+    """Enough findings, a well-supported one, and enough of the sources used."""
+    high = sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings)
+    analyzed = {source.id for source in state.readable_sources() if source.analyzed}
+    cited = {source_id for finding in state.findings for source_id in finding.source_ids} & analyzed
+    coverage = len(cited) / max(1, len(analyzed))
+    issues = []
+    if len(state.findings) < MIN_FINDINGS:
+        message = f"{len(state.findings)} findings, at least {MIN_FINDINGS}"
+        issues.append(GateIssue(code="too_few_findings", message=message))
+    if state.findings and not high:
+        issues.append(GateIssue(code="no_high_confidence", message="no finding is of high confidence"))
+    if coverage < MIN_COVERAGE:
+        message = f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%}"
+        issues.append(GateIssue(code="low_coverage", message=message))
+    metrics = {
+        "finding_count": float(len(state.findings)),
+        "high_confidence_count": float(high),
+        "coverage": round(coverage, 3),
+        "not_analyzed": float(len(state.readable_sources()) - len(analyzed)),
+    }
+    return _result(Phase.ANALYSIS, state, issues, min(10.0, 2.0 * len(state.findings) + high), metrics)
+
+
+def check_report(state: ResearchState) -> GateResult:
+    """A report with headings, long enough, whose markers all resolve."""
+    draft = state.draft
+    if draft is None or draft.characters == 0:
+        missing = [GateIssue(code="no_report", message="there is no report")]
+        return _result(Phase.SYNTHESIS, state, missing, 0.0, {"has_report": 0.0, "report_length": 0.0})
+    issues = []
+    if draft.characters < MIN_REPORT_CHARACTERS:
+        message = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS}"
+        issues.append(GateIssue(code="short_report", message=message))
+    if not draft.has_headings:
+        issues.append(GateIssue(code="no_sections", message="the report has no section headings"))
+    if draft.unresolved_markers:
+        message = f"{len(draft.unresolved_markers)} citations named nothing known and were removed"
+        issues.append(GateIssue(code="unresolved_citations", message=message))
+    if state.findings and not draft.evidence_ids:
+        issues.append(GateIssue(code="no_citations", message="the report cites nothing although there are findings"))
+    metrics = {"has_report": 1.0, "report_length": float(draft.characters)}
+    return _result(Phase.SYNTHESIS, state, issues, min(10.0, draft.characters / 500), metrics)
+
+
+def check_gaps(state: ResearchState) -> GateResult:
+    """Always valid; open gaps with no iteration left are noted."""
+    open_gaps = len(state.unaddressed_gaps())
+    last = state.resolved.limits.max_iterations if state.resolved else 1
+    issues = []
+    if open_gaps and state.iteration >= last:
+        issues.append(GateIssue(code="open_gaps", message=f"{open_gaps} gaps stay open after the last iteration"))
+    score = 10.0 - min(10.0, 2.0 * open_gaps)
+    metrics = {"unaddressed_gaps": float(open_gaps)}
+    result = _result(Phase.REFINEMENT, state, issues, score, metrics)
+    return result.model_copy(update={"valid": True})
+
+
+def _result(
+    phase: Phase, state: ResearchState, issues: list[GateIssue], score: float, metrics: dict[str, float]
+) -> GateResult:
+    policy = state.resolved.gates.policy if state.resolved else GatePolicy.STRICT
+    return GateResult(phase=phase, valid=not issues, issues=issues, quality_score=score, metrics=metrics, policy=policy)

@@ -1,0 +1,89 @@
+"""When to go round again, and when to stop: pure functions of the state.
+
+S0-017 to S0-033; C0-1, C0-4, C0-5, C0-22, C0-27.
+"""
+
+from contracts.decisions import GateResult, Pause
+from contracts.evidence import Gap
+from contracts.roles import ReflectOutput
+from contracts.state import ResearchState
+from contracts.vocabulary import Action, GatePolicy, Phase, Severity, StopReason
+from workflows.strategies.supervisor.position import position_of
+
+SEVERITY_ORDER = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
+
+
+def actionable_gaps(state: ResearchState) -> list[Gap]:
+    """Open gaps that matter enough to search again; unaddressable ones are no longer open."""
+    floor = state.resolved.limits.severity_floor if state.resolved else Severity.MODERATE
+    return [gap for gap in state.unaddressed_gaps() if SEVERITY_ORDER[gap.severity] >= SEVERITY_ORDER[floor]]
+
+
+def should_iterate(state: ResearchState) -> bool:
+    """Whether gaps remain that matter and an iteration is left."""
+    last = state.resolved.limits.max_iterations if state.resolved else 1
+    return bool(actionable_gaps(state)) and state.iteration < last
+
+
+def retry_key(phase: str, iteration: int) -> str:
+    """How a phase's one retry is remembered."""
+    return f"{phase}/{iteration}"
+
+
+def decide(state: ResearchState, gate: GateResult, reflection: ReflectOutput | None, *, can_change: bool) -> Pause:
+    """What happens after a phase. A reflection may tighten; it may loosen the iteration decision alone."""
+    wants_retry = (not gate.valid and gate.policy is GatePolicy.STRICT) or (
+        reflection is not None and reflection.action is Action.RETRY
+    )
+    retried = retry_key(gate.phase, state.iteration) in position_of(state).retried
+    if wants_retry and gate.phase != Phase.REFINEMENT and not retried and can_change:
+        return _pause(gate, Action.RETRY, _reasons(gate, reflection))
+    if gate.phase == Phase.SYNTHESIS:
+        return _after_synthesis(state, gate, reflection)
+    if gate.phase == Phase.REFINEMENT:
+        return _after_refinement(state, gate)
+    if wants_retry:
+        why = "the one retry is used" if retried else "nothing_to_change"
+        return _pause(gate, Action.PROCEED, f"{why}: {_reasons(gate, reflection)}")
+    return _pause(gate, Action.PROCEED, reflection.rationale if reflection else "the gate is satisfied")
+
+
+def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
+    """Why a run that completes after a synthesis does so."""
+    if not state.has_unresolved_gaps():
+        return StopReason.NO_OPEN_GAPS
+    if not actionable_gaps(state):
+        return StopReason.NO_ACTIONABLE_GAPS
+    last = state.resolved.limits.max_iterations if state.resolved else 1
+    if state.iteration >= last:
+        return StopReason.MAX_ITERATIONS
+    return StopReason.COVERAGE_SUFFICIENT
+
+
+def _after_synthesis(state: ResearchState, gate: GateResult, reflection: ReflectOutput | None) -> Pause:
+    if not should_iterate(state):
+        return _pause(gate, Action.COMPLETE, "no gap is left that another iteration could close")
+    if reflection is not None and reflection.action is Action.COMPLETE and gate.valid:
+        kept = ", ".join(gap.id for gap in actionable_gaps(state))
+        return _pause(gate, Action.COMPLETE, f"the supervisor completes with open gaps: {kept}")
+    return _pause(gate, Action.ITERATE, f"{len(actionable_gaps(state))} gaps matter and an iteration is left")
+
+
+def _after_refinement(state: ResearchState, gate: GateResult) -> Pause:
+    follow_ups = [query for query in state.pending_sub_queries() if query.gap_id]
+    if position_of(state).recommended is False:
+        return _pause(gate, Action.COMPLETE, "the refiner advises against another iteration")
+    if not follow_ups or not should_iterate(state):
+        return _pause(gate, Action.COMPLETE, "the refinement found nothing new to search for")
+    return _pause(gate, Action.ITERATE, f"{len(follow_ups)} follow-up queries")
+
+
+def _reasons(gate: GateResult, reflection: ReflectOutput | None) -> str:
+    reasons = [issue.message for issue in gate.issues]
+    if not reasons and reflection is not None:
+        reasons = [reflection.rationale]
+    return "; ".join(reasons)[:500]
+
+
+def _pause(gate: GateResult, action: Action, rationale: str) -> Pause:
+    return Pause(phase=gate.phase, action=action, rationale=rationale[:500], score=gate.quality_score)

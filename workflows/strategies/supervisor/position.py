@@ -1,0 +1,28 @@
+"""Where the strategy `supervisor` stands."""
+
+from typing import Final
+
+from contracts.state import Position, ResearchState
+from contracts.vocabulary import Phase
+
+NAME: Final = "supervisor"
+
+
+class SupervisorPosition(Position):
+    """The phase that comes next, and which phases were retried."""
+
+    strategy: str
+    next_phase: Phase = Phase.PLANNING
+    retried: list[str] = []
+    """`<phase>/<iteration>` of each phase that had its one retry."""
+    recommended: bool | None = None
+    """What the refiner recommended; None before a refinement."""
+
+
+def position_of(state: ResearchState) -> SupervisorPosition:
+    """The position in the state, typed; a state that has none yet gets the beginning."""
+    held = state.position
+    if not isinstance(held, SupervisorPosition):
+        held = SupervisorPosition.model_validate(held.model_dump() if held else {"strategy": NAME})
+        state.position = held
+    return held

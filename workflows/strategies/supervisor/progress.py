@@ -1,0 +1,43 @@
+"""How far a run of the strategy `supervisor` is. Pure."""
+
+from typing import Final
+
+from contracts.progress import Mark, Progress, UnitProgress
+from contracts.state import ResearchState
+from contracts.vocabulary import Phase
+from workflows.strategies.supervisor.position import position_of
+
+LABELS: Final = {
+    Phase.PLANNING: "plan",
+    Phase.GATHERING: "gather",
+    Phase.ANALYSIS: "analyze",
+    Phase.SYNTHESIS: "write",
+    Phase.REFINEMENT: "refine",
+}
+"""The phases in the order of the loop; planning belongs to the first iteration alone."""
+
+
+def progress_of(state: ResearchState) -> Progress:
+    """The phases of the current iteration: those before the position are done, the others wait."""
+    order = list(LABELS)
+    place = order.index(position_of(state).next_phase)
+    last = state.resolved.limits.max_iterations if state.resolved else 1
+    units = []
+    for number, phase in enumerate(order):
+        done = number < place or (number == place and state.unit_done is not None) or state.result is not None
+        running = number == place and not done and state.phase is not None
+        mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
+        detail = phase_summary(state, phase) if done else ""
+        units.append(UnitProgress(name=phase, label=LABELS[phase], mark=mark, detail=detail))
+    return Progress(summary=f"iteration {state.iteration} of {last}", units=units)
+
+
+def phase_summary(state: ResearchState, phase: Phase) -> str:
+    """What a phase has brought, in a few words."""
+    return {
+        Phase.PLANNING: f"{len(state.plan.sub_queries)} sub-queries",
+        Phase.GATHERING: f"{len(state.readable_sources())} sources read",
+        Phase.ANALYSIS: f"{len(state.findings)} findings, {len(state.unaddressed_gaps())} gaps",
+        Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
+        Phase.REFINEMENT: f"{len(state.pending_sub_queries())} follow-up queries",
+    }[phase]

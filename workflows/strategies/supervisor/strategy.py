@@ -1,0 +1,152 @@
+"""The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …), as S0 describes it."""
+
+from contracts.decisions import Pause
+from contracts.plan import Plan, SubQuery
+from contracts.progress import Progress
+from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment, PlanInput
+from contracts.state import ResearchState, Unit
+from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
+from workflows.phases.analysis import analyze
+from workflows.phases.gathering import Gathering
+from workflows.phases.role_inputs import refine_input, write_input
+from workflows.rules.gaps import asked_for, assessed
+from workflows.rules.sub_queries import follow, follow_ups, planned, unread_candidates
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.protocol import Finished
+from workflows.strategies.supervisor.iteration import stop_reason_after_synthesis
+from workflows.strategies.supervisor.pause import pause_after
+from workflows.strategies.supervisor.position import position_of
+from workflows.strategies.supervisor.progress import LABELS, phase_summary, progress_of
+from workflows.strategies.supervisor.resumption import reposition
+
+FOLLOWING = {
+    Phase.PLANNING: Phase.GATHERING,
+    Phase.GATHERING: Phase.ANALYSIS,
+    Phase.ANALYSIS: Phase.SYNTHESIS,
+}
+"""The transitions without a choice."""
+
+
+class SupervisorStrategy:
+    """One phase per call."""
+
+    async def advance(self, run: ResearchRun) -> Unit | Finished:
+        """Go where the last pause leads, and do that phase."""
+        stop = self._move(run)
+        if stop is not None:
+            return Finished(stop)
+        phase = position_of(run.state).next_phase
+        run.state.phase = phase
+        await run.watchers.phase_entered(run)
+        text = f"{phase}, iteration {run.state.iteration}"
+        run.note("phase.started", text, phase=phase, label=LABELS[phase], iteration=run.state.iteration)
+        work = {
+            Phase.PLANNING: self._plan,
+            Phase.GATHERING: self._gather,
+            Phase.ANALYSIS: self._analyze,
+            Phase.SYNTHESIS: self._synthesize,
+            Phase.REFINEMENT: self._refine,
+        }[phase]
+        done = await work(run)
+        run.note(
+            "phase.finished", phase_summary(run.state, phase), phase=phase, summary=phase_summary(run.state, phase)
+        )
+        return done
+
+    def _move(self, run: ResearchRun) -> StopReason | None:
+        """Apply the last pause to the position; the transition table of S0."""
+        state, position, pause = run.state, position_of(run.state), run.state.pause
+        if pause is None or pause.phase != position.next_phase or pause.action is Action.RETRY:
+            return None
+        if position.next_phase in FOLLOWING:
+            position.next_phase = FOLLOWING[position.next_phase]
+        elif pause.action is not Action.ITERATE:
+            return stop_reason_after_synthesis(state)
+        elif position.next_phase == Phase.SYNTHESIS:
+            position.next_phase = Phase.REFINEMENT
+        else:
+            state.start_new_iteration()
+            state.candidates = []
+            position.next_phase = Phase.GATHERING
+            run.note("phase.finished", f"iteration {state.iteration} begins", phase=Phase.REFINEMENT)
+        return None
+
+    async def pause(self, run: ResearchRun, unit: Unit) -> Pause:
+        """Gate, reflection, hook, decision, after every phase."""
+        return await pause_after(run, Phase(unit.name), can_change=unit.can_change)
+
+    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
+        """An unfinished phase is done again; a finished run is decided again under the new limits."""
+        reposition(state, redo_analysis=redo_analysis)
+
+    def progress(self, state: ResearchState) -> Progress:
+        """The phases of the iteration, in the order of the loop."""
+        return progress_of(state)
+
+    async def _plan(self, run: ResearchRun) -> Unit:
+        state, resolved = run.state, run.resolved
+        limit = resolved.limits.max_sub_queries
+        request = PlanInput(
+            system_prompt=resolved.system_prompt,
+            context=resolved.context,
+            min_sub_queries=min(2, limit),
+            max_sub_queries=limit,
+            corpus=resolved.corpus,
+            previous=[query.text for query in state.plan.sub_queries],
+            issues=run.issues(Phase.PLANNING),
+        )
+        output = await run.ask(PLANNER, "plan", request)
+        queries = planned(output.sub_queries, state.iteration, limit)
+        changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
+        state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, sub_queries=queries)
+        run.note("plan.drafted", f"{len(queries)} sub-queries", count=len(queries))
+        return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
+
+    async def _gather(self, run: ResearchRun) -> Unit:
+        state = run.state
+        retrying = state.pause is not None and state.pause.action is Action.RETRY
+        pending = state.pending_sub_queries()
+        again = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
+        run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(pending or again)})
+        await Gathering(run, pending or (again if retrying else [])).carry_out()
+        return Unit(name=Phase.GATHERING, can_change=bool(unread_candidates(state)))
+
+    async def _analyze(self, run: ResearchRun) -> Unit:
+        before = len(run.state.findings)
+        retrying = bool(run.issues(Phase.ANALYSIS))
+        await analyze(run, again=retrying)
+        changed = run.resolved.engine is EngineKind.MODEL or len(run.state.findings) != before
+        return Unit(name=Phase.ANALYSIS, can_change=changed and run.resolved.engine is EngineKind.MODEL)
+
+    async def _synthesize(self, run: ResearchRun) -> Unit:
+        output = await run.ask(SYNTHESIZER, "write", write_input(run, issues=run.issues(Phase.SYNTHESIS)))
+        run.state.draft = output.draft
+        run.state.report_improvements = []
+        run.state.candidates = []  # what was found and not read only mattered until here
+        run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
+        return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
+
+    async def _refine(self, run: ResearchRun) -> Unit:
+        state = run.state
+        output = await run.ask(REFINER, "refine", refine_input(run))
+        state.gaps = assessed(state.gaps, output.gap_analysis)
+        state.report_improvements = output.report_improvements
+        advice = output.iteration_recommendation
+        position_of(state).recommended = advice.should_iterate or asked_for(state.gaps)
+        limit = run.resolved.limits.max_sub_queries
+        # What is not going to be searched is not planned: its gap stays stated instead.
+        wanted = position_of(state).recommended
+        fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit) if wanted else []
+        follow(state, fresh)
+        self._close_hopeless(run, output.gap_analysis, fresh)
+        run.note("plan.drafted", f"{len(fresh)} follow-up queries", count=len(fresh))
+        return Unit(name=Phase.REFINEMENT, can_change=False)
+
+    def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[SubQuery]) -> None:
+        """Record each gap that the refiner found unaddressable (C0-25: every change is a decision)."""
+        pursued = {query.gap_id for query in fresh}
+        for gap in run.state.gaps:
+            if gap.status is GapStatus.UNADDRESSABLE and gap.id in {item.gap_id for item in reviewed}:
+                run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id})
+            elif gap.id in pursued:
+                run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id})
