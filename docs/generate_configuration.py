@@ -25,6 +25,7 @@ from contracts.request import (
     SearchOptions,
     Verify,
 )
+from contracts.strategies import PLANNED, declared
 from workers.settings.files import is_harmless
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
@@ -86,7 +87,11 @@ def request_defaults() -> str:
 def request_fields() -> str:
     """One row per field of the request."""
     schema = ResearchRequest.model_json_schema()
-    rows = [f"| `{path}` | {values} | {default} |" for path, values, default in fields(schema, schema["$defs"])]
+    names = ", ".join([*(strategy.name for strategy in declared()), *PLANNED])
+    rows = [
+        f"| `{path}` | {names if path == 'strategy' else values} | {default} |"
+        for path, values, default in fields(schema, schema["$defs"])
+    ]
     return "\n".join(["| field | values | default |", "|---|---|---|", *rows])
 
 
