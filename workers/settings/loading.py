@@ -124,7 +124,7 @@ class Settings(BaseSettings):
     workers: WorkersSettings = WorkersSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
-    strategy: dict[Name, dict[Depth, PresetSettings]] = {}
+    strategy: dict[str, dict[Depth, PresetSettings]] = {}
     left_out: str | None = None
     """Which keys of the working directory's file were not used, and how to use them."""
 

@@ -125,7 +125,7 @@ class FileSettings(ConfigSection):
     workers: WorkersSettings = WorkersSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
-    strategy: dict[Name, dict[Depth, PresetSettings]] = {}
+    strategy: dict[str, dict[Depth, PresetSettings]] = {}
 
     @model_validator(mode="after")
     def _only_what_is_built(self) -> "FileSettings":
