@@ -29,6 +29,15 @@ class Counts(Contract):
     documents_searched: int | None = None
 
 
+class Ending(Contract):
+    """How a run ended, as the workflow decides it before it asks for the report."""
+
+    outcome: Outcome
+    stop_reason: StopReason
+    completeness: Completeness
+    ended_at: str
+
+
 class Citation(Contract):
     """A number in the report and the source behind it: a bijection that never changes."""
 

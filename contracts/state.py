@@ -2,14 +2,13 @@
 
 import base64
 import zlib
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from contracts.decisions import AgentDecision, GateResult, Guidance, Pause
 from contracts.events import Event
 from contracts.evidence import Evidence, Finding, Gap
-from contracts.outcome import Citation, ResearchResult
+from contracts.outcome import Citation, Ending, ResearchResult
 from contracts.plan import Plan, SubQuery
 from contracts.queries import QueryRecord
 from contracts.report import ReportDraft
@@ -109,8 +108,10 @@ class ResearchState(BaseModel):
     """Seconds since the epoch (workflow clock) at which the run must have its report; kept over continue-as-new."""
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
-    metadata: dict[str, Any] = {}
-    """S0's `state.metadata`: `agent_decisions` is served from `decisions`; abort marks live here."""
+    hasty_analyses: list[str] = []
+    """Sub-queries that were analyzed without their model because the run was ending: a resumed run does them again."""
+    ending: Ending | None = None
+    """How the run ended; None while it goes on."""
     result: ResearchResult | None = None
 
     def unaddressed_gaps(self) -> list[Gap]:

@@ -138,7 +138,6 @@ class Driver:
 
     async def _abort(self) -> Outcome:
         """`on_deadline: abort`: save and stop, without a report."""
-        self._mark_abort("timeout")
         self._run.state.status = RunStatus.TIMED_OUT
         self._run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
         await save(self._run, closed=True)
@@ -149,7 +148,6 @@ class Driver:
         run = self._run
         # The report may just have been written: without its result the run can go on, and says what it is.
         run.state.result = None
-        self._mark_abort("cancelled")
         run.state.status = RunStatus.CANCELLED
         run.note("run.finished", "cancelled; the session is kept", outcome=Outcome.CANCELLED.value)
         await self._save_at_the_end("save-cancelled", "the session could not be saved while cancelling")
@@ -162,13 +160,6 @@ class Driver:
             await run.host.execute(activities.save_session, _save_request(run, closed=True), options)
         except ActivityError:
             run.state.last_failure = otherwise
-
-    def _mark_abort(self, kind: str) -> None:
-        state = self._run.state
-        state.metadata[kind] = True
-        state.metadata["partial"] = True
-        state.metadata["abort_phase"] = state.phase or ""
-        state.metadata["abort_iteration"] = state.iteration
 
 
 async def save(run: ResearchRun, *, closed: bool) -> None:

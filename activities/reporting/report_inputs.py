@@ -4,32 +4,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from activities.reporting.characters import escape_markdown, one_line
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.fixed_sentences import COMPLETENESS, NATURAL_STOPS, PARTS_FAILED, STOP_REASONS
 from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.roles.report_shape import without_source_lists
-from contracts.base import Contract
+from contracts.outcome import Ending
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import Completeness, Outcome, SourceStatus, StopReason
+from contracts.vocabulary import Completeness, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
 HEADING = re.compile(r"\A\s*+#[ \t]++([^\n]++)(?:\n|\Z)")
-
-
-class Ending(Contract):
-    """How the run ended, as the workflow writes it into the state's metadata before it asks for the report."""
-
-    outcome: Outcome
-    stop_reason: StopReason
-    completeness: Completeness
-    ended_at: str
 
 
 @dataclass(frozen=True)
@@ -82,11 +71,10 @@ class ReportInputs:
 
 
 def read_ending(state: ResearchState) -> Ending:
-    """The ending in the state's metadata. Raises `InvalidCall` without one: a report must not guess its outcome."""
-    try:
-        return Ending.model_validate(state.metadata.get("ending"))
-    except ValidationError:
-        raise InvalidCall("the state says nothing of how the run ended") from None
+    """The ending in the state. Raises `InvalidCall` without one: a report must not guess its outcome."""
+    if state.ending is None:
+        raise InvalidCall("the state says nothing of how the run ended")
+    return state.ending
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, Phase, StopReason
+from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
@@ -56,8 +56,7 @@ async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_pat
             result = await again.result()
     assert isinstance(failed.value.cause, CancelledError)
     assert description.status is WorkflowExecutionStatus.CANCELED
-    assert state.metadata["cancelled"] is True
-    assert (state.metadata["abort_phase"], state.metadata["abort_iteration"]) == ("analysis", 1)
+    assert (state.status, state.phase, state.iteration) == (RunStatus.CANCELLED, "analysis", 1)
     assert calls > 1
     assert result.outcome is Outcome.COMPLETED
     assert api.counts()["planner"] == 1

@@ -6,7 +6,7 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.activities import RenderedReport, RenderRequest, SaveRequest
-from contracts.outcome import Counts, ResearchResult
+from contracts.outcome import Counts, Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
@@ -56,12 +56,12 @@ def _concluded(run: ResearchRun, reason: StopReason) -> tuple[Outcome, StopReaso
     final_reason = stop_reason_of(state, reason)
     outcome = outcome_of(run.resolved.query, state, final_reason)
     state.limitations = limitations_of(run.resolved.query, state, final_reason)
-    state.metadata["ending"] = {
-        "outcome": outcome.value,
-        "stop_reason": final_reason.value,
-        "completeness": completeness_of(state, outcome).value,
-        "ended_at": run.now_text(),
-    }
+    state.ending = Ending(
+        outcome=outcome,
+        stop_reason=final_reason,
+        completeness=completeness_of(state, outcome),
+        ended_at=run.now_text(),
+    )
     state.usage = state.usage.model_copy(update={"active_seconds": round(run.elapsed_seconds(), 3)})
     return outcome, final_reason
 
@@ -110,7 +110,7 @@ async def _analyze_hastily(run: ResearchRun) -> None:
         await analyze(run, engine=EngineKind.EXTRACTIVE)
     except Interrupted:
         run.degrade("not everything that was read could be analyzed in time")
-    state.metadata["hasty_analyses"] = waiting
+    state.hasty_analyses = waiting
 
 
 async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None = None) -> None:
@@ -137,7 +137,7 @@ def _draft_is_current(state: ResearchState) -> bool:
     if state.draft is None:
         return False
     newest = max((finding.iteration for finding in state.findings), default=0)
-    return state.draft.iteration >= newest and not state.metadata.get("hasty_analyses")
+    return state.draft.iteration >= newest and not state.hasty_analyses
 
 
 async def _ring(run: ResearchRun, seconds: float) -> None:
@@ -207,6 +207,6 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         failed_branches=state.failed_branches,
         limitations=state.limitations,
         started_at=state.started_at,
-        ended_at=str(state.metadata["ending"]["ended_at"]),
+        ended_at=state.ending.ended_at if state.ending else "",
         metadata=resolved.metadata,
     )

@@ -15,21 +15,18 @@ class Reposition(Protocol):
         ...
 
 
-ABORT_MARKS = ("cancelled", "timeout", "partial", "abort_phase", "abort_iteration", "ending", "hasty_analyses")
-
-
 def resumed(state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Reposition) -> ResearchState:
     """The state to go on with: completed work is kept, marks of the earlier end are taken off.
 
     Usage goes on counting; the deadline is fresh. What was analyzed in haste at an earlier end is analyzed properly.
     """
-    hasty = set(state.metadata.get("hasty_analyses", []))
+    hasty = set(state.hasty_analyses)
     state.active_seconds_before = state.usage.active_seconds
     state.resolved = resolved
     state.status = RunStatus.RUNNING
     state.started_at = state.started_at or started_at
     state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in hasty]
-    state.metadata = {key: value for key, value in state.metadata.items() if key not in ABORT_MARKS}
+    state.hasty_analyses, state.ending = [], None
     state.degraded, state.failed_branches, state.limitations, state.last_failure = [], [], [], ""
     state.result = None
     state.fallbacks, state.lost_providers = {}, {}

@@ -3,12 +3,29 @@
 import pytest
 
 from contracts.decisions import Pause
+from contracts.outcome import Ending
 from contracts.state import ResearchState
-from contracts.vocabulary import Action, GapStatus, Phase, RunStatus, SubQueryStatus
+from contracts.vocabulary import (
+    Action,
+    Completeness,
+    GapStatus,
+    Outcome,
+    Phase,
+    RunStatus,
+    StopReason,
+    SubQueryStatus,
+)
 from tests.fakes import states
 from workflows.run.resumption import resumed
 from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.resumption import reposition
+
+ENDING = Ending(
+    outcome=Outcome.CANCELLED,
+    stop_reason=StopReason.USER_CANCELLED,
+    completeness=Completeness.EMPTY,
+    ended_at="2026-11-21T12:00:00.000+00:00",
+)
 
 
 def go_on(state: ResearchState) -> ResearchState:
@@ -20,7 +37,8 @@ def at(phase: Phase, **changes: object) -> ResearchState:
     made = states.state(**changes)
     position_of(made).next_phase = phase
     made.status = RunStatus.CANCELLED
-    made.metadata = {"cancelled": True, "partial": True, "abort_phase": phase, "abort_iteration": 1, "kept": 1}
+    made.phase = phase
+    made.ending = ENDING
     return made
 
 
@@ -69,12 +87,12 @@ def test_refinement_is_evaluated_again() -> None:
 
 
 def test_marks_of_the_earlier_end_are_taken_off() -> None:
-    """Abort marks, notes and the result go; everything else in the metadata stays (S0-129)."""
+    """How it ended, notes and the result go (S0-129)."""
     made = at(
         Phase.ANALYSIS, plan=states.plan(states.sub_query("done question")), degraded=["x"], failed_branches=["y"]
     )
     again = go_on(made)
-    assert again.metadata == {"kept": 1}
+    assert again.ending is None
     assert (again.degraded, again.failed_branches, again.result) == ([], [], None)
     assert again.status is RunStatus.RUNNING
 
@@ -91,7 +109,7 @@ def test_what_was_analyzed_in_haste_is_analyzed_properly() -> None:
     """A run that was stopped analyzed without its model: the resumed run does it again."""
     query = states.sub_query("done question")
     made = at(Phase.ANALYSIS, plan=states.plan(query), analyzed_sub_queries=[query.id])
-    made.metadata["hasty_analyses"] = [query.id]
+    made.hasty_analyses = [query.id]
     again = go_on(made)
     assert again.analyzed_sub_queries == []
     assert position_of(again).next_phase == Phase.ANALYSIS

@@ -295,6 +295,6 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
             "limitations": ["All cited documents are pages of one manual: their agreement is not independent."],
             "usage": Usage(searches=3, reads=3, active_seconds=11.2),
             "started_at": "2026-11-21T20:15:04+00:00",
-            "metadata": {"ending": ENDING},
+            "ending": ENDING,
         }
         return ResearchState.model_validate(fields | changes)

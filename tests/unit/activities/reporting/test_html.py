@@ -230,7 +230,7 @@ def test_colours_have_enough_contrast(scheme: str) -> None:
 def test_partial_report_says_so_first() -> None:
     """A report that is not complete says so under its title, with the reason."""
     ending = ENDING | {"outcome": "partial", "stop_reason": "budget_time", "completeness": "partial"}
-    result = rendered(metadata={"ending": ending})
+    result = rendered(ending=ending)
     assert result.markdown.split("\n")[2].startswith("> **Partial:** the time limit was reached")
     assert '<p class="notice" role="note"><strong>Partial:</strong> the time limit was reached' in result.html
 
@@ -238,7 +238,7 @@ def test_partial_report_says_so_first() -> None:
 def test_state_without_a_draft_gives_an_honest_report() -> None:
     """Without a text the report says that there is none, and why; it cites nothing."""
     ending = ENDING | {"outcome": "timed_out", "stop_reason": "budget_time", "completeness": "empty"}
-    state = SAMPLE.state(draft=None, metadata={"ending": ending})
+    state = SAMPLE.state(draft=None, ending=ending)
     result = render(state, None, SAMPLE.texts, [], "0.1.0")
     assert "No report text was written. The run ended before the writing phase" in result.markdown
     assert "This report cites nothing." in result.markdown

@@ -120,9 +120,7 @@ def test_empty_brief_cites_nothing_and_says_so() -> None:
     """An empty report has no sources, and says so."""
     ending = ENDING | {"outcome": "empty", "stop_reason": "no_evidence", "completeness": "empty"}
     draft = ReportDraft(document=SAMPLE.state().draft.document, empty=True)
-    text = markdown(
-        "# T\n\nNothing answers this.\n", draft=draft, metadata={"ending": ending}, evidence={}, findings=[]
-    )
+    text = markdown("# T\n\nNothing answers this.\n", draft=draft, ending=ending, evidence={}, findings=[])
     assert "> **Nothing found that answers the question:** no passage was found" in text
     assert "This report cites nothing." in text
     assert "## Sources" not in text
@@ -144,6 +142,6 @@ def test_how_to_check_is_told() -> None:
 def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str], words: str) -> None:
     """How the work happened to stop explains nothing when a part of it had failed (C0-24)."""
     ending = ENDING | {"outcome": "partial", "stop_reason": reason, "completeness": "partial"}
-    notice = markdown(failed_branches=failed, metadata={"ending": ending}).split("\n\n")[1]
+    notice = markdown(failed_branches=failed, ending=ending).split("\n\n")[1]
     assert notice.startswith("> **Partial:**")
     assert words in notice

@@ -154,7 +154,7 @@ async def test_missing_text_ends_the_rendering() -> None:
 async def test_state_without_an_ending_is_refused() -> None:
     """A report never guesses how its run ended."""
     with pytest.raises(ApplicationError):
-        await run(SAMPLE.state(metadata={}), SAMPLE.draft)
+        await run(SAMPLE.state(ending=None), SAMPLE.draft)
 
 
 async def test_state_without_a_draft_is_rendered() -> None:
