@@ -27,6 +27,10 @@ BURST_SHARE: Final = 4
 """A quarter of what a window allows may go at once."""
 MINUTE: Final = 60.0
 PROBE_LEASE_SECONDS: Final = 30.0
+PROMPT_SECONDS: Final = 0.5
+"""A service refuses at once: the probe after a single refusal has passed when it was not refused for so long."""
+RETURN_SECONDS: Final = 0.05
+"""Between two calls that waited for the end of the pause of a single refusal."""
 PROBE_MARGIN_SECONDS: Final = 0.25
 """From the end of a pause to the place of the probe: refusals of the same moment may still prolong it a little."""
 PROBE_ANSWER_SHARE: Final = 1.25
@@ -62,7 +66,7 @@ def current(state: RateState, now: float, limits: ServiceLimits) -> RateState:
     recent = kept(state.recent, now, RECENT_SECONDS)
     demand = sum(entry.amount for entry in recent) / RECENT_SECONDS
     outdated = state.slowdown is not None and forgotten(state.slowdown, now, demand)
-    return state.changed(
+    state = state.changed(
         changed_at=now,
         requests=kept(state.requests, now, limits.window_seconds),
         tokens=kept(state.tokens, now, MINUTE),
@@ -71,6 +75,9 @@ def current(state: RateState, now: float, limits: ServiceLimits) -> RateState:
         probe=None if state.probe is not None and state.probe.until < now else state.probe,
         slowdown=None if outdated else state.slowdown,
     )
+    if state.probe is None or state.throttles or now < state.probe.since + PROMPT_SECONDS:
+        return state
+    return _reopened(state, now)
 
 
 def asked(state: RateState, now: float, asking: Asking, limits: ServiceLimits) -> tuple[RateState, Granted | Told]:
@@ -105,7 +112,12 @@ def answered(state: RateState, now: float, permit: str) -> RateState:
         return state
     took = min(PROBE_LEASE_SECONDS, PROBE_ANSWER_SHARE * (now - state.probe.since))
     state = state.changed(probe=None, probe_seconds=max(SHORTEST_WAIT_SECONDS, took))
-    if state.slowdown is None or now < state.pause_until:  # another call was refused meanwhile
+    return _reopened(state, now)
+
+
+def _reopened(state: RateState, now: float) -> RateState:
+    """Let the other calls go on after the probe, unless another call was refused meanwhile."""
+    if state.slowdown is None or not state.must_probe or now < state.pause_until:
         return state
     return state.changed(slowdown=state.slowdown.model_copy(update={"started_at": now}), recent=(), unexplained=0)
 
@@ -125,15 +137,20 @@ def settled(state: RateState, now: float, limits: ServiceLimits, *, estimated: i
 def interval(state: RateState, at: float, limits: ServiceLimits) -> float:
     """Seconds from a call at this time to the next one. In the future the rate has grown: places count on it."""
     configured = 0.0 if limits.requests is None else limits.window_seconds / limits.requests
-    if state.slowdown is None:
+    if state.slowdown is None or not state.throttles:
         return configured
     opening = state.pause_until + PROBE_MARGIN_SECONDS + state.probe_seconds
     return max(configured, 1 / state.slowdown.allowed(at, opening))
 
 
+def spacing(state: RateState, at: float, limits: ServiceLimits) -> float:
+    """Seconds from a place in the line to the next one: those who waited for the end of a pause return one by one."""
+    return max(interval(state, at, limits), RETURN_SECONDS if state.must_probe else 0.0)
+
+
 def _tolerance(state: RateState, now: float, limits: ServiceLimits) -> float:
     """How far calls may be ahead of an even spacing: none while a service was too much for."""
-    if limits.requests is None or state.slowdown is not None:
+    if limits.requests is None or state.throttles:
         return 0.0
     return (max(1, limits.requests // BURST_SHARE) - 1) * interval(state, now, limits)
 
@@ -142,10 +159,12 @@ def _opening(state: RateState, now: float) -> float:
     """When calls may go again, as far as one can guess."""
     if not state.must_probe:
         return max(now, state.pause_until)
+    probed = max(now, state.pause_until) + PROBE_MARGIN_SECONDS
+    if not state.throttles:
+        return probed if state.probe is None and not state.places else probed + PROMPT_SECONDS
     if state.probe is not None:
         answer = max(SHORTEST_WAIT_SECONDS, (now - state.probe.since) / 2)
         return max(now + answer, state.pause_until + PROBE_MARGIN_SECONDS)
-    probed = max(now, state.pause_until) + PROBE_MARGIN_SECONDS
     waiting = len(state.places)
     return stand_by(probed, waiting) if waiting <= STANDING_BY else probed + state.probe_seconds
 
@@ -179,19 +198,19 @@ def _waiting(
     floor = max(floor, now + SHORTEST_WAIT_SECONDS)
     tolerance = _tolerance(state, now, limits)
     if state.place_of(asking.holder) is not None:
-        places = moved(state.places, asking.holder, floor, partial(interval, state, limits=limits))
+        places = moved(state.places, asking.holder, floor, partial(spacing, state, limits=limits))
         last = places[-1].at
-        due = max(state.due, last + interval(state, last, limits) + tolerance)
+        due = max(state.due, last + spacing(state, last, limits) + tolerance)
         at = next(place.at for place in places if place.holder == asking.holder)
         return state.changed(places=places, due=due), _told(at, now)
     at = _slot(state, now, asking.tokens, limits, floor)
-    spacing = interval(state, at, limits)
-    reach = max(HORIZON_SECONDS, min(spacing, LONGEST_WAIT_SECONDS))
+    gap = spacing(state, at, limits)
+    reach = max(HORIZON_SECONDS, min(gap, LONGEST_WAIT_SECONDS))
     if len(state.places) >= MOST_PLACES or at > max(now, state.pause_until) + reach:
-        beyond = min(max(state.beyond + spacing, at), now + LONGEST_WAIT_SECONDS)
+        beyond = min(max(state.beyond + gap, at), now + LONGEST_WAIT_SECONDS)
         return state.changed(beyond=beyond), _told(beyond, now)
     place = WaitingPlace(asking.holder, at, asking.tokens)
-    due = max(state.due, at - tolerance) + spacing
+    due = max(state.due, at - tolerance) + gap
     return state.changed(places=(*state.places, place), due=due), _told(at, now)
 
 

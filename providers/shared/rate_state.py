@@ -66,6 +66,11 @@ class RateState(BaseModel):
         """Whether nothing but a probe may go."""
         return self.slowdown is not None and self.slowdown.started_at is None
 
+    @property
+    def throttles(self) -> bool:
+        """Whether refusals lower the rate of calls."""
+        return self.slowdown is not None and not self.slowdown.is_isolated
+
     def place_of(self, holder: str) -> WaitingPlace | None:
         """What is kept for a holder."""
         return next((place for place in self.places if place.holder == holder), None)

@@ -9,17 +9,18 @@ from providers.retry_after import LONGEST_WAIT_SECONDS
 from providers.shared.rate_rules import (
     MOST_PLACES,
     PROBE_MARGIN_SECONDS,
+    PROMPT_SECONDS,
     SHORTEST_WAIT_SECONDS,
     Asking,
     Told,
     current,
     given_back,
-    interval,
+    spacing,
 )
 from providers.shared.rate_state import RateState, WaitingPlace
 from providers.shared.service_limits import ServiceLimits
 from providers.shared.slowdown import SURE_AFTER_SECONDS, Slowdown
-from providers.shared.waiting_line import arranged
+from providers.shared.waiting_line import STANDING_BY, arranged
 
 FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_UNEXPLAINED_SECONDS: Final = 60.0
@@ -58,8 +59,10 @@ def refused(
     mine = WaitingPlace(asking.holder, first, asking.tokens)
     others = state.without(asking.holder)
     line = (mine, *others) if news else (*others, mine)
-    spaced = partial(interval, state, limits=limits)
-    places = arranged(line, first=first, then=first + state.probe_seconds, interval=spaced)
+    spaced = partial(spacing, state, limits=limits)
+    # A single refusal needs no calls that stand by for the probe: the rest follows at once.
+    standing_by, answer = (STANDING_BY, state.probe_seconds) if state.throttles else (0, PROMPT_SECONDS)
+    places = arranged(line, first=first, then=first + answer, interval=spaced, standing_by=standing_by)
     at = next(place.at for place in places if place.holder == asking.holder)
     due = places[-1].at + spaced(places[-1].at)
     return state.changed(places=places[:MOST_PLACES], due=due), Told(min(LONGEST_WAIT_SECONDS, at - now))
@@ -78,7 +81,8 @@ def _slower(state: RateState, now: float, *, news: bool) -> Slowdown:
     if known is None:
         return _measured(state, now, None)
     if not news:
-        fewer = {"granted": max(0, known.granted - 1), "refused_at": now, "started_at": None}
+        fewer: dict[str, float | None] = {"granted": max(0, known.granted - 1), "refused_at": now, "started_at": None}
+        fewer["halvings"] = max(1, known.halvings)
         return known.model_copy(update=fewer)
     if known.started_at is None:  # the probe itself was refused
         return known.model_copy(update={"since": now, "refused_at": now, "halvings": known.halvings + 1})
@@ -93,4 +97,11 @@ def _measured(state: RateState, now: float, known: Slowdown | None) -> Slowdown:
     # A refusal among few calls says nothing of how many would have been allowed: demand is not capacity.
     if granted < FEWEST_TO_JUDGE_BY or (ceiling is not None and now - first < SURE_AFTER_SECONDS):
         granted = max(granted, math.ceil((LIKELY_RATE if ceiling is None else ceiling) * span))
-    return Slowdown(since=now, refused_at=now, granted=max(0, granted), span=span, ceiling=ceiling)
+    return Slowdown(
+        since=now,
+        refused_at=now,
+        granted=max(0, granted),
+        span=span,
+        ceiling=ceiling,
+        halvings=0 if known is None else 1,
+    )

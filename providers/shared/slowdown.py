@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict
 SLOWEST: Final = 1 / 60
 """Calls per second that are tried at least, however often we were refused."""
 FORGOTTEN_AFTER_SECONDS: Final = 300.0
+ISOLATED_SECONDS: Final = 5.0
+"""A refusal that no other follows until so long after the probe was a single one."""
 FAR_BEYOND: Final = 4.0
 """Times the rate that was refused once, and times what is asked for: then it limits nobody any more."""
 
@@ -37,8 +39,14 @@ class Slowdown(BaseModel):
     ceiling: float | None = None
     """The rate allowed at that time, if there was one already."""
     halvings: int = 1
+    """0 after a single refusal: it pauses everybody once, and lowers no rate."""
     started_at: float | None = None
     """When a probe had gone well; null while none has."""
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether a single refusal is all there was: one of many calls may be refused by chance."""
+        return self.halvings == 0
 
     @property
     def measured(self) -> float:
@@ -79,6 +87,8 @@ def forgotten(slowdown: Slowdown, now: float, asked_for: float) -> bool:
     """Whether it is no longer of use. `asked_for` is the present rate of calls, per second."""
     if slowdown.started_at is None:  # the probe is still to come
         return False
+    if slowdown.is_isolated:
+        return now - slowdown.started_at > ISOLATED_SECONDS
     if now - max(slowdown.refused_at, slowdown.started_at) > FORGOTTEN_AFTER_SECONDS:
         return True
     return slowdown.allowed(now) > FAR_BEYOND * max(slowdown.measured, asked_for)

@@ -20,7 +20,9 @@ def live(line: Line, now: float) -> Line:
     return tuple(place for place in line if place.at + GRACE_SECONDS >= now)
 
 
-def arranged(line: Line, *, first: float, then: float, interval: Callable[[float], float]) -> Line:
+def arranged(
+    line: Line, *, first: float, then: float, interval: Callable[[float], float], standing_by: int = STANDING_BY
+) -> Line:
     """The same order behind a pause, nobody earlier than before; `interval` tells the seconds from a time to the next.
 
     The first comes at `first` as the probe. A few stand by for it: the first may be held up, or come in vain because
@@ -31,7 +33,7 @@ def arranged(line: Line, *, first: float, then: float, interval: Callable[[float
     for number, place in enumerate(line, start=1):
         at = max(place.at, floor)
         places.append(place._replace(at=at))
-        floor = stand_by(first, number) if number <= STANDING_BY else max(then, at + interval(at))
+        floor = stand_by(first, number) if number <= standing_by else max(then, at + interval(at))
     return tuple(places)
 
 

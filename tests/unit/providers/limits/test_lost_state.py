@@ -61,6 +61,13 @@ async def refused(limiter: SharedLimiter) -> None:
     assert await wait_of(limiter, "refused", RateLimited("429", retry_after=PAUSE)) >= PAUSE
 
 
+async def refused_twice(limiter: SharedLimiter) -> None:
+    with pytest.raises(RateLimited):
+        async with limiter.permit("search", "refused too"):
+            await refused(limiter)
+            raise RateLimited("429", retry_after=PAUSE)
+
+
 async def granted(limiter: SharedLimiter, calls: int = 60) -> int:
     """How many of many new calls go now."""
     return [await wait_of(limiter, f"call-{number}") for number in range(calls)].count(0.0)
@@ -193,7 +200,7 @@ async def test_after_a_probe_the_rate_is_remembered_too() -> None:
     """A state that is lost after the pause does not give back the rate that was too much (F7)."""
     world = World()
     limiter = world.worker()
-    await refused(limiter)
+    await refused_twice(limiter)
     world.passed += PAUSE + 0.5
     assert await wait_of(limiter, "probe") == 0
     assert await wait_of(limiter, "sees") >= 0

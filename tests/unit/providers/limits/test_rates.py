@@ -46,13 +46,17 @@ def told(state: RateState, now: float, holder: str, limits: ServiceLimits = UNLI
     return state, decision.seconds
 
 
-def after_refusal(retry_after: float | None = 5.0, grants: int = 10) -> RateState:
-    """Ten calls in a second, the last of which was refused at second 1."""
+def after_refusal(retry_after: float | None = 5.0, grants: int = 10, refusals: int = 1) -> RateState:
+    """Ten calls in a second, the last of which were refused at second 1."""
     state = RateState()
     for number in range(grants):
         state = granted(state, number / grants, f"call-{number}")
     asking = Asking("refused", "refused-permit")
-    return refused(state, START + 1, asking, Refusal(retry_after, START + 0.9), UNLIMITED)[0]
+    state = refused(state, START + 1, asking, Refusal(retry_after, START + 0.9), UNLIMITED)[0]
+    for number in range(1, refusals):
+        asking = Asking(f"refused-{number}", f"refused-permit-{number}")
+        state = refused(state, START + 1, asking, Refusal(retry_after, START + 0.8), UNLIMITED)[0]
+    return state
 
 
 @settings(max_examples=25, deadline=None)
@@ -214,7 +218,7 @@ def test_a_wait_is_never_shorter_than_the_engine_can_wait() -> None:
 
 def test_a_killed_probe_is_replaced() -> None:
     """While a probe is unanswered everybody waits, but not longer than its lease."""
-    state = granted(after_refusal(), 6.2, "probe")
+    state = granted(after_refusal(refusals=2), 6.2, "probe")
     assert state.probe is not None
     state, _ = told(state, 10, "other")
     state, _ = told(state, 6 + PROBE_LEASE_SECONDS, "other")
@@ -232,15 +236,15 @@ def test_a_probe_given_back_is_replaced_at_once() -> None:
 
 def test_waiting_for_a_slow_probe_is_told_longer_and_longer() -> None:
     """The longer a probe takes, the less often others ask."""
-    state = granted(after_refusal(), 6.2, "probe")
+    state = granted(after_refusal(refusals=2), 6.2, "probe")
     state, first = told(state, 6.3, "one")
     state, later = told(state, 20, "two")
     assert first < 3 < later
 
 
 def test_an_answered_probe_lets_the_others_go_at_half_the_rate() -> None:
-    """Ten calls in a second of which one was refused: they go on at about 4.5 a second."""
-    state = answered(granted(after_refusal(), 6.2, "probe"), START + 7, "probe-permit")
+    """Eleven calls in a second of which two were refused: they go on at about 4.5 a second."""
+    state = answered(granted(after_refusal(grants=11, refusals=2), 6.2, "probe"), START + 7, "probe-permit")
     assert state.slowdown is not None
     assert state.slowdown.allowed(START + 7) == pytest.approx(4.5, rel=0.05)
     made = Simulation(UNLIMITED, state=state).run([7.0] * 20)
