@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from providers.errors import CallInFlight, ContentCorrupt
 from providers.interfaces import SharedStore
-from providers.shared.store_keys import part
+from providers.shared.store_keys import quote_part
 
 T = TypeVar("T")
 
@@ -188,7 +188,7 @@ class SharedCallStore:
 
 
 def _prefix(research_id: str) -> str:
-    return f"calls/{part(research_id)}/"
+    return f"calls/{quote_part(research_id)}/"
 
 
 def _lease_key(key: str, research_id: str) -> str:
@@ -200,7 +200,7 @@ def _answer_key(key: str, research_id: str) -> str:
 
 
 def _forgotten_key(research_id: str) -> str:
-    return f"forgotten/{part(research_id)}"
+    return f"forgotten/{quote_part(research_id)}"
 
 
 def _ttl(lease_seconds: float) -> float:

@@ -20,7 +20,7 @@ class _Ending:
 _ending: ContextVar[_Ending | None] = ContextVar("ending", default=None)
 
 
-async def with_last_moment(work: Coroutine[Any, Any, T], seconds: float = LAST_MOMENT_SECONDS) -> T:
+async def finish_within_grace(work: Coroutine[Any, Any, T], seconds: float = LAST_MOMENT_SECONDS) -> T:
     """The outcome of the work. Cancelled, it has so many seconds to come to its end; then it is cancelled, too.
 
     An answer that arrives in the moment of a cancellation was paid for: who is to keep it does so within the work. The

@@ -17,9 +17,9 @@ from providers.errors import (
     Unavailable,
 )
 from providers.interfaces import SharedStore
+from providers.shared.cache import RecentTexts
 from providers.shared.compare_and_swap import Agreement, Change
-from providers.shared.recent_texts import RecentTexts
-from providers.shared.store_keys import part
+from providers.shared.store_keys import quote_part
 
 FAILURES_TO_OPEN: Final = 5
 WINDOW_SECONDS: Final = 120.0
@@ -61,7 +61,7 @@ def circuit_state(circuit: Circuit, now: float) -> CircuitState:
     return CircuitState.OPEN if now < circuit.opened_at + OPEN_SECONDS else CircuitState.HALF_OPEN
 
 
-def allowed(circuit: Circuit, now: float) -> tuple[Circuit, bool]:
+def allow_call(circuit: Circuit, now: float) -> tuple[Circuit, bool]:
     """Whether the endpoint may be asked now; half open, one call may."""
     state = circuit_state(circuit, now)
     if state is not CircuitState.HALF_OPEN:
@@ -71,7 +71,7 @@ def allowed(circuit: Circuit, now: float) -> tuple[Circuit, bool]:
     return circuit.model_copy(update={"probe_until": now + PROBE_LEASE_SECONDS}), True
 
 
-def reported(circuit: Circuit, now: float, ok: bool | None) -> Circuit:
+def record_outcome(circuit: Circuit, now: float, ok: bool | None) -> Circuit:
     """After a call. Any success closes the circuit; a failure opens it again while it is half open.
 
     Null says nothing of the endpoint, and makes room for another probe.
@@ -89,7 +89,7 @@ def reported(circuit: Circuit, now: float, ok: bool | None) -> Circuit:
     return Circuit(failures=failures, failed_at=now, opened_at=now if opens else None)
 
 
-def circuit_outcome(error: ProviderError | None) -> bool | None:
+def judge_outcome(error: ProviderError | None) -> bool | None:
     """What to report of a call: true if the endpoint works, false if not, null if the call says nothing about it.
 
     A refusal for speed (429) has its own limit. A key that is missing or wrong is this worker's own configuration:
@@ -121,16 +121,16 @@ class CircuitBreaker:
         if self._is_believed_well(name):
             return True
         try:
-            return await self._changed(name, allowed)
+            return await self._changed(name, allow_call)
         except RateLimited:  # many workers want to be the one probe: another one is
             return False
 
     async def report(self, name: str, ok: bool | None) -> None:
-        """Tell how a call ended; see `circuit_outcome`."""
+        """Tell how a call ended; see `judge_outcome`."""
         if ok is not False and self._is_believed_well(name):
             return  # there is nothing that it could mend
         with suppress(RateLimited):  # others tell of the same endpoint at this very moment
-            await self._changed(name, lambda circuit, now: (reported(circuit, now, ok), None))
+            await self._changed(name, lambda circuit, now: (record_outcome(circuit, now, ok), None))
 
     async def state(self, name: str) -> CircuitState:
         """Where the circuit stands."""
@@ -153,7 +153,7 @@ class CircuitBreaker:
 
 
 def _key(name: str) -> str:
-    return f"circuits/{part(name)}"
+    return f"circuits/{quote_part(name)}"
 
 
 def _bytes(circuit: Circuit) -> bytes | None:

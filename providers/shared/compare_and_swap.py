@@ -30,7 +30,7 @@ class Change(Generic[T]):
     ttl_seconds: float
 
 
-class Among(Enum):
+class Scope(Enum):
     """Who agreed on a decision."""
 
     ALL = "all"
@@ -41,7 +41,7 @@ class Among(Enum):
     @property
     def alone(self) -> bool:
         """Whether some workers know nothing of it, so that it must be conservative."""
-        return self is not Among.ALL
+        return self is not Scope.ALL
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Agreed(Generic[T]):
     """The result, and who takes part in it."""
 
     result: T
-    among: Among
+    among: Scope
 
 
 class Entry(Generic[T]):
@@ -91,11 +91,11 @@ class Agreement:
         """`clock` is that of the values of their own, and shows seconds."""
         self._store = store
         self._own = MemorySharedStore(clock)
-        self._queues: WeakValueDictionary[tuple[str, Among], Queue] = WeakValueDictionary()
+        self._queues: WeakValueDictionary[tuple[str, Scope], Queue] = WeakValueDictionary()
 
     async def change(self, key: str, decide: Callable[[bytes | None, float, bool], Change[T]]) -> Agreed[T]:
         """Decide with as many as can be reached. Raises `RateLimited` if others are always quicker."""
-        for among in (Among.ALL, Among.MACHINE):
+        for among in (Scope.ALL, Scope.MACHINE):
             # A degraded store is asked too: that is how it learns that it can be used again.
             if self._degraded() != among.alone:
                 continue
@@ -106,10 +106,10 @@ class Agreement:
             # A store that gave up meanwhile has decided for a few with everybody's limits: that does not count.
             if self._degraded() == among.alone:
                 return Agreed(result, among)
-        result = await self.change_among(Among.PROCESS, key, partial(_decided, decide, True))
-        return Agreed(result, Among.PROCESS)
+        result = await self.change_among(Scope.PROCESS, key, partial(_decided, decide, True))
+        return Agreed(result, Scope.PROCESS)
 
-    async def change_among(self, among: Among, key: str, decide: Callable[[bytes | None, float], Change[T]]) -> T:
+    async def change_among(self, among: Scope, key: str, decide: Callable[[bytes | None, float], Change[T]]) -> T:
         """Decide with the same as before. Raises `SharedStateUnavailable`, `StorageFull`, and `RateLimited`."""
         queue = self._queues.setdefault((key, among), Queue())
         entry = Entry(decide)
@@ -121,13 +121,13 @@ class Agreement:
                     queue.waiting = await self._swapped(among, key, batch) + queue.waiting
         return entry.outcome()
 
-    async def _swapped(self, among: Among, key: str, batch: "list[Entry[Any]]") -> "list[Entry[Any]]":
+    async def _swapped(self, among: Scope, key: str, batch: "list[Entry[Any]]") -> "list[Entry[Any]]":
         """Make decisions of this process in one change: only processes have to compete. Those that are left over.
 
         Many decisions take longer than few, and others are quicker meanwhile: after defeats fewer are made at once.
         """
-        store = self._own if among is Among.PROCESS else self._store
-        name = f"alone/{key}" if among is Among.MACHINE else key
+        store = self._own if among is Scope.PROCESS else self._store
+        name = f"alone/{key}" if among is Scope.MACHINE else key
         try:
             for attempt in range(MOST_TRIES):
                 stored = await store.get(name)

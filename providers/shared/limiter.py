@@ -10,23 +10,32 @@ from typing import Final, TypeVar
 
 from providers.errors import AnswerUnusable, ProviderError, RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.compare_and_swap import Agreed, Agreement, Among, Change
+from providers.shared.compare_and_swap import Agreed, Agreement, Change, Scope
 from providers.shared.rate_rules import (
     SHORTEST_WAIT_SECONDS,
-    Asking,
+    CallRequest,
     Granted,
-    Told,
-    answered,
-    asked,
-    given_back,
-    settled,
+    MustWait,
+    Refusal,
+    give_back_probe,
+    record_answer,
+    record_refusal,
+    request_call,
+    settle_tokens,
 )
-from providers.shared.rate_state import RateState, by_clock, kept_seconds, state_from_bytes, state_to_bytes
-from providers.shared.refusal_memory import Memory, aftermath
-from providers.shared.refusal_rules import Refusal, refused
-from providers.shared.service_limits import ANYTHING, ServiceLimits, limits_alone
-from providers.shared.shielded_tasks import Unfinished
-from providers.shared.store_keys import part
+from providers.shared.rates import (
+    UNLIMITED,
+    RateState,
+    ServiceLimits,
+    adopt_clock,
+    limits_for_one,
+    state_from_bytes,
+    state_to_bytes,
+    ttl_of_state,
+)
+from providers.shared.refusal_memory import RefusalMemory, keep_aftermath
+from providers.shared.shielded_tasks import BackgroundTasks
+from providers.shared.store_keys import quote_part
 from providers.shared.stores.memory_store import steady_time
 
 T = TypeVar("T")
@@ -38,9 +47,9 @@ REFUSAL_TRIES: Final = 5
 class CallPermit:
     """One call that the limits allow."""
 
-    asking: Asking
+    asking: CallRequest
     granted_at: float
-    among: Among
+    among: Scope
     probe: bool
     tokens: int
 
@@ -72,8 +81,8 @@ class SharedLimiter:
         self._agreement = Agreement(store, self._clock)
         self._limits = dict(limits_by_service)
         self._share = share_when_degraded
-        self._memory = Memory(self._clock)
-        self._unfinished = Unfinished()
+        self._memory = RefusalMemory(self._clock)
+        self._unfinished = BackgroundTasks()
 
     @asynccontextmanager
     async def permit(self, service: str, holder: str, tokens: int = 0) -> AsyncIterator[CallPermit]:
@@ -101,10 +110,10 @@ class SharedLimiter:
         await self._unfinished.close()
 
     def _limits_of(self, service: str, alone: bool) -> ServiceLimits:
-        limits = self._limits.get(service, ANYTHING)
-        return limits_alone(limits, self._share) if alone else limits
+        limits = self._limits.get(service, UNLIMITED)
+        return limits_for_one(limits, self._share) if alone else limits
 
-    async def _entered(self, service: str, asking: Asking) -> CallPermit:
+    async def _entered(self, service: str, asking: CallRequest) -> CallPermit:
         task = self._unfinished.begun(self._ask(service, asking))
         try:
             return await asyncio.shield(task)
@@ -112,12 +121,12 @@ class SharedLimiter:
             self._unfinished.begun(self._undone(service, task))
             raise
 
-    async def _ask(self, service: str, asking: Asking) -> CallPermit:
-        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Granted | Told]:
-            return asked(state, now, asking, self._limits_of(service, alone))
+    async def _ask(self, service: str, asking: CallRequest) -> CallPermit:
+        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Granted | MustWait]:
+            return request_call(state, now, asking, self._limits_of(service, alone))
 
         agreed = await self._decided(service, asking, decision)
-        if isinstance(agreed.result, Told):
+        if isinstance(agreed.result, MustWait):
             raise RateLimited(f"{service} is asked as often as it allows", retry_after=agreed.result.seconds)
         granted = agreed.result
         return CallPermit(asking, granted.at, agreed.among, granted.probe, asking.tokens)
@@ -134,9 +143,9 @@ class SharedLimiter:
         def decide(value: bytes | None, now: float) -> Change[None]:
             limits = self._limits_of(service, permit.among.alone)
             state = _state(value, now)
-            state = settled(state, now, limits, estimated=permit.asking.tokens, used=permit.tokens)
+            state = settle_tokens(state, now, limits, estimated=permit.asking.tokens, used=permit.tokens)
             name = permit.asking.permit
-            state = answered(state, now, name) if was_answered else given_back(state, name)
+            state = record_answer(state, now, name) if was_answered else give_back_probe(state, name)
             return _change(state, now, limits, None)
 
         with suppress(SharedStateUnavailable, StorageFull, RateLimited):  # what is not settled runs out by itself
@@ -147,12 +156,12 @@ class SharedLimiter:
         return limits.tokens_per_minute is not None and permit.tokens != permit.asking.tokens
 
     async def _refused(self, service: str, permit: CallPermit, retry_after: float | None) -> float:
-        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Told]:
+        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, MustWait]:
             limits = self._limits_of(service, alone)
             # Granted by one clock and refused by another: then it counts as begun before the last decrease.
             granted_at = permit.granted_at if alone == permit.among.alone else 0.0
-            state = settled(state, now, limits, estimated=permit.asking.tokens, used=0)
-            return refused(state, now, permit.asking, Refusal(retry_after, granted_at), limits)
+            state = settle_tokens(state, now, limits, estimated=permit.asking.tokens, used=0)
+            return record_refusal(state, now, permit.asking, Refusal(retry_after, granted_at), limits)
 
         for _ in range(REFUSAL_TRIES):
             with suppress(RateLimited):  # others are quicker; but this one has something to tell
@@ -160,15 +169,15 @@ class SharedLimiter:
         return max(SHORTEST_WAIT_SECONDS, retry_after or 0.0)
 
     async def _decided(
-        self, service: str, asking: Asking, decision: Callable[[RateState, float, bool], tuple[RateState, T]]
+        self, service: str, asking: CallRequest, decision: Callable[[RateState, float, bool], tuple[RateState, T]]
     ) -> Agreed[T]:
         """Decide with what this worker knows of refusals besides, and remember what is known then."""
         began = self._clock()
 
         def decide(value: bytes | None, now: float, alone: bool) -> Change[tuple[RateState, T]]:
-            state = self._memory.reminded(service, _state(value, now), now, began=began, name=asking.permit)
+            state = self._memory.add_known_refusals(service, _state(value, now), now, began=began, name=asking.permit)
             state, result = decision(state, now, alone)
-            seen = aftermath(state, now, self._clock())
+            seen = keep_aftermath(state, now, self._clock())
             return _change(state, now, self._limits_of(service, alone), (seen, result))
 
         agreed = await self._agreement.change(_key(service), decide)
@@ -178,18 +187,18 @@ class SharedLimiter:
 
 
 def _key(service: str) -> str:
-    return f"limits/{part(service)}"
+    return f"limits/{quote_part(service)}"
 
 
 def _state(value: bytes | None, now: float) -> RateState:
-    return by_clock(state_from_bytes(value), now)
+    return adopt_clock(state_from_bytes(value), now)
 
 
-def _asking(holder: str, tokens: int) -> Asking:
+def _asking(holder: str, tokens: int) -> CallRequest:
     # A holder's name may be long and hold what a user chose: only its hash is shared.
     name = blake2s(holder.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
-    return Asking(holder=name, permit=secrets.token_hex(6), tokens=max(0, tokens))
+    return CallRequest(holder=name, permit=secrets.token_hex(6), tokens=max(0, tokens))
 
 
 def _change(state: RateState, now: float, limits: ServiceLimits, result: T) -> Change[T]:
-    return Change(state_to_bytes(state), result, kept_seconds(state, now, limits))
+    return Change(state_to_bytes(state), result, ttl_of_state(state, now, limits))

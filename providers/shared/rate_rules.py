@@ -1,20 +1,82 @@
-"""Who may call a service now, and who must wait how long: pure decisions, all by the store's clock.
+"""Decide which call may go now and which must wait how long: pure functions over the shared state of a service.
 
-Calls are spaced evenly (virtual scheduling, with a small burst where a limit is configured), and no window holds more
-than configured. A refusal pauses everybody; then one probe goes, and when it is answered calls go on at half the rate
-that went well. Who must wait gets a place, kept for a while after its time.
+All times are by the store's clock. Calls are spaced evenly (virtual scheduling, with a small burst where a limit is
+configured), and no window holds more than configured. A refusal (429) pauses all calls; then one probe goes. After a
+single refusal the calls then go on as before; after several they go on at half the rate that went well. A call that
+must wait gets a place in line, kept for a while after its time.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from providers.retry_after import LONGEST_WAIT_SECONDS
-from providers.shared.rate_state import RECENT_SECONDS, Probe, RateState, WaitingPlace
-from providers.shared.rate_windows import added, earliest, kept
-from providers.shared.service_limits import ServiceLimits
-from providers.shared.slowdown import forgotten
-from providers.shared.waiting_line import STANDING_BY, live, moved, stand_by
+from providers.shared.rates import (
+    RECENT_SECONDS,
+    SURE_AFTER_SECONDS,
+    Probe,
+    RateState,
+    ServiceLimits,
+    Slowdown,
+    WaitingPlace,
+    add_amount,
+    drop_expired,
+    find_room,
+    is_forgotten,
+)
+
+GRACE_SECONDS: Final = 5.0
+"""So much later than its time a holder may come and still have its place: engines and busy workers are late."""
+
+STANDING_BY: Final = 3
+STAND_BY_SECONDS: Final = 0.25
+
+Line = tuple[WaitingPlace, ...]
+
+
+def drop_missed(line: Line, now: float) -> Line:
+    """Without the places that nobody came for."""
+    return tuple(place for place in line if place.at + GRACE_SECONDS >= now)
+
+
+def arrange_behind_probe(
+    line: Line, *, first: float, then: float, interval: Callable[[float], float], standing_by: int = STANDING_BY
+) -> Line:
+    """The same order behind a pause, nobody earlier than before; `interval` tells the seconds from a time to the next.
+
+    The first comes at `first` as the probe. A few stand by for it: the first may be held up, or come in vain because
+    the pause was prolonged meanwhile. The rest come from `then` on.
+    """
+    places: list[WaitingPlace] = []
+    floor = first
+    for number, place in enumerate(line, start=1):
+        at = max(place.at, floor)
+        places.append(place._replace(at=at))
+        floor = stand_by_time(first, number) if number <= standing_by else max(then, at + interval(at))
+    return tuple(places)
+
+
+def stand_by_time(first: float, number: int) -> float:
+    """When the one with this number (from 1) comes who stands by for a probe that is due at `first`."""
+    return first + number * STAND_BY_SECONDS
+
+
+def move_place(line: Line, holder: str, at: float, interval: Callable[[float], float]) -> Line:
+    """A holder's place at a later time, and those behind it as far as they are in the way."""
+    places: list[WaitingPlace] = []
+    floor = -math.inf
+    for place in line:
+        when = max(place.at, floor)
+        if place.holder == holder:
+            when = max(when, at)
+            floor = when
+        if floor > -math.inf:
+            floor = when + interval(when)
+        places.append(place._replace(at=when))
+    return tuple(places)
+
 
 SHORTEST_WAIT_SECONDS: Final = 1.0
 """The engine waits no shorter: a place nearer than this would be missed."""
@@ -46,14 +108,14 @@ class Granted:
 
 
 @dataclass(frozen=True)
-class Told:
+class MustWait:
     """The call must wait so many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
-class Asking:
+class CallRequest:
     """A call that wants to go. `permit` names this very attempt, `holder` the operation that it belongs to."""
 
     holder: str
@@ -61,17 +123,17 @@ class Asking:
     tokens: int = 0
 
 
-def current(state: RateState, now: float, limits: ServiceLimits) -> RateState:
+def drop_outdated(state: RateState, now: float, limits: ServiceLimits) -> RateState:
     """The state without what has passed."""
-    recent = kept(state.recent, now, RECENT_SECONDS)
+    recent = drop_expired(state.recent, now, RECENT_SECONDS)
     demand = sum(entry.amount for entry in recent) / RECENT_SECONDS
-    outdated = state.slowdown is not None and forgotten(state.slowdown, now, demand)
+    outdated = state.slowdown is not None and is_forgotten(state.slowdown, now, demand)
     state = state.changed(
         changed_at=now,
-        requests=kept(state.requests, now, limits.window_seconds),
-        tokens=kept(state.tokens, now, MINUTE),
+        requests=drop_expired(state.requests, now, limits.window_seconds),
+        tokens=drop_expired(state.tokens, now, MINUTE),
         recent=recent,
-        places=live(state.places, now),
+        places=drop_missed(state.places, now),
         probe=None if state.probe is not None and state.probe.until < now else state.probe,
         slowdown=None if outdated else state.slowdown,
     )
@@ -80,9 +142,11 @@ def current(state: RateState, now: float, limits: ServiceLimits) -> RateState:
     return _reopened(state, now)
 
 
-def asked(state: RateState, now: float, asking: Asking, limits: ServiceLimits) -> tuple[RateState, Granted | Told]:
+def request_call(
+    state: RateState, now: float, asking: CallRequest, limits: ServiceLimits
+) -> tuple[RateState, Granted | MustWait]:
     """Whether a call may go now."""
-    before, state = state, current(state, now, limits)
+    before, state = state, drop_outdated(state, now, limits)
     mine = state.place_of(asking.holder)
     paused = now < state.pause_until
     may_probe = state.must_probe and state.probe is None and not paused
@@ -98,15 +162,15 @@ def asked(state: RateState, now: float, asking: Asking, limits: ServiceLimits) -
         return _counted(state, now, asking, limits).changed(probe=probe), Granted(now, probe=True)
     if mine is not None:
         state = _counted(state, now, asking, limits)
-        return state.changed(recent=added(state.recent, now, 1, RECENT_SECONDS)), Granted(now)
+        return state.changed(recent=add_amount(state.recent, now, 1, RECENT_SECONDS)), Granted(now)
     if _slot(state, now, asking.tokens, limits, now) > now:
         return _waiting(state, now, asking, limits, now)
     state = _counted(state, now, asking, limits)
     due = max(state.due, now) + interval(state, now, limits)
-    return state.changed(due=due, recent=added(state.recent, now, 1, RECENT_SECONDS)), Granted(now)
+    return state.changed(due=due, recent=add_amount(state.recent, now, 1, RECENT_SECONDS)), Granted(now)
 
 
-def answered(state: RateState, now: float, permit: str) -> RateState:
+def record_answer(state: RateState, now: float, permit: str) -> RateState:
     """The service has answered a call. If that was the probe, the others may go on, slowly."""
     if state.probe is None or state.probe.id != permit:
         return state
@@ -122,16 +186,16 @@ def _reopened(state: RateState, now: float) -> RateState:
     return state.changed(slowdown=state.slowdown.model_copy(update={"started_at": now}), recent=(), unexplained=0)
 
 
-def given_back(state: RateState, permit: str) -> RateState:
+def give_back_probe(state: RateState, permit: str) -> RateState:
     """Nobody knows what became of a call. If it was the probe, another one is needed."""
     return state.changed(probe=None) if state.probe is not None and state.probe.id == permit else state
 
 
-def settled(state: RateState, now: float, limits: ServiceLimits, *, estimated: int, used: int) -> RateState:
+def settle_tokens(state: RateState, now: float, limits: ServiceLimits, *, estimated: int, used: int) -> RateState:
     """What a call really took instead of what was estimated."""
     if limits.tokens_per_minute is None or estimated == used:
         return state
-    return state.changed(tokens=added(state.tokens, now, used - estimated, MINUTE))
+    return state.changed(tokens=add_amount(state.tokens, now, used - estimated, MINUTE))
 
 
 def interval(state: RateState, at: float, limits: ServiceLimits) -> float:
@@ -166,7 +230,7 @@ def _opening(state: RateState, now: float) -> float:
         answer = max(SHORTEST_WAIT_SECONDS, (now - state.probe.since) / 2)
         return max(now + answer, state.pause_until + PROBE_MARGIN_SECONDS)
     waiting = len(state.places)
-    return stand_by(probed, waiting) if waiting <= STANDING_BY else probed + state.probe_seconds
+    return stand_by_time(probed, waiting) if waiting <= STANDING_BY else probed + state.probe_seconds
 
 
 def _room(
@@ -177,10 +241,10 @@ def _room(
     if limits.requests is not None:
         places = [(place.at, 1) for place in promised]
         window = limits.window_seconds
-        at = earliest(state.requests, places, 1, limit=limits.requests, window=window, floor=at)
+        at = find_room(state.requests, places, 1, limit=limits.requests, window=window, floor=at)
     if limits.tokens_per_minute is not None:
         places = [(place.at, place.tokens) for place in promised]
-        at = earliest(state.tokens, places, tokens, limit=limits.tokens_per_minute, window=MINUTE, floor=at)
+        at = find_room(state.tokens, places, tokens, limit=limits.tokens_per_minute, window=MINUTE, floor=at)
     return at
 
 
@@ -192,13 +256,13 @@ def _slot(state: RateState, now: float, tokens: int, limits: ServiceLimits, floo
 
 
 def _waiting(
-    state: RateState, now: float, asking: Asking, limits: ServiceLimits, floor: float
-) -> tuple[RateState, Told]:
+    state: RateState, now: float, asking: CallRequest, limits: ServiceLimits, floor: float
+) -> tuple[RateState, MustWait]:
     """A place from `floor` on, or another time for the place that a holder has."""
     floor = max(floor, now + SHORTEST_WAIT_SECONDS)
     tolerance = _tolerance(state, now, limits)
     if state.place_of(asking.holder) is not None:
-        places = moved(state.places, asking.holder, floor, partial(spacing, state, limits=limits))
+        places = move_place(state.places, asking.holder, floor, partial(spacing, state, limits=limits))
         last = places[-1].at
         due = max(state.due, last + spacing(state, last, limits) + tolerance)
         at = next(place.at for place in places if place.holder == asking.holder)
@@ -214,16 +278,101 @@ def _waiting(
     return state.changed(places=(*state.places, place), due=due), _told(at, now)
 
 
-def _told(at: float, now: float) -> Told:
+def _told(at: float, now: float) -> MustWait:
     """To come back then; who would have to wait very long asks once more on the way."""
-    return Told(min(LONGEST_WAIT_SECONDS, at - now))
+    return MustWait(min(LONGEST_WAIT_SECONDS, at - now))
 
 
-def _counted(state: RateState, now: float, asking: Asking, limits: ServiceLimits) -> RateState:
+def _counted(state: RateState, now: float, asking: CallRequest, limits: ServiceLimits) -> RateState:
     """With a call that goes now, and without its place."""
     requests, tokens = state.requests, state.tokens
     if limits.requests is not None:
-        requests = added(requests, now, 1, limits.window_seconds)
+        requests = add_amount(requests, now, 1, limits.window_seconds)
     if limits.tokens_per_minute is not None and asking.tokens:
-        tokens = added(tokens, now, asking.tokens, MINUTE)
+        tokens = add_amount(tokens, now, asking.tokens, MINUTE)
     return state.changed(requests=requests, tokens=tokens, places=state.without(asking.holder))
+
+
+FIRST_PAUSE_SECONDS: Final = 1.0
+LONGEST_UNEXPLAINED_SECONDS: Final = 60.0
+FEWEST_TO_JUDGE_BY: Final = 10
+LIKELY_RATE: Final = 2.0
+"""Calls per second that a service is taken to allow, of which half are made, when it refused one of a few."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A service said that we are too fast: how long to wait, if it said so, and when the call had been allowed."""
+
+    retry_after: float | None
+    granted_at: float
+
+
+def record_refusal(
+    state: RateState, now: float, asking: CallRequest, refusal: Refusal, limits: ServiceLimits
+) -> tuple[RateState, MustWait]:
+    """The state after a refusal, and when the refused call should come back.
+
+    The call that tells of a new limit is first in line again; the other refused ones line up behind those who wait.
+    """
+    state = give_back_probe(drop_outdated(state, now, limits), asking.permit)
+    news = state.slowdown is None or refusal.granted_at > state.slowdown.since
+    unexplained = state.unexplained + 1 if news and refusal.retry_after is None else state.unexplained
+    pause_until = max(state.pause_until, now + _pause(refusal.retry_after, unexplained))
+    state = state.changed(
+        origin=state.origin or asking.permit,
+        refusals=state.refusals + 1,
+        pause_until=pause_until,
+        unexplained=unexplained,
+        slowdown=_slower(state, now, news=news),
+    )
+    first = max(pause_until + PROBE_MARGIN_SECONDS, now + SHORTEST_WAIT_SECONDS)
+    mine = WaitingPlace(asking.holder, first, asking.tokens)
+    others = state.without(asking.holder)
+    line = (mine, *others) if news else (*others, mine)
+    spaced = partial(spacing, state, limits=limits)
+    # A single refusal needs no calls that stand by for the probe: the rest follows at once.
+    standing_by, answer = (STANDING_BY, state.probe_seconds) if state.throttles else (0, PROMPT_SECONDS)
+    places = arrange_behind_probe(line, first=first, then=first + answer, interval=spaced, standing_by=standing_by)
+    at = next(place.at for place in places if place.holder == asking.holder)
+    due = places[-1].at + spaced(places[-1].at)
+    return state.changed(places=places[:MOST_PLACES], due=due), MustWait(min(LONGEST_WAIT_SECONDS, at - now))
+
+
+def _pause(retry_after: float | None, unexplained: int) -> float:
+    if retry_after is not None and math.isfinite(retry_after):
+        return max(0.0, min(LONGEST_WAIT_SECONDS, retry_after))
+    doublings = min(16, max(0, unexplained - 1))
+    return min(LONGEST_UNEXPLAINED_SECONDS, FIRST_PAUSE_SECONDS * 2.0**doublings)
+
+
+def _slower(state: RateState, now: float, *, news: bool) -> Slowdown:
+    """A refusal of a call begun before the last decrease was to be expected: it only corrects what went well."""
+    known = state.slowdown
+    if known is None:
+        return _measured(state, now, None)
+    if not news:
+        fewer: dict[str, float | None] = {"granted": max(0, known.granted - 1), "refused_at": now, "started_at": None}
+        fewer["halvings"] = max(1, known.halvings)
+        return known.model_copy(update=fewer)
+    if known.started_at is None:  # the probe itself was refused
+        return known.model_copy(update={"since": now, "refused_at": now, "halvings": known.halvings + 1})
+    return _measured(state, now, known)
+
+
+def _measured(state: RateState, now: float, known: Slowdown | None) -> Slowdown:
+    granted = sum(entry.amount for entry in state.recent) - 1
+    first = state.recent[0].start if state.recent else now
+    span = max(1.0, now - first)
+    ceiling = None if known is None else known.allowed(now)
+    # A refusal among few calls says nothing of how many would have been allowed: demand is not capacity.
+    if granted < FEWEST_TO_JUDGE_BY or (ceiling is not None and now - first < SURE_AFTER_SECONDS):
+        granted = max(granted, math.ceil((LIKELY_RATE if ceiling is None else ceiling) * span))
+    return Slowdown(
+        since=now,
+        refused_at=now,
+        granted=max(0, granted),
+        span=span,
+        ceiling=ceiling,
+        halvings=0 if known is None else 1,
+    )

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Unfinished:
+class BackgroundTasks:
     """Tasks that settle what calls leave behind."""
 
     def __init__(self) -> None:

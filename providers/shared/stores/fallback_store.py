@@ -1,18 +1,124 @@
-"""A shared store that goes on with a local one while it does not answer, so that runs finish."""
+"""Go on with a local store while the shared one does not answer, so that runs finish."""
 
 import asyncio
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import structlog
 
 from providers.errors import ProviderError, SharedStateUnavailable
 from providers.interfaces import SharedStore, StoredValue
-from providers.shared.local_copies import LocalCopies
-from providers.shared.store_circuit import StoreCircuit
+
+FIRST_PAUSE_SECONDS: Final = 0.5
+"""A server that is started anew is back soon, and until a worker notices it is alone."""
+LONGEST_PAUSE_SECONDS: Final = 5.0
+
+
+class ReconnectBackoff:
+    """Closed while things go well; after a failure open, with an attempt let through now and then, ever more seldom."""
+
+    def __init__(
+        self, longest_pause_seconds: float = LONGEST_PAUSE_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock` shows seconds and never jumps."""
+        self._longest_pause = longest_pause_seconds
+        self._pause = FIRST_PAUSE_SECONDS
+        self._clock = clock
+        self._next_attempt: float | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the last attempt failed."""
+        return self._next_attempt is not None
+
+    def failed(self) -> bool:
+        """Take note of a failure; whether it was the first."""
+        first = not self.open
+        if first:
+            self._pause = min(FIRST_PAUSE_SECONDS, self._longest_pause)
+        self._next_attempt = self._clock() + self._pause
+        return first
+
+    def succeeded(self) -> bool:
+        """Take note of a success; whether there was a failure before it."""
+        recovered = self.open
+        self._next_attempt = None
+        return recovered
+
+    def attempt_is_due(self) -> bool:
+        """Whether the caller is the one to try again now; nobody else is until the next time."""
+        now = self._clock()
+        if self._next_attempt is None or now < self._next_attempt:
+            return False
+        self._pause = min(2 * self._pause, self._longest_pause)
+        self._next_attempt = now + self._pause
+        return True
+
+
+FOREVER: Final = b"-"
+
+
+@dataclass(frozen=True)
+class LocalCopy:
+    """A value as it lies in the local store."""
+
+    value: bytes | None
+    ttl_seconds: float | None
+    """How long it still lives; null means for good."""
+    now: float
+    """By the local store's clock."""
+    raw: bytes | None
+    """Value and end in one, for swapping."""
+
+
+class LocalCopies:
+    """Values with the time of their end written beside them, so that they can go on elsewhere with what is left."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+
+    async def get(self, key: str) -> LocalCopy:
+        """The copy under a key; its value is null where there is none, or none that can be understood."""
+        stored = await self._store.get(key)
+        end, found, value = (stored.value or b"").partition(b"\n")
+        if not found:
+            return LocalCopy(None, None, stored.now, stored.value)
+        if end == FOREVER:
+            return LocalCopy(value, None, stored.now, stored.value)
+        try:
+            return LocalCopy(value, max(0.0, float(end) - stored.now), stored.now, stored.value)
+        except ValueError:
+            return LocalCopy(None, None, stored.now, stored.value)
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None) -> bool:
+        """As of a shared store."""
+        held = await self.get(key)
+        return held.value == old and await self._replace(key, held, new, ttl_seconds)
+
+    async def put(self, key: str, value: bytes | None, ttl_seconds: float | None = None) -> None:
+        """Write over whatever is there; of two that do so at once, either may win."""
+        held = await self.get(key)
+        if held.value is not None or value is not None:
+            await self._replace(key, held, value, ttl_seconds)
+
+    async def _replace(self, key: str, held: LocalCopy, new: bytes | None, ttl_seconds: float | None) -> bool:
+        if new is None:
+            return await self._store.swap(key, held.raw, None)
+        end = FOREVER if ttl_seconds is None else repr(held.now + ttl_seconds).encode()
+        return await self._store.swap(key, held.raw, end + b"\n" + new, ttl_seconds)
+
+    async def remove(self, prefix: str) -> int:
+        """As of a shared store."""
+        return await self._store.remove(prefix)
+
+    async def close(self) -> None:
+        """Close the local store."""
+        await self._store.close()
+
 
 T = TypeVar("T")
 
@@ -36,10 +142,10 @@ class FallbackStore:
     `local` belongs to this class alone: what lies in it has its own form.
     """
 
-    def __init__(self, primary: SharedStore, local: SharedStore, circuit: StoreCircuit | None = None) -> None:
+    def __init__(self, primary: SharedStore, local: SharedStore, circuit: ReconnectBackoff | None = None) -> None:
         self._primary = primary
         self._local = LocalCopies(local)
-        self._circuit = StoreCircuit() if circuit is None else circuit
+        self._circuit = ReconnectBackoff() if circuit is None else circuit
         self._ahead: float | None = None
         self._copied: OrderedDict[str, None] = OrderedDict()
         self._attempt: asyncio.Task[None] | None = None

@@ -9,10 +9,8 @@ from providers.interfaces import Limiter, SharedStore, StoredValue
 from providers.shared.compare_and_swap import MOST_TRIES
 from providers.shared.limiter import SharedLimiter
 from providers.shared.rate_rules import PROBE_LEASE_SECONDS
-from providers.shared.rate_state import state_from_bytes
-from providers.shared.service_limits import ALONE, ServiceLimits, limits_alone
-from providers.shared.store_circuit import StoreCircuit
-from providers.shared.stores.fallback_store import FallbackStore
+from providers.shared.rates import ALONE, ServiceLimits, limits_for_one, state_from_bytes
+from providers.shared.stores.fallback_store import FallbackStore, ReconnectBackoff
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
@@ -229,7 +227,7 @@ async def test_a_degraded_store_counts_for_the_whole_machine() -> None:
 async def test_a_store_that_comes_back_is_used_again() -> None:
     """While it is degraded it is still asked, so that it notices; then all limits are shared again (F16)."""
     primary, time = BrokenStore(), [0.0]
-    store: SharedStore = FallbackStore(primary, MemorySharedStore(), StoreCircuit(clock=lambda: time[0]))
+    store: SharedStore = FallbackStore(primary, MemorySharedStore(), ReconnectBackoff(clock=lambda: time[0]))
     limiter = SharedLimiter(store, {})
     primary.error = SharedStateUnavailable("away")
     async with limiter.permit("search", "first") as permit:
@@ -352,7 +350,7 @@ async def test_names_of_holders_and_services_stay_here() -> None:
 )
 def test_a_share_of_limits(limits: ServiceLimits, alone: ServiceLimits) -> None:
     """A quarter of the rate, and at least something of everything."""
-    assert limits_alone(limits, 0.25) == alone
+    assert limits_for_one(limits, 0.25) == alone
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.5])

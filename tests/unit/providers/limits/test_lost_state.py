@@ -7,7 +7,7 @@ import pytest
 from providers.errors import RateLimited, SharedStateUnavailable
 from providers.interfaces import StoredValue
 from providers.shared.limiter import SharedLimiter
-from providers.shared.service_limits import ServiceLimits
+from providers.shared.rates import ServiceLimits
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
@@ -62,10 +62,13 @@ async def refused(limiter: SharedLimiter) -> None:
 
 
 async def refused_twice(limiter: SharedLimiter) -> None:
-    with pytest.raises(RateLimited):
+    async def refuse_within() -> None:
         async with limiter.permit("search", "refused too"):
             await refused(limiter)
             raise RateLimited("429", retry_after=PAUSE)
+
+    with pytest.raises(RateLimited):
+        await refuse_within()
 
 
 async def granted(limiter: SharedLimiter, calls: int = 60) -> int:

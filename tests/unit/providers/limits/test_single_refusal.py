@@ -4,10 +4,8 @@ from functools import partial
 
 import pytest
 
-from providers.shared.rate_rules import Asking, Granted, asked
-from providers.shared.rate_state import RateState
-from providers.shared.refusal_rules import Refusal, refused
-from providers.shared.service_limits import ServiceLimits
+from providers.shared.rate_rules import CallRequest, Granted, Refusal, record_refusal, request_call
+from providers.shared.rates import RateState, ServiceLimits
 from tests.unit.providers.limits.simulation import START, Simulation
 
 UNLIMITED = ServiceLimits()
@@ -28,7 +26,7 @@ class Run(Simulation):
         self.run([])
         return self
 
-    def _end(self, now: float, asking: Asking, granted: Granted, tries: int, retry_after: float | None) -> None:
+    def _end(self, now: float, asking: CallRequest, granted: Granted, tries: int, retry_after: float | None) -> None:
         super()._end(now, asking, granted, tries, retry_after)
         chain, _, number = asking.holder.partition("-")
         if retry_after is None:
@@ -62,8 +60,10 @@ def after_one_refusal(calls: int = 20) -> RateState:
     """Twenty calls in two seconds, the last of which was refused."""
     state = RateState()
     for number in range(calls):
-        state, _ = asked(state, START + 2 * number / calls, Asking(f"call-{number}", f"p{number}"), UNLIMITED)
-    return refused(state, START + 2, Asking("call", "p"), Refusal(PAUSE, START + 1.9), UNLIMITED)[0]
+        state, _ = request_call(
+            state, START + 2 * number / calls, CallRequest(f"call-{number}", f"p{number}"), UNLIMITED
+        )
+    return record_refusal(state, START + 2, CallRequest("call", "p"), Refusal(PAUSE, START + 1.9), UNLIMITED)[0]
 
 
 @pytest.mark.parametrize("granted_at", [1.5, 3.2])
@@ -71,25 +71,25 @@ def test_a_second_refusal_slows_everybody(granted_at: float) -> None:
     """Two refusals within a few seconds are overload, whether the second call began before the pause or after it."""
     state = after_one_refusal()
     assert not state.throttles
-    asking = Asking("again", "again")
-    state, _ = refused(state, START + 3.3, asking, Refusal(PAUSE, START + granted_at), UNLIMITED)
+    asking = CallRequest("again", "again")
+    state, _ = record_refusal(state, START + 3.3, asking, Refusal(PAUSE, START + granted_at), UNLIMITED)
     assert state.throttles
     assert state.slowdown is not None
     assert state.slowdown.start == pytest.approx(state.slowdown.measured / 2)
-    state, decision = asked(state, START + 5, Asking("probe", "probe"), UNLIMITED)
+    state, decision = request_call(state, START + 5, CallRequest("probe", "probe"), UNLIMITED)
     assert isinstance(decision, Granted)
     assert decision.probe
-    _, decision = asked(state, START + 6, Asking("other", "other"), UNLIMITED)
+    _, decision = request_call(state, START + 6, CallRequest("other", "other"), UNLIMITED)
     assert not isinstance(decision, Granted)
 
 
 def test_a_refusal_long_after_another_is_a_single_one_again() -> None:
     """What happened well before the last calls says nothing of them."""
-    state, decision = asked(after_one_refusal(), START + 3.3, Asking("probe", "probe"), UNLIMITED)
+    state, decision = request_call(after_one_refusal(), START + 3.3, CallRequest("probe", "probe"), UNLIMITED)
     assert isinstance(decision, Granted)
     for number in range(100):
-        state, _ = asked(state, START + 4 + number / 10, Asking(f"later-{number}", f"l{number}"), UNLIMITED)
-    state, _ = refused(state, START + 14, Asking("again", "again"), Refusal(PAUSE, START + 13.9), UNLIMITED)
+        state, _ = request_call(state, START + 4 + number / 10, CallRequest(f"later-{number}", f"l{number}"), UNLIMITED)
+    state, _ = record_refusal(state, START + 14, CallRequest("again", "again"), Refusal(PAUSE, START + 13.9), UNLIMITED)
     assert not state.throttles
     assert state.pause_until == START + 14 + PAUSE
 
@@ -98,7 +98,7 @@ def test_a_pause_ends_one_call_after_the_other() -> None:
     """Calls that waited for the end of the pause return evenly instead of all in one moment."""
     state, times = after_one_refusal(), []
     for number in range(40):
-        state, decision = asked(state, START + 2.1, Asking(f"waits-{number}", f"w{number}"), UNLIMITED)
+        state, decision = request_call(state, START + 2.1, CallRequest(f"waits-{number}", f"w{number}"), UNLIMITED)
         assert not isinstance(decision, Granted)
         times.append(round(decision.seconds, 3))
     assert len(set(times)) == len(times)
