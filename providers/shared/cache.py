@@ -4,27 +4,21 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import structlog
+from cachetools import TLRUCache
 
 from providers.errors import SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore, StoredValue
+from providers.shared.shielded_tasks import renew_lease_every
 from providers.shared.store_keys import quote_part
 
 MOST_BYTES: Final = 64_000_000
 MOST_ENTRIES: Final = 4_000
-
-
-@dataclass(frozen=True)
-class _Entry:
-    text: str
-    size: int
-    until: float
 
 
 class RecentTexts:
@@ -37,43 +31,38 @@ class RecentTexts:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` shows seconds and never jumps."""
-        self._most_bytes = most_bytes
         self._most_entries = most_entries
-        self._clock = clock
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self.size = 0
+        self._entries: TLRUCache[str, tuple[str, float]] = TLRUCache(
+            most_bytes,
+            lambda _, entry, now: now + entry[1],
+            clock,
+            lambda entry: len(entry[0].encode("utf-8", "surrogatepass")),
+        )
+
+    @property
+    def size(self) -> int:
         """Bytes of UTF-8 that are held."""
+        return int(self._entries.currsize)
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, key: str) -> str | None:
-        """The text while it is fresh, else null."""
+        """Return the text while it is fresh, else None."""
         entry = self._entries.get(key)
-        if entry is None:
-            return None
-        if entry.until <= self._clock():
-            self.drop(key)
-            return None
-        self._entries.move_to_end(key)
-        return entry.text
+        return None if entry is None else entry[0]
 
     def put(self, key: str, text: str, fresh_seconds: float) -> None:
-        """Keep a text for so long; one that is larger than all there may be is not kept."""
+        """Keep a text for so long, unless it is larger than the bound in bytes."""
         self.drop(key)
-        size = len(text.encode("utf-8", "surrogatepass"))
-        if size > self._most_bytes or fresh_seconds <= 0:
-            return
-        self._entries[key] = _Entry(text, size, self._clock() + fresh_seconds)
-        self.size += size
-        while self.size > self._most_bytes or len(self._entries) > self._most_entries:
-            self.drop(next(iter(self._entries)))
+        with suppress(ValueError):
+            self._entries[key] = (text, fresh_seconds)
+        while len(self._entries) > self._most_entries:
+            self._entries.popitem()
 
     def drop(self, key: str) -> None:
-        """Forget a text; no error if there is none."""
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.size -= entry.size
+        """Forget a text, if there is one."""
+        self._entries.pop(key, None)
 
 
 T = TypeVar("T")
@@ -87,7 +76,7 @@ class _Flight(Generic[T]):
 
 
 class SingleFlight(Generic[T]):
-    """One task per key; it ends early only when nobody waits for it any more."""
+    """One task per key; cancelled when its last caller is."""
 
     def __init__(self) -> None:
         self._flights: dict[str, _Flight[T]] = {}
@@ -95,7 +84,7 @@ class SingleFlight(Generic[T]):
     async def join(self, key: str, work: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """The result of the work under way, else of `work`; and whether this caller is the first to get it.
 
-        Raises what the work raises, to all who wait.
+        Raises what the work raises, to all callers.
         """
         flight = self._flights.get(key)
         if flight is None:
@@ -123,11 +112,11 @@ class SingleFlight(Generic[T]):
         if flight is not None and flight.task is task:
             del self._flights[key]
         if not task.cancelled():
-            task.exception()  # everybody may have gone before it failed
+            task.exception()  # all callers may have been cancelled before it failed
 
 
 LEASE_SECONDS: Final = 10.0
-"""A worker that was killed keeps the others waiting no longer than this."""
+"""The lease of a killed worker expires after so long."""
 RENEW_SECONDS: Final = 2.0
 MOST_SHARED_BYTES: Final = 1_000_000
 """Larger texts stay in the process: the shared store is for small ones."""
@@ -145,7 +134,7 @@ class SharedEntry:
     text: str | None = None
     age_seconds: float = 0.0
     now: float | None = None
-    """By the store's clock; null if the store could not be asked."""
+    """By the store's clock; None if the store is unavailable."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +146,7 @@ class CacheLease:
 
 
 class SharedEntries:
-    """No method raises: a shared store that is unavailable or full holds nothing and lets everybody go ahead."""
+    """No method raises: a shared store that is unavailable or full counts as empty and grants every lease."""
 
     def __init__(self, store: SharedStore, lease_seconds: float, renew_seconds: float) -> None:
         self._store = store
@@ -181,7 +170,7 @@ class SharedEntries:
             await self._store.swap(key, seen.raw, f"{seen.now!r}\n".encode() + data, ttl_seconds)
 
     async def take(self, key: str) -> CacheLease | None:
-        """The lease, or null while another has it."""
+        """Take the lease; None while another worker has it."""
         lease = CacheLease(f"making/{key}", secrets.token_hex(8).encode())
         with self._tolerated():
             taken = await self._store.swap(lease.key, None, lease.owner, self._lease_seconds)
@@ -191,20 +180,16 @@ class SharedEntries:
     @asynccontextmanager
     async def kept(self, lease: CacheLease) -> AsyncIterator[None]:
         """Keep the lease for the time of the block, and give it back at the end."""
-        renewing = asyncio.create_task(self._renew(lease))
         try:
-            yield
+            async with renew_lease_every(self._renew_seconds, lambda: self._renew(lease)):
+                yield
         finally:
-            renewing.cancel()
-            await asyncio.wait([renewing])
             with self._tolerated():
                 await self._store.swap(lease.key, lease.owner, None)
 
     async def _renew(self, lease: CacheLease) -> None:
-        while True:
-            await asyncio.sleep(self._renew_seconds)
-            with self._tolerated():
-                await self._store.swap(lease.key, lease.owner, lease.owner, self._lease_seconds)
+        with self._tolerated():
+            await self._store.swap(lease.key, lease.owner, lease.owner, self._lease_seconds)
 
     @contextmanager
     def _tolerated(self) -> Iterator[None]:
@@ -215,7 +200,7 @@ class SharedEntries:
 
 
 def _entry(stored: StoredValue) -> SharedEntry:
-    """Whatever is no text of ours is not understood: it is never unpickled, evaluated or passed on (F17)."""
+    """Parse a stored value; an invalid one is a miss and is never unpickled or evaluated."""
     made, found, data = (stored.value or b"").partition(b"\n")
     try:
         age = stored.now - float(made) if found else -1.0
@@ -249,7 +234,7 @@ PAGE: Final = CacheKind("page", 86_400.0)
 
 @dataclass(frozen=True)
 class Cached(Generic[T]):
-    """A value, and whether it was there so that nobody was asked."""
+    """A value, and whether it was a cache hit."""
 
     value: T
     hit: bool
@@ -271,7 +256,7 @@ class Cache:
     """The same request is made once at a time in the whole cluster, and not again while its answer is fresh.
 
     Keys hold the tenant, so that tenants never see each other's, and a hash of the request. A failure is raised to
-    all who wait for it, and never kept. A shared store that is unavailable or full counts as empty.
+    all callers that wait for it, and never stored. A shared store that is unavailable or full counts as empty.
     """
 
     def __init__(
@@ -282,7 +267,7 @@ class Cache:
         lease_seconds: float = LEASE_SECONDS,
         renew_seconds: float = RENEW_SECONDS,
     ) -> None:
-        """The store is closed by whoever opened it."""
+        """The caller closes the store."""
         self._entries = SharedEntries(store, lease_seconds, renew_seconds)
         self._recent = RecentTexts() if recent is None else recent
         self._flights: SingleFlight[Cached[Any]] = SingleFlight()
@@ -292,7 +277,7 @@ class Cache:
     ) -> Cached[T]:
         """The fresh value of this very request, else what `make` gives. Raises what `make` and `codec.encode` raise.
 
-        Of callers that wait for the same value, one alone learns that it was made; to the others it is a hit.
+        Of callers that wait for the same value, one gets a miss and the rest a hit.
         """
         key = _key(kind, tenant, request)
         text = self._recent.get(key)
@@ -307,24 +292,16 @@ class Cache:
         return Cached(found.value, hit=found.hit or not first)
 
 
+@dataclass(frozen=True)
 class _Fetch(Generic[T]):
     """One value on its way: from another worker if one has it, else made under a lease."""
 
-    def __init__(
-        self,
-        entries: SharedEntries,
-        recent: RecentTexts,
-        kind: CacheKind,
-        key: str,
-        make: Callable[[], Awaitable[T]],
-        codec: Codec[T],
-    ) -> None:
-        self._entries = entries
-        self._recent = recent
-        self._kind = kind
-        self._key = key
-        self._make = make
-        self._codec = codec
+    _entries: SharedEntries
+    _recent: RecentTexts
+    _kind: CacheKind
+    _key: str
+    _make: Callable[[], Awaitable[T]]
+    _codec: Codec[T]
 
     async def run(self) -> Cached[T]:
         """Look, take the lease, make; while another worker has the lease, look again and again."""

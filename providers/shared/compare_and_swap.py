@@ -1,4 +1,4 @@
-"""How workers agree: a pure decision about a small shared value, made again until nobody else was quicker."""
+"""Change a small shared value by compare and swap: a pure decision, repeated until no other worker was quicker."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ CONTENDED_SECONDS: Final = 1.0
 
 @dataclass(frozen=True)
 class Change(Generic[T]):
-    """What a decision makes of a value, and what it means for the one who asked."""
+    """The new value of a decision, and its result for the caller."""
 
     value: bytes | None
     result: T
@@ -31,11 +31,11 @@ class Change(Generic[T]):
 
 
 class Scope(Enum):
-    """Who agreed on a decision."""
+    """Which workers share a decision."""
 
     ALL = "all"
     MACHINE = "machine"
-    """Those who share what a degraded store goes on with: it is not known what the others do."""
+    """Workers that share the local store of a degraded one; the rest of the cluster is unknown."""
     PROCESS = "process"
 
     @property
@@ -46,7 +46,7 @@ class Scope(Enum):
 
 @dataclass(frozen=True)
 class Agreed(Generic[T]):
-    """The result, and who takes part in it."""
+    """The result, and the workers that share it."""
 
     result: T
     among: Scope
@@ -62,14 +62,14 @@ class Entry(Generic[T]):
 
     @property
     def done(self) -> bool:
-        """Whether somebody made it."""
+        """Whether it was made."""
         return self.change is not None or self.error is not None
 
     def outcome(self) -> T:
         """The result. Raises the store's error, and `RateLimited`."""
         if self.error is not None:
             raise self.error
-        assert self.change is not None, "who held the lock made the decision"
+        assert self.change is not None, "the holder of the lock made the decision"
         return self.change.result
 
 
@@ -94,7 +94,7 @@ class Agreement:
         self._queues: WeakValueDictionary[tuple[str, Scope], Queue] = WeakValueDictionary()
 
     async def change(self, key: str, decide: Callable[[bytes | None, float, bool], Change[T]]) -> Agreed[T]:
-        """Decide with as many as can be reached. Raises `RateLimited` if others are always quicker."""
+        """Decide among all reachable workers. Raises `RateLimited` under lasting contention."""
         for among in (Scope.ALL, Scope.MACHINE):
             # A degraded store is asked too: that is how it learns that it can be used again.
             if self._degraded() != among.alone:
@@ -103,7 +103,7 @@ class Agreement:
                 result = await self.change_among(among, key, partial(_decided, decide, among.alone))
             except (SharedStateUnavailable, StorageFull):
                 continue
-            # A store that gave up meanwhile has decided for a few with everybody's limits: that does not count.
+            # A store that degraded meanwhile decided for a few workers with the limits of all: decide again.
             if self._degraded() == among.alone:
                 return Agreed(result, among)
         result = await self.change_among(Scope.PROCESS, key, partial(_decided, decide, True))
@@ -124,7 +124,7 @@ class Agreement:
     async def _swapped(self, among: Scope, key: str, batch: "list[Entry[Any]]") -> "list[Entry[Any]]":
         """Make decisions of this process in one change: only processes have to compete. Those that are left over.
 
-        Many decisions take longer than few, and others are quicker meanwhile: after defeats fewer are made at once.
+        Many decisions take longer than few, and lose against other workers: after defeats fewer are made at once.
         """
         store = self._own if among is Scope.PROCESS else self._store
         name = f"alone/{key}" if among is Scope.MACHINE else key

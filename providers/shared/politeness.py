@@ -1,19 +1,18 @@
 """Limit the requests to one host, over all workers: two at once, and the crawl delay that the site asks for."""
 
-import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2s
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from providers.errors import ProviderError, RateLimited, SharedStateUnavailable, StorageFull
+from providers.errors import RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.shared.compare_and_swap import Agreement, Change, Scope
-from providers.shared.shielded_tasks import BackgroundTasks
+from providers.shared.shielded_tasks import ShieldedTasks, renew_lease_every
 from providers.shared.store_keys import quote_part
 
 MOST_AT_ONCE: Final = 2
@@ -21,7 +20,7 @@ MOST_AT_ONCE: Final = 2
 LONGEST_DELAY_SECONDS: Final = 10.0
 """A site may ask for no more time between requests."""
 LEASE_SECONDS: Final = 12.0
-"""Renewed while the request is being made: a holder that was killed is in nobody's way for longer."""
+"""Renewed during the request. The lease of a killed worker expires after so long."""
 GRACE_SECONDS: Final = 5.0
 """So much later than told a holder may come and still have its place."""
 EARLY_SECONDS: Final = 0.02
@@ -73,7 +72,7 @@ class VisitRequest:
 
 
 def request_visit(state: HostState, now: float, visiting: VisitRequest) -> tuple[HostState, float]:
-    """The state, and how many seconds the request must wait: 0 if it goes now."""
+    """Return the state, and how many seconds the request must wait: 0 if it goes now."""
     state = drop_expired_leases(state, now)
     ahead = _ahead(state.line, visiting.holder)
     if _may_go(state, now, visiting, len(ahead)):
@@ -95,18 +94,18 @@ def request_visit(state: HostState, now: float, visiting: VisitRequest) -> tuple
 
 
 def renew_lease(state: HostState, now: float, lease: str) -> HostState:
-    """A request goes on: its lease begins anew, also one that ran out while its worker could not tell."""
-    others = tuple(entry for entry in state.leases if entry.id != lease)
-    return state.model_copy(update={"leases": (*others, HostLease(lease, now + LEASE_SECONDS))})
+    """Renew the lease of a running request, also one that expired while its worker stood still."""
+    rest = tuple(entry for entry in state.leases if entry.id != lease)
+    return state.model_copy(update={"leases": (*rest, HostLease(lease, now + LEASE_SECONDS))})
 
 
 def end_lease(state: HostState, lease: str) -> HostState:
-    """A request has ended."""
+    """Give back the lease of a request."""
     return state.model_copy(update={"leases": tuple(entry for entry in state.leases if entry.id != lease)})
 
 
 def drop_expired_leases(state: HostState, now: float) -> HostState:
-    """Without leases that ran out and places that nobody came for."""
+    """Drop leases that expired and places that were missed."""
     if state.changed_at > now + CLOCK_SECONDS:  # kept by another clock
         return HostState(changed_at=now)
     leases = tuple(lease for lease in state.leases if lease.until > now)
@@ -120,7 +119,7 @@ def host_state_to_bytes(state: HostState) -> bytes:
 
 
 def host_state_from_bytes(value: bytes | None) -> HostState:
-    """Inverse of `host_state_to_bytes`; what is no state counts as none, for anybody might have written it."""
+    """Inverse of `host_state_to_bytes`; an invalid value counts as no state."""
     if value is None:
         return HostState()
     try:
@@ -143,7 +142,7 @@ def _delay(visiting: VisitRequest) -> float:
 def _may_go(state: HostState, now: float, visiting: VisitRequest, ahead: int) -> bool:
     delay = _delay(visiting)
     free = visiting.most_at_once - len(state.leases)
-    if delay > 0:  # one start after the other: whoever is ahead comes first
+    if delay > 0:  # one start after the other, in the order of the line
         return ahead == 0 and free > 0 and now >= state.last_start + delay
     return ahead < free
 
@@ -164,20 +163,20 @@ RENEW_SECONDS: Final = LEASE_SECONDS / 4
 KEPT_SECONDS: Final = LEASE_SECONDS + LONGEST_WAIT_SECONDS
 ALONE_AT_ONCE: Final = 1
 ALONE_DELAY_SECONDS: Final = 1.0
-"""Of a worker that cannot agree with the others."""
+"""For a worker that cannot reach the shared store."""
 
 
 class Politeness:
     """At most two requests at once to a host, and the delay between their starts that its site asks for.
 
-    Who must wait is told how long and keeps its place in line. Where the shared store cannot be used, each worker
+    A request that must wait gets `retry_after` and a place in line. Where the shared store cannot be used, each worker
     makes one request at a time to a host, a second apart.
     """
 
     def __init__(self, store: SharedStore, *, renew_seconds: float = RENEW_SECONDS) -> None:
         self._renew_seconds = renew_seconds
         self._agreement = Agreement(store)
-        self._unfinished = BackgroundTasks()
+        self._tasks = ShieldedTasks()
 
     @asynccontextmanager
     async def visit(self, host: str, holder: str, delay_seconds: float = 0.0) -> AsyncIterator[None]:
@@ -189,28 +188,25 @@ class Politeness:
         key = f"politeness/{quote_part(host.lower())}"
         name = blake2s(holder.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
         visiting = VisitRequest(name, secrets.token_hex(6), delay_seconds)
-        among = await self._entered(key, visiting)
-        keeping = asyncio.create_task(self._kept_up(key, visiting, among))
+
+        def release(scope: Scope) -> Coroutine[Any, Any, None]:
+            return self._change(scope, key, lambda state, _: end_lease(state, visiting.lease))
+
+        def renew() -> Coroutine[Any, Any, None]:
+            return self._change(scope, key, lambda state, now: renew_lease(state, now, visiting.lease))
+
+        scope = await self._tasks.acquire(self._request(key, visiting), release)
         try:
-            yield
+            async with renew_lease_every(self._renew_seconds, renew):
+                yield
         finally:
-            keeping.cancel()
-            await asyncio.wait([keeping])
-            await self._unfinished.completed(self._left(key, visiting, among))
+            await self._tasks.finish(release(scope))
 
     async def close(self) -> None:
         """Wait for what cancelled requests left to be given back."""
-        await self._unfinished.close()
+        await self._tasks.close()
 
-    async def _entered(self, key: str, visiting: VisitRequest) -> Scope:
-        task = self._unfinished.begun(self._ask(key, visiting))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            self._unfinished.begun(self._undone(key, visiting, task))
-            raise
-
-    async def _ask(self, key: str, visiting: VisitRequest) -> Scope:
+    async def _request(self, key: str, visiting: VisitRequest) -> Scope:
         def decide(value: bytes | None, now: float, alone: bool) -> Change[float]:
             wanted = visiting
             if alone:
@@ -224,24 +220,11 @@ class Politeness:
             raise RateLimited("the site is being asked already", retry_after=agreed.result)
         return agreed.among
 
-    async def _undone(self, key: str, visiting: VisitRequest, task: "asyncio.Task[Scope]") -> None:
-        with suppress(ProviderError):
-            await self._left(key, visiting, await task)
-
-    async def _kept_up(self, key: str, visiting: VisitRequest, among: Scope) -> None:
+    async def _change(self, scope: Scope, key: str, change: Callable[[HostState, float], HostState]) -> None:
         def decide(value: bytes | None, now: float) -> Change[None]:
-            state = renew_lease(host_state_from_bytes(value), now, visiting.lease)
-            return Change(host_state_to_bytes(state), None, KEPT_SECONDS)
-
-        while True:
-            await asyncio.sleep(self._renew_seconds)
-            with suppress(SharedStateUnavailable, StorageFull, RateLimited):  # the next one may get through
-                await self._agreement.change_among(among, key, decide)
-
-    async def _left(self, key: str, visiting: VisitRequest, among: Scope) -> None:
-        def decide(value: bytes | None, _: float) -> Change[None]:
-            state = end_lease(host_state_from_bytes(value), visiting.lease)
+            state = change(host_state_from_bytes(value), now)
             return Change(None if state == HostState() else host_state_to_bytes(state), None, KEPT_SECONDS)
 
-        with suppress(SharedStateUnavailable, StorageFull, RateLimited):  # the lease then runs out
-            await self._agreement.change_among(among, key, decide)
+        # A renewal that fails is repeated soon; a lease that is not given back expires.
+        with suppress(SharedStateUnavailable, StorageFull, RateLimited):
+            await self._agreement.change_among(scope, key, decide)

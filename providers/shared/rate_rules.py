@@ -37,14 +37,14 @@ Line = tuple[WaitingPlace, ...]
 
 
 def drop_missed(line: Line, now: float) -> Line:
-    """Without the places that nobody came for."""
+    """Drop the places whose holders did not come."""
     return tuple(place for place in line if place.at + GRACE_SECONDS >= now)
 
 
 def arrange_behind_probe(
     line: Line, *, first: float, then: float, interval: Callable[[float], float], standing_by: int = STANDING_BY
 ) -> Line:
-    """The same order behind a pause, nobody earlier than before; `interval` tells the seconds from a time to the next.
+    """Move the line behind a pause, in order, no place earlier; `interval` gives the seconds from a time to the next.
 
     The first comes at `first` as the probe. A few stand by for it: the first may be held up, or come in vain because
     the pause was prolonged meanwhile. The rest come from `then` on.
@@ -59,7 +59,7 @@ def arrange_behind_probe(
 
 
 def stand_by_time(first: float, number: int) -> float:
-    """When the one with this number (from 1) comes who stands by for a probe that is due at `first`."""
+    """Return the time of the stand-by with this number (from 1) for a probe that is due at `first`."""
     return first + number * STAND_BY_SECONDS
 
 
@@ -96,7 +96,7 @@ RETURN_SECONDS: Final = 0.05
 PROBE_MARGIN_SECONDS: Final = 0.25
 """From the end of a pause to the place of the probe: refusals of the same moment may still prolong it a little."""
 PROBE_ANSWER_SHARE: Final = 1.25
-"""So many times what the last probe took, the next one is given before the others come back."""
+"""The next probe gets so many times what the last one took before the waiting calls return."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Granted:
 
 @dataclass(frozen=True)
 class MustWait:
-    """The call must wait so many seconds."""
+    """The call must ask again after so many seconds."""
 
     seconds: float
 
@@ -124,7 +124,7 @@ class CallRequest:
 
 
 def drop_outdated(state: RateState, now: float, limits: ServiceLimits) -> RateState:
-    """The state without what has passed."""
+    """Drop from the state what has passed."""
     recent = drop_expired(state.recent, now, RECENT_SECONDS)
     demand = sum(entry.amount for entry in recent) / RECENT_SECONDS
     outdated = state.slowdown is not None and is_forgotten(state.slowdown, now, demand)
@@ -145,7 +145,7 @@ def drop_outdated(state: RateState, now: float, limits: ServiceLimits) -> RateSt
 def request_call(
     state: RateState, now: float, asking: CallRequest, limits: ServiceLimits
 ) -> tuple[RateState, Granted | MustWait]:
-    """Whether a call may go now."""
+    """Decide whether a call may go now."""
     before, state = state, drop_outdated(state, now, limits)
     mine = state.place_of(asking.holder)
     paused = now < state.pause_until
@@ -171,7 +171,7 @@ def request_call(
 
 
 def record_answer(state: RateState, now: float, permit: str) -> RateState:
-    """The service has answered a call. If that was the probe, the others may go on, slowly."""
+    """Record an answered call. If that was the probe, the waiting calls may go on."""
     if state.probe is None or state.probe.id != permit:
         return state
     took = min(PROBE_LEASE_SECONDS, PROBE_ANSWER_SHARE * (now - state.probe.since))
@@ -187,12 +187,12 @@ def _reopened(state: RateState, now: float) -> RateState:
 
 
 def give_back_probe(state: RateState, permit: str) -> RateState:
-    """Nobody knows what became of a call. If it was the probe, another one is needed."""
+    """Record a call without a known outcome. If it was the probe, another probe is needed."""
     return state.changed(probe=None) if state.probe is not None and state.probe.id == permit else state
 
 
 def settle_tokens(state: RateState, now: float, limits: ServiceLimits, *, estimated: int, used: int) -> RateState:
-    """What a call really took instead of what was estimated."""
+    """Count the tokens that a call really took instead of the estimate."""
     if limits.tokens_per_minute is None or estimated == used:
         return state
     return state.changed(tokens=add_amount(state.tokens, now, used - estimated, MINUTE))
@@ -208,7 +208,7 @@ def interval(state: RateState, at: float, limits: ServiceLimits) -> float:
 
 
 def spacing(state: RateState, at: float, limits: ServiceLimits) -> float:
-    """Seconds from a place in the line to the next one: those who waited for the end of a pause return one by one."""
+    """Seconds from a place in the line to the next one: calls that waited for the end of a pause return one by one."""
     return max(interval(state, at, limits), RETURN_SECONDS if state.must_probe else 0.0)
 
 
@@ -249,7 +249,7 @@ def _room(
 
 
 def _slot(state: RateState, now: float, tokens: int, limits: ServiceLimits, floor: float) -> float:
-    """First time from `floor` on that nobody else has, behind everybody who waits."""
+    """Return the first free time from `floor` on, behind all places."""
     last = state.places[-1].at if state.places else floor
     floor = max(floor, last, state.due - _tolerance(state, now, limits))
     return _room(state, tokens, limits, floor, state.places)
@@ -279,7 +279,7 @@ def _waiting(
 
 
 def _told(at: float, now: float) -> MustWait:
-    """To come back then; who would have to wait very long asks once more on the way."""
+    """Wait until then, but not longer than the longest wait: then the call asks again."""
     return MustWait(min(LONGEST_WAIT_SECONDS, at - now))
 
 
@@ -311,9 +311,9 @@ class Refusal:
 def record_refusal(
     state: RateState, now: float, asking: CallRequest, refusal: Refusal, limits: ServiceLimits
 ) -> tuple[RateState, MustWait]:
-    """The state after a refusal, and when the refused call should come back.
+    """Return the state after a refusal, and how long the refused call must wait.
 
-    The call that tells of a new limit is first in line again; the other refused ones line up behind those who wait.
+    The call that tells of a new limit is first in line again; other refused calls line up behind the waiting ones.
     """
     state = give_back_probe(drop_outdated(state, now, limits), asking.permit)
     news = state.slowdown is None or refusal.granted_at > state.slowdown.since
@@ -328,8 +328,8 @@ def record_refusal(
     )
     first = max(pause_until + PROBE_MARGIN_SECONDS, now + SHORTEST_WAIT_SECONDS)
     mine = WaitingPlace(asking.holder, first, asking.tokens)
-    others = state.without(asking.holder)
-    line = (mine, *others) if news else (*others, mine)
+    waiting = state.without(asking.holder)
+    line = (mine, *waiting) if news else (*waiting, mine)
     spaced = partial(spacing, state, limits=limits)
     # A single refusal needs no calls that stand by for the probe: the rest follows at once.
     standing_by, answer = (STANDING_BY, state.probe_seconds) if state.throttles else (0, PROMPT_SECONDS)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """What a service allows; null where nothing is known: then it is found out by being refused."""
+    """What a service allows; None where no limit is configured: refusals (429) then show it."""
 
     requests: int | None = None
     window_seconds: float = 60.0
@@ -29,11 +29,11 @@ class ServiceLimits:
 
 UNLIMITED: Final = ServiceLimits()
 ALONE: Final = ServiceLimits(requests=30, window_seconds=60.0)
-"""Of a service without configured limits, for a worker that cannot agree with the others."""
+"""For a service without configured limits, in a worker that cannot reach the shared store."""
 
 
 def limits_for_one(limits: ServiceLimits, share: float) -> ServiceLimits:
-    """A process's share of limits, for when nobody knows what the others do; never no limit at all."""
+    """Return one process's share of the limits, for a process that cannot reach the shared store; never unlimited."""
     requests, window = limits.requests, limits.window_seconds
     if requests is None:
         requests, window = ALONE.requests, ALONE.window_seconds
@@ -60,7 +60,7 @@ Log = tuple[Amount, ...]
 
 
 def add_amount(log: Log, now: float, amount: int, window: float) -> Log:
-    """Count an amount at this time. A negative one takes back from what came last, as far as there is something."""
+    """Count an amount at this time. A negative amount is subtracted from the latest entries, down to zero."""
     if amount < 0:
         return _taken_back(log, -amount)
     if log and now < log[-1].start + window / CELLS:
@@ -69,24 +69,24 @@ def add_amount(log: Log, now: float, amount: int, window: float) -> Log:
 
 
 def drop_expired(log: Log, now: float, window: float) -> Log:
-    """Without what left the window."""
+    """Drop the entries that left the window."""
     return tuple(entry for entry in log if leaving_time(entry, window) > now)
 
 
 def shift_log(log: Log, seconds: float) -> Log:
-    """The same by a clock that is ahead by so much."""
+    """Return the same by a clock that is ahead by so many seconds."""
     return tuple(entry._replace(start=entry.start + seconds) for entry in log)
 
 
 def leaving_time(entry: Amount, window: float) -> float:
-    """When an amount counts no more."""
+    """Return when an entry leaves the window."""
     return entry.start + window / CELLS + window
 
 
 def find_room(
     log: Log, planned: Iterable[tuple[float, int]], amount: int, *, limit: int, window: float, floor: float
 ) -> float:
-    """First time from `floor` on at which the amount and all in the window before it stay within the limit.
+    """Return the first time from `floor` on at which the amount and all in the window before it stay within the limit.
 
     `planned` are times and amounts that are promised, none after `floor`. More than the limit counts as the limit.
     """
@@ -120,7 +120,7 @@ FORGOTTEN_AFTER_SECONDS: Final = 300.0
 ISOLATED_SECONDS: Final = 5.0
 """A refusal that no other follows until so long after the probe was a single one."""
 FAR_BEYOND: Final = 4.0
-"""Times the rate that was refused once, and times what is asked for: then it limits nobody any more."""
+"""A rate so many times the refused one, and the present demand, limits no call any more."""
 
 NEAR: Final = 0.9
 PAST: Final = 1.1
@@ -148,9 +148,9 @@ class Slowdown(BaseModel):
     ceiling: float | None = None
     """The rate allowed at that time, if there was one already."""
     halvings: int = 1
-    """0 after a single refusal: it pauses everybody once, and lowers no rate."""
+    """0 after a single refusal, which pauses all calls once and lowers no rate."""
     started_at: float | None = None
-    """When a probe had gone well; null while none has."""
+    """When a probe was answered; None before."""
 
     @property
     def is_isolated(self) -> bool:
@@ -174,7 +174,7 @@ class Slowdown(BaseModel):
         return grow_rate(self.start, self.measured, max(0.0, at - started_at), sure=self.span >= SURE_AFTER_SECONDS)
 
     def shift(self, seconds: float) -> "Slowdown":
-        """The same by a clock that is ahead by so much."""
+        """Return the same by a clock that is ahead by so many seconds."""
         started_at = None if self.started_at is None else self.started_at + seconds
         times = {"since": self.since + seconds, "refused_at": self.refused_at + seconds, "started_at": started_at}
         return self.model_copy(update=times)
@@ -193,7 +193,7 @@ def grow_rate(start: float, measured: float, seconds: float, *, sure: bool) -> f
 
 
 def is_forgotten(slowdown: Slowdown, now: float, asked_for: float) -> bool:
-    """Whether it is no longer of use. `asked_for` is the present rate of calls, per second."""
+    """Return whether a slowdown is out of date. `asked_for` is the present rate of calls, per second."""
     if slowdown.started_at is None:  # the probe is still to come
         return False
     if slowdown.is_isolated:
@@ -242,7 +242,7 @@ class RateState(BaseModel):
     due: float = 0.0
     """When the next call would be on time if calls came evenly."""
     beyond: float = 0.0
-    """The same for those who were told to come back without a place."""
+    """The same for calls that must wait without a place."""
     requests: Log = ()
     tokens: Log = ()
     recent: Log = ()
@@ -271,7 +271,7 @@ class RateState(BaseModel):
         return next((place for place in self.places if place.holder == holder), None)
 
     def without(self, holder: str) -> tuple[WaitingPlace, ...]:
-        """The places of the others."""
+        """Return the places of all other holders."""
         return tuple(place for place in self.places if place.holder != holder)
 
     def changed(self, **fields: object) -> "RateState":
@@ -279,7 +279,7 @@ class RateState(BaseModel):
         return self.model_copy(update=fields)
 
     def shift(self, seconds: float) -> "RateState":
-        """The same by a clock that is ahead by so much."""
+        """Return the same by a clock that is ahead by so many seconds."""
         probe = self.probe and self.probe.model_copy(
             update={"since": self.probe.since + seconds, "until": self.probe.until + seconds}
         )
@@ -298,12 +298,12 @@ class RateState(BaseModel):
 
 
 def state_to_bytes(state: RateState) -> bytes:
-    """As it is kept in the store."""
+    """Serialize the state for the store."""
     return state.model_dump_json(exclude_defaults=True).encode()
 
 
 def state_from_bytes(value: bytes | None) -> RateState:
-    """Inverse of `state_to_bytes`; what is no state counts as none, for anybody might have written it."""
+    """Inverse of `state_to_bytes`; an invalid value counts as no state."""
     if value is None:
         return RateState()
     try:
@@ -315,7 +315,7 @@ def state_from_bytes(value: bytes | None) -> RateState:
 def adopt_clock(state: RateState, now: float) -> RateState:
     """The state by the clock that shows `now`, should that have been set back since the last change.
 
-    What was to come after that change then comes as long after `now`. Who knows better is to say so: it counts as a
+    What was to come after that change then comes as long after `now`. It counts as a
     state of its own.
     """
     if state.changed_at <= now + CLOCK_SECONDS:
@@ -324,5 +324,5 @@ def adopt_clock(state: RateState, now: float) -> RateState:
 
 
 def ttl_of_state(state: RateState, now: float, limits: ServiceLimits) -> float:
-    """How long the state must outlive its last change."""
+    """Return how long the store keeps the state after its last change."""
     return max(LEAST_KEPT_SECONDS, 2 * limits.window_seconds, state.pause_until - now + LEAST_KEPT_SECONDS)

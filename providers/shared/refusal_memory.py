@@ -23,7 +23,7 @@ def keep_aftermath(state: RateState, now: float, own: float) -> RateState:
 def is_behind(state: RateState, known: RateState) -> bool:
     """Whether a state knows less: it is a new one, an older copy, or its clock was set forward in the pause.
 
-    Clocks differ a little: among those who know the same, the store's decides. So does a probe that was answered.
+    Clocks differ a little: among equal knowledge the store's clock decides. So does a probe that was answered.
     """
     if known.origin != state.origin or known.refusals > state.refusals:
         return True
@@ -47,7 +47,7 @@ def add_known_refusals(state: RateState, known: RateState, name: str) -> RateSta
 
 def is_outdated(known: RateState, own: float) -> bool:
     """Whether it is so long ago that it is of no use."""
-    if known.slowdown is None:  # there was no refusal, or it limits nobody any more
+    if known.slowdown is None:  # there was no refusal, or it limits no call any more
         return True
     last = max(known.pause_until, known.slowdown.refused_at, known.slowdown.started_at or 0.0)
     return own - last > FORGOTTEN_AFTER_SECONDS

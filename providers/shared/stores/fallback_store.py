@@ -3,23 +3,23 @@
 import asyncio
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import structlog
+from cachetools import LRUCache
 
 from providers.errors import ProviderError, SharedStateUnavailable
 from providers.interfaces import SharedStore, StoredValue
 
 FIRST_PAUSE_SECONDS: Final = 0.5
-"""A server that is started anew is back soon, and until a worker notices it is alone."""
+"""A restarted server is back soon, and until then workers do not share state."""
 LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
 class ReconnectBackoff:
-    """Closed while things go well; after a failure open, with an attempt let through now and then, ever more seldom."""
+    """Exponential backoff of the attempts to reach a store again; open from a failure to the next success."""
 
     def __init__(
         self, longest_pause_seconds: float = LONGEST_PAUSE_SECONDS, clock: Callable[[], float] = time.monotonic
@@ -36,7 +36,7 @@ class ReconnectBackoff:
         return self._next_attempt is not None
 
     def failed(self) -> bool:
-        """Take note of a failure; whether it was the first."""
+        """Record a failure; return whether it was the first."""
         first = not self.open
         if first:
             self._pause = min(FIRST_PAUSE_SECONDS, self._longest_pause)
@@ -44,13 +44,13 @@ class ReconnectBackoff:
         return first
 
     def succeeded(self) -> bool:
-        """Take note of a success; whether there was a failure before it."""
+        """Record a success; return whether a failure preceded it."""
         recovered = self.open
         self._next_attempt = None
         return recovered
 
     def attempt_is_due(self) -> bool:
-        """Whether the caller is the one to try again now; nobody else is until the next time."""
+        """Return whether this caller makes the next attempt; True for one caller per pause."""
         now = self._clock()
         if self._next_attempt is None or now < self._next_attempt:
             return False
@@ -68,7 +68,7 @@ class LocalCopy:
 
     value: bytes | None
     ttl_seconds: float | None
-    """How long it still lives; null means for good."""
+    """Time until it expires; None means never."""
     now: float
     """By the local store's clock."""
     raw: bytes | None
@@ -82,7 +82,7 @@ class LocalCopies:
         self._store = store
 
     async def get(self, key: str) -> LocalCopy:
-        """The copy under a key; its value is null where there is none, or none that can be understood."""
+        """Return the copy under a key; its value is None where there is none or it is invalid."""
         stored = await self._store.get(key)
         end, found, value = (stored.value or b"").partition(b"\n")
         if not found:
@@ -133,7 +133,7 @@ log = structlog.get_logger()
 class FallbackStore:
     """Reads and writes `primary`; when it is unavailable, `local` at once, and every few seconds it is tried again.
 
-    * The trial is a write in the background: a store that only lets itself be read is of no use, and nobody waits.
+    * The trial is a write in the background: a read-only store is of no use, and no caller waits for it.
     * A value that is kept for good is copied to `local` too. So this worker does not pay twice for what it was
       answered, whether the primary is gone or comes back empty.
     * What the primary lacks is looked for in `local`, and carried over if it is found.
@@ -147,7 +147,7 @@ class FallbackStore:
         self._local = LocalCopies(local)
         self._circuit = ReconnectBackoff() if circuit is None else circuit
         self._ahead: float | None = None
-        self._copied: OrderedDict[str, None] = OrderedDict()
+        self._copied: LRUCache[str, None] = LRUCache(MOST_REMEMBERED)
         self._attempt: asyncio.Task[None] | None = None
 
     @property
@@ -156,11 +156,11 @@ class FallbackStore:
         return self._circuit.open
 
     async def get(self, key: str) -> StoredValue:
-        """The value, null where there is none or where it has expired. Raises what `local` raises."""
+        """Return the value, None where there is none or where it has expired. Raises what `local` raises."""
         return await self._either(lambda: self._get_shared(key), lambda: self._get_local(key))
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        """Replace `old` by `new` if the key still holds `old`; None means absent. Return whether it was done."""
         return await self._either(
             lambda: self._swap_shared(key, old, new, ttl_seconds), lambda: self._swap_local(key, old, new, ttl_seconds)
         )
@@ -247,8 +247,7 @@ class FallbackStore:
 
     def _remember(self, key: str, *, copied: bool) -> None:
         """Which keys this process has put into the local store: a newer value elsewhere makes them stale."""
-        self._copied.pop(key, None)
         if copied:
             self._copied[key] = None
-            if len(self._copied) > MOST_REMEMBERED:
-                self._copied.popitem(last=False)
+        else:
+            self._copied.pop(key, None)

@@ -64,7 +64,7 @@ class _Watch:
 
 
 PREFIX: Final = b"research:"
-"""Of every key, so that the server may serve others too."""
+"""Of every key, so that the server may serve other applications too."""
 ANSWER_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 5.0
 BEYOND_PATIENCE: Final = 10
@@ -126,20 +126,20 @@ class RedisSharedStore:
         self._redis: Any = Redis(connection_pool=_pool(url, answer_seconds))
 
     async def get(self, key: str) -> StoredValue:
-        """The value, null where there is none or where it has expired."""
+        """Return the value, None where there is none or where it has expired."""
         async with self._answered():
             value, seconds, microseconds = await self._redis.execute_command("EVAL", GET, 1, PREFIX + key_bytes(key))
         return StoredValue(value, int(seconds) + int(microseconds) / 1e6)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        """Replace `old` by `new` if the key still holds `old`; None means absent. Return whether it was done."""
         milliseconds = "" if ttl_seconds is None else max(1, round(ttl_seconds * 1000))
         arguments = ("" if old is None else 1, old or b"", "" if new is None else 1, new or b"", milliseconds)
         async with self._answered():
             return bool(await self._redis.execute_command("EVAL", SWAP, 1, PREFIX + key_bytes(key), *arguments))
 
     async def remove(self, prefix: str) -> int:
-        """Forget every key that begins with the prefix; the number forgotten."""
+        """Remove every key that begins with the prefix; return how many."""
         pattern = _literally(PREFIX + key_bytes(prefix)) + b"*"
         cursor, removed = b"0", 0
         while True:
@@ -153,7 +153,7 @@ class RedisSharedStore:
                 return removed
 
     async def eviction_policy(self) -> str | None:
-        """What the server does when it is full (`noeviction` is the one to have); null if it does not say."""
+        """Return what the server does when it is full (`noeviction` is required); None if it does not say."""
         try:
             async with self._answered():
                 told = await self._redis.execute_command("INFO", "memory")
