@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from cachetools import TTLCache
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from providers.errors import (
     AnswerUnusable,
@@ -18,7 +18,7 @@ from providers.errors import (
     Unavailable,
 )
 from providers.interfaces import SharedStore
-from providers.shared.compare_and_swap import Agreement, Change
+from providers.shared.compare_and_swap import Agreement, Change, dump_state, load_state
 from providers.shared.store_keys import quote_part
 
 FAILURES_TO_OPEN: Final = 5
@@ -157,15 +157,10 @@ def _key(name: str) -> str:
 
 
 def _bytes(circuit: Circuit) -> bytes | None:
-    return None if circuit == Circuit() else circuit.model_dump_json(exclude_defaults=True).encode()
+    return None if circuit == Circuit() else dump_state(circuit)
 
 
 def _circuit(value: bytes | None, now: float) -> Circuit:
     """Return the stored circuit; an invalid value and a time in the future count as none."""
-    if value is None:
-        return Circuit()
-    try:
-        circuit = Circuit.model_validate_json(value)
-    except ValidationError:
-        return Circuit()
+    circuit = load_state(Circuit, value)
     return Circuit() if circuit.failed_at > now + CLOCK_SECONDS else circuit

@@ -9,11 +9,14 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakValueDictionary
 
+from pydantic import BaseModel, ValidationError
+
 from providers.errors import ProviderError, RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.shared.stores.memory_store import MemorySharedStore
 
 T = TypeVar("T")
+S = TypeVar("S", bound=BaseModel)
 
 MOST_TRIES: Final = 40
 DEFEATS_TO_HALVE: Final = 3
@@ -151,6 +154,19 @@ class Agreement:
 
     def _degraded(self) -> bool:
         return bool(getattr(self._store, "degraded", False))
+
+
+def dump_state(state: BaseModel) -> bytes:
+    """Serialize a state for the store."""
+    return state.model_dump_json(exclude_defaults=True).encode()
+
+
+def load_state(kind: type[S], value: bytes | None) -> S:
+    """Inverse of `dump_state`; an invalid value counts as no state."""
+    try:
+        return kind() if value is None else kind.model_validate_json(value)
+    except ValidationError:
+        return kind()
 
 
 def _decided(

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from providers.errors import AnswerUnusable, RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.compare_and_swap import Agreed, Agreement, Change, Scope
+from providers.shared.compare_and_swap import Agreed, Agreement, Change, Scope, dump_state, load_state
 from providers.shared.rate_rules import (
     SHORTEST_WAIT_SECONDS,
     CallRequest,
@@ -28,8 +28,6 @@ from providers.shared.rates import (
     ServiceLimits,
     adopt_clock,
     limits_for_one,
-    state_from_bytes,
-    state_to_bytes,
     ttl_of_state,
 )
 from providers.shared.refusal_memory import RefusalMemory, keep_aftermath
@@ -181,7 +179,7 @@ def _key(service: str) -> str:
 
 
 def _state(value: bytes | None, now: float) -> RateState:
-    return adopt_clock(state_from_bytes(value), now)
+    return adopt_clock(load_state(RateState, value), now)
 
 
 def _asking(holder: str, tokens: int) -> CallRequest:
@@ -191,4 +189,4 @@ def _asking(holder: str, tokens: int) -> CallRequest:
 
 
 def _change(state: RateState, now: float, limits: ServiceLimits, result: T) -> Change[T]:
-    return Change(state_to_bytes(state), result, ttl_of_state(state, now, limits))
+    return Change(dump_state(state), result, ttl_of_state(state, now, limits))

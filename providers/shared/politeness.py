@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from hashlib import blake2s
 from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from providers.errors import RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.compare_and_swap import Agreement, Change, Scope
+from providers.shared.compare_and_swap import Agreement, Change, Scope, dump_state, load_state
 from providers.shared.shielded_tasks import ShieldedTasks, renew_lease_every
 from providers.shared.store_keys import quote_part
 
@@ -113,21 +113,6 @@ def drop_expired_leases(state: HostState, now: float) -> HostState:
     return state.model_copy(update={"changed_at": now, "leases": leases, "line": line})
 
 
-def host_state_to_bytes(state: HostState) -> bytes:
-    """As it is kept in the store."""
-    return state.model_dump_json(exclude_defaults=True).encode()
-
-
-def host_state_from_bytes(value: bytes | None) -> HostState:
-    """Inverse of `host_state_to_bytes`; an invalid value counts as no state."""
-    if value is None:
-        return HostState()
-    try:
-        return HostState.model_validate_json(value)
-    except ValidationError:
-        return HostState()
-
-
 def _ahead(line: tuple[Waiting, ...], holder: str) -> tuple[Waiting, ...]:
     for index, waiting in enumerate(line):
         if waiting.holder == holder:
@@ -212,8 +197,8 @@ class Politeness:
             if alone:
                 delay = max(ALONE_DELAY_SECONDS, visiting.delay_seconds)
                 wanted = replace(visiting, delay_seconds=delay, most_at_once=ALONE_AT_ONCE)
-            state, seconds = request_visit(host_state_from_bytes(value), now, wanted)
-            return Change(host_state_to_bytes(state), seconds, KEPT_SECONDS)
+            state, seconds = request_visit(load_state(HostState, value), now, wanted)
+            return Change(dump_state(state), seconds, KEPT_SECONDS)
 
         agreed = await self._agreement.change(key, decide)
         if agreed.result > 0:
@@ -222,8 +207,8 @@ class Politeness:
 
     async def _change(self, scope: Scope, key: str, change: Callable[[HostState, float], HostState]) -> None:
         def decide(value: bytes | None, now: float) -> Change[None]:
-            state = change(host_state_from_bytes(value), now)
-            return Change(None if state == HostState() else host_state_to_bytes(state), None, KEPT_SECONDS)
+            state = change(load_state(HostState, value), now)
+            return Change(None if state == HostState() else dump_state(state), None, KEPT_SECONDS)
 
         # A renewal that fails is repeated soon; a lease that is not given back expires.
         with suppress(SharedStateUnavailable, StorageFull, RateLimited):

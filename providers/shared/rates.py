@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 
 @dataclass(frozen=True)
@@ -295,21 +295,6 @@ class RateState(BaseModel):
             probe=probe,
             slowdown=self.slowdown and self.slowdown.shift(seconds),
         )
-
-
-def state_to_bytes(state: RateState) -> bytes:
-    """Serialize the state for the store."""
-    return state.model_dump_json(exclude_defaults=True).encode()
-
-
-def state_from_bytes(value: bytes | None) -> RateState:
-    """Inverse of `state_to_bytes`; an invalid value counts as no state."""
-    if value is None:
-        return RateState()
-    try:
-        return RateState.model_validate_json(value)
-    except ValidationError:
-        return RateState()
 
 
 def adopt_clock(state: RateState, now: float) -> RateState:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from providers.shared.compare_and_swap import dump_state, load_state
 from providers.shared.rate_rules import CallRequest, Granted, Refusal, record_answer, record_refusal, request_call
-from providers.shared.rates import RateState, ServiceLimits, state_from_bytes, state_to_bytes
+from providers.shared.rates import RateState, ServiceLimits
 
 START = 1_700_000_000.0
 MOST_EVENTS = 20_000
@@ -51,7 +52,7 @@ class Simulation:
             if not self._events:
                 return self
             at, _, event = heapq.heappop(self._events)
-            self.state = state_from_bytes(state_to_bytes(self.state))  # as it goes through a store
+            self.state = load_state(RateState, dump_state(self.state))  # as it goes through a store
             event(at)
         raise AssertionError("the callers never come to an end")
 

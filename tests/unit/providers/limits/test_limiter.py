@@ -6,10 +6,10 @@ import pytest
 
 from providers.errors import AnswerCut, RateLimited, SharedStateUnavailable, StorageFull, Unavailable
 from providers.interfaces import Limiter, SharedStore, StoredValue
-from providers.shared.compare_and_swap import MOST_TRIES
+from providers.shared.compare_and_swap import MOST_TRIES, load_state
 from providers.shared.limiter import SharedLimiter
 from providers.shared.rate_rules import PROBE_LEASE_SECONDS
-from providers.shared.rates import ALONE, ServiceLimits, limits_for_one, state_from_bytes
+from providers.shared.rates import ALONE, RateState, ServiceLimits, limits_for_one
 from providers.shared.stores.fallback_store import FallbackStore, ReconnectBackoff
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
@@ -296,7 +296,9 @@ async def test_many_decisions_do_not_always_lose_to_few() -> None:
 
     class Quick(MemorySharedStore):
         async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-            grown = state_from_bytes(new).recent[-1].amount - sum(one.amount for one in state_from_bytes(old).recent)
+            grown = load_state(RateState, new).recent[-1].amount - sum(
+                one.amount for one in load_state(RateState, old).recent
+            )
             return grown <= 2 and await super().swap(key, old, new, ttl_seconds)
 
     limiter = SharedLimiter(Quick(lambda: START), {})

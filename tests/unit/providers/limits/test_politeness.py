@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.errors import RateLimited, SharedStateUnavailable
+from providers.shared.compare_and_swap import dump_state, load_state
 from providers.shared.politeness import (
     GRACE_SECONDS,
     LEASE_SECONDS,
@@ -18,8 +19,6 @@ from providers.shared.politeness import (
     Politeness,
     VisitRequest,
     end_lease,
-    host_state_from_bytes,
-    host_state_to_bytes,
     request_visit,
 )
 from providers.shared.store_keys import quote_part
@@ -42,7 +41,7 @@ class World:
 
     async def state(self, host: str) -> HostState:
         """What the workers share about a host."""
-        return host_state_from_bytes((await self.store.get(f"politeness/{quote_part(host)}")).value)
+        return load_state(HostState, (await self.store.get(f"politeness/{quote_part(host)}")).value)
 
 
 async def wait_of(politeness: Politeness, holder: str, delay: float = 0.0, host: str = "site.test") -> float:
@@ -201,7 +200,7 @@ async def test_a_request_cancelled_while_it_asks_leaves_nothing_behind() -> None
         task.cancel()
         await asyncio.wait([task])
         await politeness.close()
-        state = host_state_from_bytes((await store.get("politeness/site.test")).value)
+        state = load_state(HostState, (await store.get("politeness/site.test")).value)
         assert state.leases == ()
         await store.remove("politeness/")
 
@@ -233,7 +232,7 @@ def test_never_more_than_two_and_never_closer_than_the_delay(
         if not events:
             break
         at, number, what, seconds = heapq.heappop(events)
-        state = host_state_from_bytes(host_state_to_bytes(state))
+        state = load_state(HostState, dump_state(state))
         if what == "end":
             state = end_lease(state, f"lease-{number}")
             ended.append(at)
@@ -252,7 +251,7 @@ def test_never_more_than_two_and_never_closer_than_the_delay(
 @pytest.mark.parametrize("value", [b"", b"garbage", b"[]", b'{"leases": [["x"]]}'])
 def test_a_value_that_is_no_state_counts_as_none(value: bytes) -> None:
     """A poisoned value is a miss (F17)."""
-    assert host_state_from_bytes(value) == HostState()
+    assert load_state(HostState, value) == HostState()
 
 
 def test_a_state_from_the_future_is_not_obeyed() -> None:

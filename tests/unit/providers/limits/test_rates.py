@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from providers.retry_after import LONGEST_WAIT_SECONDS
 from providers.shared import rate_rules
+from providers.shared.compare_and_swap import dump_state, load_state
 from providers.shared.rate_rules import (
     GRACE_SECONDS,
     HORIZON_SECONDS,
@@ -25,7 +26,7 @@ from providers.shared.rate_rules import (
     request_call,
     settle_tokens,
 )
-from providers.shared.rates import RateState, ServiceLimits, adopt_clock, state_from_bytes, state_to_bytes
+from providers.shared.rates import RateState, ServiceLimits, adopt_clock
 from tests.unit.providers.limits.simulation import START, Simulation
 
 FOLDER = Path(rate_rules.__file__).parent
@@ -180,7 +181,7 @@ def test_there_are_only_so_many_places() -> None:
     for number in range(1_000):
         state, _ = request_call(state, START + 2, CallRequest(f"h{number}", "p"), limits)
     assert len(state.places) <= MOST_PLACES
-    assert len(state_to_bytes(state)) < 20_000
+    assert len(dump_state(state)) < 20_000
 
 
 @pytest.mark.parametrize("limits", [ServiceLimits(3, 86_400.0), ServiceLimits(100, 86_400.0), ServiceLimits(1, 1e9)])
@@ -287,7 +288,7 @@ def test_tokens_used_beyond_the_estimate_count() -> None:
 @pytest.mark.parametrize("value", [b"", b"garbage", b"\xff\x00", b"[1]", b'{"due": "NaN"}', b'{"places": [[1]]}'])
 def test_a_value_that_is_no_state_counts_as_none(value: bytes) -> None:
     """A poisoned value is a miss (F17)."""
-    assert state_from_bytes(value) == RateState()
+    assert load_state(RateState, value) == RateState()
 
 
 def test_a_state_from_the_future_is_not_obeyed() -> None:
