@@ -11,7 +11,7 @@ import structlog
 from contracts.usage import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
-from providers.shared.cancellation_grace import with_last_moment
+from providers.shared.cancellation_grace import finish_within_grace
 
 LEASE_SECONDS: Final = 10.0
 """A killed attempt blocks its call no longer than this."""
@@ -57,7 +57,7 @@ class CallJournal:
             self._told_away.pop(research_id, None)
         else:
             async with self._lease_kept(key):
-                answer = await with_last_moment(self._made(engine, task, key))
+                answer = await finish_within_grace(self._made(engine, task, key))
         # In front, because of many warnings only the first are shown; not stored, for it is true only now.
         answer.warnings[:0] = self._change_of_reach(research_id)
         return answer

@@ -13,7 +13,7 @@ from providers.models.model_directory import DEFAULT_ENDPOINT, MissingChat, Mode
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import load_prices
 from providers.shared.circuit_breaker import CircuitBreaker
-from providers.shared.service_limits import ServiceLimits
+from providers.shared.rates import ServiceLimits
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, EndpointSettings, host_of, key_variable
 

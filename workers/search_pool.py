@@ -16,7 +16,7 @@ from providers.search.priced_search import PricedSearch
 from providers.search.reachability import probe
 from providers.search.watched_search import WatchedSearch
 from providers.shared.circuit_breaker import CircuitBreaker
-from providers.shared.service_limits import ServiceLimits
+from providers.shared.rates import ServiceLimits
 from workers.search_providers import open_search_providers, search_model
 from workers.settings.loading import Settings
 from workers.shared_state import SharedState

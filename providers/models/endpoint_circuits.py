@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from providers.shared.circuit_breaker import Circuit, CircuitState, allowed, circuit_state, reported
+from providers.shared.circuit_breaker import Circuit, CircuitState, allow_call, circuit_state, record_outcome
 
 
 class Circuits(Protocol):
@@ -32,12 +32,12 @@ class LocalCircuits:
 
     async def allow(self, name: str) -> bool:
         """Whether the service may be asked now."""
-        self._circuits[name], allows = allowed(self._circuits.get(name, Circuit()), self._clock())
+        self._circuits[name], allows = allow_call(self._circuits.get(name, Circuit()), self._clock())
         return allows
 
     async def report(self, name: str, ok: bool | None) -> None:
         """Tell how a call ended."""
-        self._circuits[name] = reported(self._circuits.get(name, Circuit()), self._clock(), ok)
+        self._circuits[name] = record_outcome(self._circuits.get(name, Circuit()), self._clock(), ok)
 
     async def state(self, name: str) -> CircuitState:
         """Where the circuit stands."""

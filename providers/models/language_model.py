@@ -26,7 +26,7 @@ from providers.models.model_directory import MissingChat, ModelCandidate, ModelD
 from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
 from providers.models.structured_output import DRAFT_FIELDS, draft_of, needs_isolation
-from providers.shared.circuit_breaker import CircuitState, circuit_outcome
+from providers.shared.circuit_breaker import CircuitState, judge_outcome
 
 SHORTEST_SECONDS: Final = 0.05
 """With less time left no further model is asked."""
@@ -134,7 +134,7 @@ class LanguageModelEngine:
             exchanged = await self._calls.ask(task, candidate, seconds, shrink=not larger)
         except ProviderError as error:
             self._last[candidate.endpoint.name] = type(error).__name__
-            await self._report(service, circuit_outcome(error))
+            await self._report(service, judge_outcome(error))
             raise
         except asyncio.CancelledError:
             await self._report(service, None)

@@ -8,7 +8,7 @@ from typing import Final
 
 from providers.errors import SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.store_keys import part
+from providers.shared.store_keys import quote_part
 
 PREFIX: Final = "robots/"
 HEAD: Final = struct.Struct(">dB")
@@ -55,7 +55,7 @@ class SharedRules:
 
 def key_of(site: str) -> str:
     """The key of a site's rules."""
-    return PREFIX + part(site)
+    return PREFIX + quote_part(site)
 
 
 def pack(text: str | None, asked_at: float) -> bytes:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import ProviderError
 from providers.interfaces import SearchProvider
-from providers.shared.circuit_breaker import CircuitBreaker, circuit_outcome
+from providers.shared.circuit_breaker import CircuitBreaker, judge_outcome
 
 
 class WatchedSearch:
@@ -23,7 +23,7 @@ class WatchedSearch:
         try:
             answer = await self._provider.search(request)
         except ProviderError as error:
-            await self._report(circuit_outcome(error))
+            await self._report(judge_outcome(error))
             raise
         except asyncio.CancelledError:
             await self._report(None)

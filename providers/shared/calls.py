@@ -4,12 +4,12 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Coroutine
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from providers.errors import CallInFlight, ContentCorrupt
 from providers.interfaces import SharedStore
-from providers.shared.store_keys import part
+from providers.shared.shielded_tasks import ShieldedTasks
+from providers.shared.store_keys import quote_part
 
 T = TypeVar("T")
 
@@ -25,22 +25,22 @@ DONE_SECONDS: Final = 10.0
 
 
 class SharedCallStore:
-    """Who begins a call owns it until its lease runs out; an answer is written once and stays.
+    """An attempt that begins a call owns it until its lease expires; an answer is written once and stays.
 
-    A lease is a value that the store forgets by its own clock, an answer a value that it keeps. Who was answered first
-    marks the lease as done for a while, then writes the answer: who has just looked for it in vain takes no lease. A
-    process that is killed leaves its lease behind: the next attempt gets the call when it has run out.
+    A lease is a value that the store forgets by its own clock, an answer a value that it keeps. The first answered
+    attempt marks the lease as done for a while, then writes the answer: an attempt that has just missed it takes no
+    lease. A process that is killed leaves its lease behind: the next attempt gets the call when it has expired.
     """
 
     def __init__(self, store: SharedStore, leases: SharedStore | None = None) -> None:
-        """Stores are closed by whoever opened them. `leases` may be quicker and forget more: with the machine, say."""
+        """The caller closes the stores. `leases` may be faster and less durable."""
         self._store = store
         self._lease_store = store if leases is None else leases
         self._begun: OrderedDict[str, str] = OrderedDict()
         self._owners: dict[str, str] = {}
         self._leases: dict[str, bytes] = {}
         """What we wrote last, by key: a lease that still says so is ours."""
-        self._working: set[asyncio.Task[Any]] = set()
+        self._tasks = ShieldedTasks()
 
     @property
     def degraded(self) -> bool:
@@ -48,48 +48,36 @@ class SharedCallStore:
         return bool(getattr(self._store, "degraded", False))
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
-        """Take the call: null if it is ours to make now, else the stored answer.
+        """Take the call: None if this attempt makes it, else the stored answer.
 
         Raises `CallInFlight` while another attempt holds a live lease. Cancelled, it leaves no lease behind.
         """
         owner = secrets.token_hex(8)
-        work = self._started(self._begin(key, research_id, owner, lease_seconds))
+        work = self._tasks.start(self._begin(key, research_id, owner, lease_seconds))
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            await asyncio.shield(self._started(self._undo(work, key, research_id, owner)))
+            await self._tasks.finish(self._undo(work, key, research_id, owner))
             raise
 
     async def renew(self, key: str, lease_seconds: float) -> None:
         """Keep the lease while the call runs; nothing happens if it is no longer ours."""
-        await asyncio.shield(self._started(self._renew(key, lease_seconds)))
+        await self._tasks.finish(self._renew(key, lease_seconds))
 
     async def finish(self, key: str, answer: str) -> None:
         """Write the answer; the first one stays. Nothing happens if the run was forgotten meanwhile."""
-        await asyncio.shield(self._started(self._finish(key, answer)))
+        await self._tasks.finish(self._finish(key, answer))
 
     async def release(self, key: str) -> None:
         """Give the call up without an answer; nothing happens if it is no longer ours."""
-        await asyncio.shield(self._started(self._release(key)))
+        await self._tasks.finish(self._release(key))
 
     async def forget(self, research_id: str) -> int:
         """Remove all rows of a run; the number of answers removed. An answer that comes later is not kept.
 
         Raises what the store raises when it removes nothing, `SharedStateUnavailable` above all: then try again.
         """
-        return await asyncio.shield(self._started(self._forget(research_id)))
-
-    def _started(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """A task that goes on if its caller is cancelled."""
-        task = asyncio.create_task(work)
-        self._working.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: "asyncio.Task[Any]") -> None:
-        self._working.discard(task)
-        if not task.cancelled():
-            task.exception()  # a caller that was cancelled does not ask for it
+        return await self._tasks.finish(self._forget(research_id))
 
     async def _begin(self, key: str, research_id: str, owner: str, lease_seconds: float) -> str | None:
         for _ in range(MOST_TRIES):
@@ -148,7 +136,7 @@ class SharedCallStore:
         await self._release(key, research_id)
 
     async def _is_marked_done(self, key: str, research_id: str, owner: str | None) -> bool:
-        """Mark the call before its answer is there: who then looks for it in vain takes no lease. False: forgotten."""
+        """Mark the call before its answer is there: an attempt that then misses it takes no lease. False: forgotten."""
         place = _lease_key(key, research_id)
         if key in self._leases and await self._lease_store.swap(place, self._leases.pop(key), DONE, DONE_SECONDS):
             self._let_go(key)
@@ -172,7 +160,7 @@ class SharedCallStore:
             del self._begun[key]
             self._let_go(key)
         await self._lease_store.remove(f"{_prefix(research_id)}lease/")
-        return answered + await self._store.remove(answers)  # who was answered before the mark was there kept it
+        return answered + await self._store.remove(answers)  # an answer written before the mark
 
     async def _give_back(self, key: str, research_id: str, owner: str) -> None:
         held = await self._lease_store.get(_lease_key(key, research_id))
@@ -188,7 +176,7 @@ class SharedCallStore:
 
 
 def _prefix(research_id: str) -> str:
-    return f"calls/{part(research_id)}/"
+    return f"calls/{quote_part(research_id)}/"
 
 
 def _lease_key(key: str, research_id: str) -> str:
@@ -200,7 +188,7 @@ def _answer_key(key: str, research_id: str) -> str:
 
 
 def _forgotten_key(research_id: str) -> str:
-    return f"forgotten/{part(research_id)}"
+    return f"forgotten/{quote_part(research_id)}"
 
 
 def _ttl(lease_seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""What a cancelled call may still do: take in the answer that is just arriving, and begin nothing."""
+"""Let a cancelled call take in the answer that is just arriving, and start no new request."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -20,10 +20,10 @@ class _Ending:
 _ending: ContextVar[_Ending | None] = ContextVar("ending", default=None)
 
 
-async def with_last_moment(work: Coroutine[Any, Any, T], seconds: float = LAST_MOMENT_SECONDS) -> T:
+async def finish_within_grace(work: Coroutine[Any, Any, T], seconds: float = LAST_MOMENT_SECONDS) -> T:
     """The outcome of the work. Cancelled, it has so many seconds to come to its end; then it is cancelled, too.
 
-    An answer that arrives in the moment of a cancellation was paid for: who is to keep it does so within the work. The
+    An answer that arrives in the moment of a cancellation was paid for: the work itself stores it. The
     cancellation goes on afterwards, whatever came of it.
     """
     ending = _Ending()
@@ -40,7 +40,7 @@ async def with_last_moment(work: Coroutine[Any, Any, T], seconds: float = LAST_M
             task.cancel()
         await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # nobody is told any more
+            task.exception()  # no caller is left to await it
         raise
 
 

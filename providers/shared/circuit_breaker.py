@@ -1,11 +1,12 @@
-"""Circuits: an endpoint that fails again and again is left alone for a while, by all workers."""
+"""Circuit breaker: no worker calls an endpoint for a while after it failed several times in a row."""
 
 from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from cachetools import TTLCache
+from pydantic import BaseModel, ConfigDict
 
 from providers.errors import (
     AnswerUnusable,
@@ -17,9 +18,8 @@ from providers.errors import (
     Unavailable,
 )
 from providers.interfaces import SharedStore
-from providers.shared.compare_and_swap import Agreement, Change
-from providers.shared.recent_texts import RecentTexts
-from providers.shared.store_keys import part
+from providers.shared.compare_and_swap import Agreement, Change, dump_state, load_state
+from providers.shared.store_keys import quote_part
 
 FAILURES_TO_OPEN: Final = 5
 WINDOW_SECONDS: Final = 120.0
@@ -30,6 +30,7 @@ PROBE_LEASE_SECONDS: Final = 60.0
 KEPT_SECONDS: Final = 600.0
 CLOCK_SECONDS: Final = 5.0
 BELIEVED_SECONDS: Final = 0.5
+MOST_ENDPOINTS: Final = 1_000
 
 T = TypeVar("T")
 
@@ -61,8 +62,8 @@ def circuit_state(circuit: Circuit, now: float) -> CircuitState:
     return CircuitState.OPEN if now < circuit.opened_at + OPEN_SECONDS else CircuitState.HALF_OPEN
 
 
-def allowed(circuit: Circuit, now: float) -> tuple[Circuit, bool]:
-    """Whether the endpoint may be asked now; half open, one call may."""
+def allow_call(circuit: Circuit, now: float) -> tuple[Circuit, bool]:
+    """Return whether the endpoint may be called now; half open, one call may as the probe."""
     state = circuit_state(circuit, now)
     if state is not CircuitState.HALF_OPEN:
         return circuit, state is CircuitState.CLOSED
@@ -71,10 +72,10 @@ def allowed(circuit: Circuit, now: float) -> tuple[Circuit, bool]:
     return circuit.model_copy(update={"probe_until": now + PROBE_LEASE_SECONDS}), True
 
 
-def reported(circuit: Circuit, now: float, ok: bool | None) -> Circuit:
-    """After a call. Any success closes the circuit; a failure opens it again while it is half open.
+def record_outcome(circuit: Circuit, now: float, ok: bool | None) -> Circuit:
+    """Record the outcome of a call. Any success closes the circuit; a failure opens it again while it is half open.
 
-    Null says nothing of the endpoint, and makes room for another probe.
+    None says nothing of the endpoint, and lets another call be the probe.
     """
     if ok is None:
         return circuit.model_copy(update={"probe_until": 0.0})
@@ -89,11 +90,11 @@ def reported(circuit: Circuit, now: float, ok: bool | None) -> Circuit:
     return Circuit(failures=failures, failed_at=now, opened_at=now if opens else None)
 
 
-def circuit_outcome(error: ProviderError | None) -> bool | None:
-    """What to report of a call: true if the endpoint works, false if not, null if the call says nothing about it.
+def judge_outcome(error: ProviderError | None) -> bool | None:
+    """Return what to report of a call: True if the endpoint works, False if not, None if the call does not show it.
 
     A refusal for speed (429) has its own limit. A key that is missing or wrong is this worker's own configuration:
-    others may have a good one, so it opens no shared circuit.
+    other workers may have a valid one, so it opens no shared circuit.
     """
     if error is None or isinstance(error, AnswerUnusable):
         return True
@@ -107,37 +108,36 @@ def circuit_outcome(error: ProviderError | None) -> bool | None:
 class CircuitBreaker:
     """Circuits of endpoints by name, over a shared store; while that cannot be used, each worker keeps its own.
 
-    Where nobody had anything to complain of a moment ago, that is believed without looking again: the calls of a
-    worker that does many at once would otherwise ask twice each for what is hardly ever there.
+    A circuit that was closed a moment ago is not read again: the calls of a
+    busy worker would otherwise read the store twice each.
     """
 
     def __init__(self, store: SharedStore, *, believed_seconds: float = BELIEVED_SECONDS) -> None:
         self._agreement = Agreement(store)
-        self._believed_seconds = believed_seconds
-        self._well = RecentTexts()
+        self._well: TTLCache[str, bool] = TTLCache(MOST_ENDPOINTS, believed_seconds)
 
     async def allow(self, name: str) -> bool:
-        """Whether the endpoint may be asked now. Who is told yes must `report`."""
+        """Return whether the endpoint may be called now; the caller then must `report`."""
         if self._is_believed_well(name):
             return True
         try:
-            return await self._changed(name, allowed)
-        except RateLimited:  # many workers want to be the one probe: another one is
+            return await self._changed(name, allow_call)
+        except RateLimited:  # another worker's call is the probe
             return False
 
     async def report(self, name: str, ok: bool | None) -> None:
-        """Tell how a call ended; see `circuit_outcome`."""
+        """Record how a call ended; see `judge_outcome`."""
         if ok is not False and self._is_believed_well(name):
             return  # there is nothing that it could mend
-        with suppress(RateLimited):  # others tell of the same endpoint at this very moment
-            await self._changed(name, lambda circuit, now: (reported(circuit, now, ok), None))
+        with suppress(RateLimited):  # other workers report on the same endpoint right now
+            await self._changed(name, lambda circuit, now: (record_outcome(circuit, now, ok), None))
 
     async def state(self, name: str) -> CircuitState:
         """Where the circuit stands."""
         return await self._agreement.read(_key(name), lambda value, now: circuit_state(_circuit(value, now), now))
 
     def _is_believed_well(self, name: str) -> bool:
-        return self._well.get(name) is not None
+        return name in self._well
 
     async def _changed(self, name: str, change: Callable[[Circuit, float], tuple[Circuit, T]]) -> T:
         def decide(value: bytes | None, now: float, _: bool) -> Change[tuple[Circuit, T]]:
@@ -146,26 +146,21 @@ class CircuitBreaker:
 
         circuit, result = (await self._agreement.change(_key(name), decide)).result
         if circuit == Circuit():
-            self._well.put(name, "well", self._believed_seconds)
+            self._well[name] = True
         else:
-            self._well.drop(name)
+            self._well.pop(name, None)
         return result
 
 
 def _key(name: str) -> str:
-    return f"circuits/{part(name)}"
+    return f"circuits/{quote_part(name)}"
 
 
 def _bytes(circuit: Circuit) -> bytes | None:
-    return None if circuit == Circuit() else circuit.model_dump_json(exclude_defaults=True).encode()
+    return None if circuit == Circuit() else dump_state(circuit)
 
 
 def _circuit(value: bytes | None, now: float) -> Circuit:
-    """What is no circuit counts as none: anybody might have written it; so does one kept by another clock."""
-    if value is None:
-        return Circuit()
-    try:
-        circuit = Circuit.model_validate_json(value)
-    except ValidationError:
-        return Circuit()
+    """Return the stored circuit; an invalid value and a time in the future count as none."""
+    circuit = load_state(Circuit, value)
     return Circuit() if circuit.failed_at > now + CLOCK_SECONDS else circuit

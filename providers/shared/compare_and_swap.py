@@ -1,4 +1,4 @@
-"""How workers agree: a pure decision about a small shared value, made again until nobody else was quicker."""
+"""Change a small shared value by compare and swap: a pure decision, repeated until no other worker was quicker."""
 
 import asyncio
 import random
@@ -9,11 +9,14 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakValueDictionary
 
+from pydantic import BaseModel, ValidationError
+
 from providers.errors import ProviderError, RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.shared.stores.memory_store import MemorySharedStore
 
 T = TypeVar("T")
+S = TypeVar("S", bound=BaseModel)
 
 MOST_TRIES: Final = 40
 DEFEATS_TO_HALVE: Final = 3
@@ -23,33 +26,33 @@ CONTENDED_SECONDS: Final = 1.0
 
 @dataclass(frozen=True)
 class Change(Generic[T]):
-    """What a decision makes of a value, and what it means for the one who asked."""
+    """The new value of a decision, and its result for the caller."""
 
     value: bytes | None
     result: T
     ttl_seconds: float
 
 
-class Among(Enum):
-    """Who agreed on a decision."""
+class Scope(Enum):
+    """Which workers share a decision."""
 
     ALL = "all"
     MACHINE = "machine"
-    """Those who share what a degraded store goes on with: it is not known what the others do."""
+    """Workers that share the local store of a degraded one; the rest of the cluster is unknown."""
     PROCESS = "process"
 
     @property
     def alone(self) -> bool:
         """Whether some workers know nothing of it, so that it must be conservative."""
-        return self is not Among.ALL
+        return self is not Scope.ALL
 
 
 @dataclass(frozen=True)
 class Agreed(Generic[T]):
-    """The result, and who takes part in it."""
+    """The result, and the workers that share it."""
 
     result: T
-    among: Among
+    among: Scope
 
 
 class Entry(Generic[T]):
@@ -62,14 +65,14 @@ class Entry(Generic[T]):
 
     @property
     def done(self) -> bool:
-        """Whether somebody made it."""
+        """Whether it was made."""
         return self.change is not None or self.error is not None
 
     def outcome(self) -> T:
         """The result. Raises the store's error, and `RateLimited`."""
         if self.error is not None:
             raise self.error
-        assert self.change is not None, "who held the lock made the decision"
+        assert self.change is not None, "the holder of the lock made the decision"
         return self.change.result
 
 
@@ -91,11 +94,11 @@ class Agreement:
         """`clock` is that of the values of their own, and shows seconds."""
         self._store = store
         self._own = MemorySharedStore(clock)
-        self._queues: WeakValueDictionary[tuple[str, Among], Queue] = WeakValueDictionary()
+        self._queues: WeakValueDictionary[tuple[str, Scope], Queue] = WeakValueDictionary()
 
     async def change(self, key: str, decide: Callable[[bytes | None, float, bool], Change[T]]) -> Agreed[T]:
-        """Decide with as many as can be reached. Raises `RateLimited` if others are always quicker."""
-        for among in (Among.ALL, Among.MACHINE):
+        """Decide among all reachable workers. Raises `RateLimited` under lasting contention."""
+        for among in (Scope.ALL, Scope.MACHINE):
             # A degraded store is asked too: that is how it learns that it can be used again.
             if self._degraded() != among.alone:
                 continue
@@ -103,13 +106,13 @@ class Agreement:
                 result = await self.change_among(among, key, partial(_decided, decide, among.alone))
             except (SharedStateUnavailable, StorageFull):
                 continue
-            # A store that gave up meanwhile has decided for a few with everybody's limits: that does not count.
+            # A store that degraded meanwhile decided for a few workers with the limits of all: decide again.
             if self._degraded() == among.alone:
                 return Agreed(result, among)
-        result = await self.change_among(Among.PROCESS, key, partial(_decided, decide, True))
-        return Agreed(result, Among.PROCESS)
+        result = await self.change_among(Scope.PROCESS, key, partial(_decided, decide, True))
+        return Agreed(result, Scope.PROCESS)
 
-    async def change_among(self, among: Among, key: str, decide: Callable[[bytes | None, float], Change[T]]) -> T:
+    async def change_among(self, among: Scope, key: str, decide: Callable[[bytes | None, float], Change[T]]) -> T:
         """Decide with the same as before. Raises `SharedStateUnavailable`, `StorageFull`, and `RateLimited`."""
         queue = self._queues.setdefault((key, among), Queue())
         entry = Entry(decide)
@@ -121,13 +124,13 @@ class Agreement:
                     queue.waiting = await self._swapped(among, key, batch) + queue.waiting
         return entry.outcome()
 
-    async def _swapped(self, among: Among, key: str, batch: "list[Entry[Any]]") -> "list[Entry[Any]]":
+    async def _swapped(self, among: Scope, key: str, batch: "list[Entry[Any]]") -> "list[Entry[Any]]":
         """Make decisions of this process in one change: only processes have to compete. Those that are left over.
 
-        Many decisions take longer than few, and others are quicker meanwhile: after defeats fewer are made at once.
+        Many decisions take longer than few, and lose against other workers: after defeats fewer are made at once.
         """
-        store = self._own if among is Among.PROCESS else self._store
-        name = f"alone/{key}" if among is Among.MACHINE else key
+        store = self._own if among is Scope.PROCESS else self._store
+        name = f"alone/{key}" if among is Scope.MACHINE else key
         try:
             for attempt in range(MOST_TRIES):
                 stored = await store.get(name)
@@ -151,6 +154,19 @@ class Agreement:
 
     def _degraded(self) -> bool:
         return bool(getattr(self._store, "degraded", False))
+
+
+def dump_state(state: BaseModel) -> bytes:
+    """Serialize a state for the store."""
+    return state.model_dump_json(exclude_defaults=True).encode()
+
+
+def load_state(kind: type[S], value: bytes | None) -> S:
+    """Inverse of `dump_state`; an invalid value counts as no state."""
+    try:
+        return kind() if value is None else kind.model_validate_json(value)
+    except ValidationError:
+        return kind()
 
 
 def _decided(

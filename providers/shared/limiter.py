@@ -1,32 +1,38 @@
 """The limits of outside services as one object: permits that all workers share."""
 
-import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2s
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from providers.errors import AnswerUnusable, ProviderError, RateLimited, SharedStateUnavailable, StorageFull
+from providers.errors import AnswerUnusable, RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.compare_and_swap import Agreed, Agreement, Among, Change
+from providers.shared.compare_and_swap import Agreed, Agreement, Change, Scope, dump_state, load_state
 from providers.shared.rate_rules import (
     SHORTEST_WAIT_SECONDS,
-    Asking,
+    CallRequest,
     Granted,
-    Told,
-    answered,
-    asked,
-    given_back,
-    settled,
+    MustWait,
+    Refusal,
+    give_back_probe,
+    record_answer,
+    record_refusal,
+    request_call,
+    settle_tokens,
 )
-from providers.shared.rate_state import RateState, by_clock, kept_seconds, state_from_bytes, state_to_bytes
-from providers.shared.refusal_memory import Memory, aftermath
-from providers.shared.refusal_rules import Refusal, refused
-from providers.shared.service_limits import ANYTHING, ServiceLimits, limits_alone
-from providers.shared.shielded_tasks import Unfinished
-from providers.shared.store_keys import part
+from providers.shared.rates import (
+    UNLIMITED,
+    RateState,
+    ServiceLimits,
+    adopt_clock,
+    limits_for_one,
+    ttl_of_state,
+)
+from providers.shared.refusal_memory import RefusalMemory, keep_aftermath
+from providers.shared.shielded_tasks import ShieldedTasks
+from providers.shared.store_keys import quote_part
 from providers.shared.stores.memory_store import steady_time
 
 T = TypeVar("T")
@@ -38,9 +44,9 @@ REFUSAL_TRIES: Final = 5
 class CallPermit:
     """One call that the limits allow."""
 
-    asking: Asking
+    asking: CallRequest
     granted_at: float
-    among: Among
+    among: Scope
     probe: bool
     tokens: int
 
@@ -54,7 +60,7 @@ class SharedLimiter:
 
     Where the shared store cannot be used, each worker keeps to `share_when_degraded` of every limit, and to a small
     rate where none is configured: never to no limit. A pause that a worker has seen it keeps, also if the store loses
-    it or its clock jumps. Nothing here sleeps: who must wait is told how long.
+    it or its clock jumps. Nothing here sleeps: a call that must wait gets `retry_after`.
     """
 
     def __init__(
@@ -72,71 +78,62 @@ class SharedLimiter:
         self._agreement = Agreement(store, self._clock)
         self._limits = dict(limits_by_service)
         self._share = share_when_degraded
-        self._memory = Memory(self._clock)
-        self._unfinished = Unfinished()
+        self._memory = RefusalMemory(self._clock)
+        self._tasks = ShieldedTasks()
 
     @asynccontextmanager
     async def permit(self, service: str, holder: str, tokens: int = 0) -> AsyncIterator[CallPermit]:
         """Allow one call for the time of the block. Raises `RateLimited` before it when the call must wait."""
-        permit = await self._entered(service, _asking(holder, tokens))
+
+        def undo(permit: CallPermit) -> Coroutine[Any, Any, None]:
+            return self._end_call(service, replace(permit, tokens=0), was_answered=False)
+
+        permit = await self._tasks.acquire(self._request(service, _asking(holder, tokens)), undo)
         try:
             yield permit
         except RateLimited as error:
-            seconds = await self._unfinished.completed(self._refused(service, permit, error.retry_after))
+            seconds = await self._tasks.finish(self._record_refusal(service, permit, error.retry_after))
             told = RateLimited(str(error), retry_after=seconds)
             told.usage = error.usage
             raise told from error
         except AnswerUnusable:
-            await self._unfinished.completed(self._left(service, permit, was_answered=True))
+            await self._tasks.finish(self._end_call(service, permit, was_answered=True))
             raise
         except BaseException:
             # Whether the service answered is not known: it proves nothing about its limit.
-            await self._unfinished.completed(self._left(service, permit, was_answered=False))
+            await self._tasks.finish(self._end_call(service, permit, was_answered=False))
             raise
         else:
-            await self._unfinished.completed(self._left(service, permit, was_answered=True))
+            await self._tasks.finish(self._end_call(service, permit, was_answered=True))
 
     async def close(self) -> None:
         """Wait for what cancelled calls left to be settled."""
-        await self._unfinished.close()
+        await self._tasks.close()
 
     def _limits_of(self, service: str, alone: bool) -> ServiceLimits:
-        limits = self._limits.get(service, ANYTHING)
-        return limits_alone(limits, self._share) if alone else limits
+        limits = self._limits.get(service, UNLIMITED)
+        return limits_for_one(limits, self._share) if alone else limits
 
-    async def _entered(self, service: str, asking: Asking) -> CallPermit:
-        task = self._unfinished.begun(self._ask(service, asking))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            self._unfinished.begun(self._undone(service, task))
-            raise
+    async def _request(self, service: str, asking: CallRequest) -> CallPermit:
+        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Granted | MustWait]:
+            return request_call(state, now, asking, self._limits_of(service, alone))
 
-    async def _ask(self, service: str, asking: Asking) -> CallPermit:
-        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Granted | Told]:
-            return asked(state, now, asking, self._limits_of(service, alone))
-
-        agreed = await self._decided(service, asking, decision)
-        if isinstance(agreed.result, Told):
+        agreed = await self._decide(service, asking, decision)
+        if isinstance(agreed.result, MustWait):
             raise RateLimited(f"{service} is asked as often as it allows", retry_after=agreed.result.seconds)
         granted = agreed.result
         return CallPermit(asking, granted.at, agreed.among, granted.probe, asking.tokens)
 
-    async def _undone(self, service: str, task: "asyncio.Task[CallPermit]") -> None:
-        """Give back what was granted to a call that was cancelled meanwhile."""
-        with suppress(ProviderError):
-            await self._left(service, replace(await task, tokens=0), was_answered=False)
-
-    async def _left(self, service: str, permit: CallPermit, *, was_answered: bool) -> None:
+    async def _end_call(self, service: str, permit: CallPermit, *, was_answered: bool) -> None:
         if not permit.probe and not self._to_settle(service, permit):
             return
 
         def decide(value: bytes | None, now: float) -> Change[None]:
             limits = self._limits_of(service, permit.among.alone)
             state = _state(value, now)
-            state = settled(state, now, limits, estimated=permit.asking.tokens, used=permit.tokens)
+            state = settle_tokens(state, now, limits, estimated=permit.asking.tokens, used=permit.tokens)
             name = permit.asking.permit
-            state = answered(state, now, name) if was_answered else given_back(state, name)
+            state = record_answer(state, now, name) if was_answered else give_back_probe(state, name)
             return _change(state, now, limits, None)
 
         with suppress(SharedStateUnavailable, StorageFull, RateLimited):  # what is not settled runs out by itself
@@ -146,29 +143,29 @@ class SharedLimiter:
         limits = self._limits_of(service, permit.among.alone)
         return limits.tokens_per_minute is not None and permit.tokens != permit.asking.tokens
 
-    async def _refused(self, service: str, permit: CallPermit, retry_after: float | None) -> float:
-        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Told]:
+    async def _record_refusal(self, service: str, permit: CallPermit, retry_after: float | None) -> float:
+        def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, MustWait]:
             limits = self._limits_of(service, alone)
             # Granted by one clock and refused by another: then it counts as begun before the last decrease.
             granted_at = permit.granted_at if alone == permit.among.alone else 0.0
-            state = settled(state, now, limits, estimated=permit.asking.tokens, used=0)
-            return refused(state, now, permit.asking, Refusal(retry_after, granted_at), limits)
+            state = settle_tokens(state, now, limits, estimated=permit.asking.tokens, used=0)
+            return record_refusal(state, now, permit.asking, Refusal(retry_after, granted_at), limits)
 
         for _ in range(REFUSAL_TRIES):
-            with suppress(RateLimited):  # others are quicker; but this one has something to tell
-                return (await self._decided(service, permit.asking, decision)).result.seconds
+            with suppress(RateLimited):  # contention: the refusal still has to be recorded
+                return (await self._decide(service, permit.asking, decision)).result.seconds
         return max(SHORTEST_WAIT_SECONDS, retry_after or 0.0)
 
-    async def _decided(
-        self, service: str, asking: Asking, decision: Callable[[RateState, float, bool], tuple[RateState, T]]
+    async def _decide(
+        self, service: str, asking: CallRequest, decision: Callable[[RateState, float, bool], tuple[RateState, T]]
     ) -> Agreed[T]:
         """Decide with what this worker knows of refusals besides, and remember what is known then."""
         began = self._clock()
 
         def decide(value: bytes | None, now: float, alone: bool) -> Change[tuple[RateState, T]]:
-            state = self._memory.reminded(service, _state(value, now), now, began=began, name=asking.permit)
+            state = self._memory.add_known_refusals(service, _state(value, now), now, began=began, name=asking.permit)
             state, result = decision(state, now, alone)
-            seen = aftermath(state, now, self._clock())
+            seen = keep_aftermath(state, now, self._clock())
             return _change(state, now, self._limits_of(service, alone), (seen, result))
 
         agreed = await self._agreement.change(_key(service), decide)
@@ -178,18 +175,18 @@ class SharedLimiter:
 
 
 def _key(service: str) -> str:
-    return f"limits/{part(service)}"
+    return f"limits/{quote_part(service)}"
 
 
 def _state(value: bytes | None, now: float) -> RateState:
-    return by_clock(state_from_bytes(value), now)
+    return adopt_clock(load_state(RateState, value), now)
 
 
-def _asking(holder: str, tokens: int) -> Asking:
+def _asking(holder: str, tokens: int) -> CallRequest:
     # A holder's name may be long and hold what a user chose: only its hash is shared.
     name = blake2s(holder.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
-    return Asking(holder=name, permit=secrets.token_hex(6), tokens=max(0, tokens))
+    return CallRequest(holder=name, permit=secrets.token_hex(6), tokens=max(0, tokens))
 
 
 def _change(state: RateState, now: float, limits: ServiceLimits, result: T) -> Change[T]:
-    return Change(state_to_bytes(state), result, kept_seconds(state, now, limits))
+    return Change(dump_state(state), result, ttl_of_state(state, now, limits))

@@ -17,6 +17,6 @@ def end_of_prefix(prefix: bytes) -> bytes:
     return prefix + BEYOND
 
 
-def part(text: str) -> str:
+def quote_part(text: str) -> str:
     """A text as one part of a key: it holds no slash, and different texts give different parts."""
     return quote(text, safe="", errors="surrogatepass")

@@ -14,8 +14,7 @@ from providers.errors import CallInFlight, RateLimited
 from providers.shared.cache import SEARCH, Cache
 from providers.shared.calls import SharedCallStore
 from providers.shared.limiter import SharedLimiter
-from providers.shared.store_circuit import StoreCircuit
-from providers.shared.stores.fallback_store import FallbackStore
+from providers.shared.stores.fallback_store import FallbackStore, ReconnectBackoff
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
@@ -45,7 +44,7 @@ class Worker:
 
     def __init__(self, url: str, home: Path) -> None:
         local = SqliteSharedStore(home / "shared.sqlite3", durable=True)
-        self.store = FallbackStore(RedisSharedStore(url), local, StoreCircuit(TRY_AGAIN_SECONDS))
+        self.store = FallbackStore(RedisSharedStore(url), local, ReconnectBackoff(TRY_AGAIN_SECONDS))
         self.calls = SharedCallStore(self.store)
         self.cache = Cache(self.store)
         self.paid: Counter[str] = Counter()

@@ -7,7 +7,7 @@ import pytest
 from providers.errors import RateLimited
 from providers.interfaces import SharedStore
 from providers.shared.limiter import SharedLimiter
-from providers.shared.service_limits import limits_alone
+from providers.shared.rates import limits_for_one
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.valkey import running_valkey
@@ -24,7 +24,7 @@ async def assert_kept(store: SharedStore, tmp_path: Path) -> None:
     """One call goes, and the next is told to wait, also with the share of one who is alone."""
     searching = SearchSettings(requests_per_minute={"tavily": SLOWEST_PER_MINUTE})
     configured = search_limits(Settings(home=tmp_path, search=searching))
-    alone = {f"alone-{name}": limits_alone(limits, LEAST_SHARE) for name, limits in configured.items()}
+    alone = {f"alone-{name}": limits_for_one(limits, LEAST_SHARE) for name, limits in configured.items()}
     limiter = SharedLimiter(store, {**configured, **alone})
     for service in ("search/tavily", "alone-search/tavily"):
         async with limiter.permit(service, "first") as permit:

@@ -1,18 +1,124 @@
-"""A shared store that goes on with a local one while it does not answer, so that runs finish."""
+"""Go on with a local store while the shared one does not answer, so that runs finish."""
 
 import asyncio
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import structlog
+from cachetools import LRUCache
 
 from providers.errors import ProviderError, SharedStateUnavailable
 from providers.interfaces import SharedStore, StoredValue
-from providers.shared.local_copies import LocalCopies
-from providers.shared.store_circuit import StoreCircuit
+
+FIRST_PAUSE_SECONDS: Final = 0.5
+"""A restarted server is back soon, and until then workers do not share state."""
+LONGEST_PAUSE_SECONDS: Final = 5.0
+
+
+class ReconnectBackoff:
+    """Exponential backoff of the attempts to reach a store again; open from a failure to the next success."""
+
+    def __init__(
+        self, longest_pause_seconds: float = LONGEST_PAUSE_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock` shows seconds and never jumps."""
+        self._longest_pause = longest_pause_seconds
+        self._pause = FIRST_PAUSE_SECONDS
+        self._clock = clock
+        self._next_attempt: float | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the last attempt failed."""
+        return self._next_attempt is not None
+
+    def failed(self) -> bool:
+        """Record a failure; return whether it was the first."""
+        first = not self.open
+        if first:
+            self._pause = min(FIRST_PAUSE_SECONDS, self._longest_pause)
+        self._next_attempt = self._clock() + self._pause
+        return first
+
+    def succeeded(self) -> bool:
+        """Record a success; return whether a failure preceded it."""
+        recovered = self.open
+        self._next_attempt = None
+        return recovered
+
+    def attempt_is_due(self) -> bool:
+        """Return whether this caller makes the next attempt; True for one caller per pause."""
+        now = self._clock()
+        if self._next_attempt is None or now < self._next_attempt:
+            return False
+        self._pause = min(2 * self._pause, self._longest_pause)
+        self._next_attempt = now + self._pause
+        return True
+
+
+FOREVER: Final = b"-"
+
+
+@dataclass(frozen=True)
+class LocalCopy:
+    """A value as it lies in the local store."""
+
+    value: bytes | None
+    ttl_seconds: float | None
+    """Time until it expires; None means never."""
+    now: float
+    """By the local store's clock."""
+    raw: bytes | None
+    """Value and end in one, for swapping."""
+
+
+class LocalCopies:
+    """Values with the time of their end written beside them, so that they can go on elsewhere with what is left."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+
+    async def get(self, key: str) -> LocalCopy:
+        """Return the copy under a key; its value is None where there is none or it is invalid."""
+        stored = await self._store.get(key)
+        end, found, value = (stored.value or b"").partition(b"\n")
+        if not found:
+            return LocalCopy(None, None, stored.now, stored.value)
+        if end == FOREVER:
+            return LocalCopy(value, None, stored.now, stored.value)
+        try:
+            return LocalCopy(value, max(0.0, float(end) - stored.now), stored.now, stored.value)
+        except ValueError:
+            return LocalCopy(None, None, stored.now, stored.value)
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None) -> bool:
+        """As of a shared store."""
+        held = await self.get(key)
+        return held.value == old and await self._replace(key, held, new, ttl_seconds)
+
+    async def put(self, key: str, value: bytes | None, ttl_seconds: float | None = None) -> None:
+        """Write over whatever is there; of two that do so at once, either may win."""
+        held = await self.get(key)
+        if held.value is not None or value is not None:
+            await self._replace(key, held, value, ttl_seconds)
+
+    async def _replace(self, key: str, held: LocalCopy, new: bytes | None, ttl_seconds: float | None) -> bool:
+        if new is None:
+            return await self._store.swap(key, held.raw, None)
+        end = FOREVER if ttl_seconds is None else repr(held.now + ttl_seconds).encode()
+        return await self._store.swap(key, held.raw, end + b"\n" + new, ttl_seconds)
+
+    async def remove(self, prefix: str) -> int:
+        """As of a shared store."""
+        return await self._store.remove(prefix)
+
+    async def close(self) -> None:
+        """Close the local store."""
+        await self._store.close()
+
 
 T = TypeVar("T")
 
@@ -27,7 +133,7 @@ log = structlog.get_logger()
 class FallbackStore:
     """Reads and writes `primary`; when it is unavailable, `local` at once, and every few seconds it is tried again.
 
-    * The trial is a write in the background: a store that only lets itself be read is of no use, and nobody waits.
+    * The trial is a write in the background: a read-only store is of no use, and no caller waits for it.
     * A value that is kept for good is copied to `local` too. So this worker does not pay twice for what it was
       answered, whether the primary is gone or comes back empty.
     * What the primary lacks is looked for in `local`, and carried over if it is found.
@@ -36,12 +142,12 @@ class FallbackStore:
     `local` belongs to this class alone: what lies in it has its own form.
     """
 
-    def __init__(self, primary: SharedStore, local: SharedStore, circuit: StoreCircuit | None = None) -> None:
+    def __init__(self, primary: SharedStore, local: SharedStore, circuit: ReconnectBackoff | None = None) -> None:
         self._primary = primary
         self._local = LocalCopies(local)
-        self._circuit = StoreCircuit() if circuit is None else circuit
+        self._circuit = ReconnectBackoff() if circuit is None else circuit
         self._ahead: float | None = None
-        self._copied: OrderedDict[str, None] = OrderedDict()
+        self._copied: LRUCache[str, None] = LRUCache(MOST_REMEMBERED)
         self._attempt: asyncio.Task[None] | None = None
 
     @property
@@ -50,11 +156,11 @@ class FallbackStore:
         return self._circuit.open
 
     async def get(self, key: str) -> StoredValue:
-        """The value, null where there is none or where it has expired. Raises what `local` raises."""
+        """Return the value, None where there is none or where it has expired. Raises what `local` raises."""
         return await self._either(lambda: self._get_shared(key), lambda: self._get_local(key))
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        """Replace `old` by `new` if the key still holds `old`; None means absent. Return whether it was done."""
         return await self._either(
             lambda: self._swap_shared(key, old, new, ttl_seconds), lambda: self._swap_local(key, old, new, ttl_seconds)
         )
@@ -141,8 +247,7 @@ class FallbackStore:
 
     def _remember(self, key: str, *, copied: bool) -> None:
         """Which keys this process has put into the local store: a newer value elsewhere makes them stale."""
-        self._copied.pop(key, None)
         if copied:
             self._copied[key] = None
-            if len(self._copied) > MOST_REMEMBERED:
-                self._copied.popitem(last=False)
+        else:
+            self._copied.pop(key, None)

@@ -17,7 +17,7 @@ def steady_time() -> Callable[[], float]:
 
 
 class StoredEntry(NamedTuple):
-    """A value and when it is forgotten; null means never."""
+    """A value and when it expires; None means never."""
 
     value: bytes
     expires: float | None
@@ -33,12 +33,12 @@ class MemorySharedStore:
         self._changes = 0
 
     async def get(self, key: str) -> StoredValue:
-        """The value, null where there is none or where it has expired."""
+        """Return the value, None where there is none or where it has expired."""
         now = self._clock()
         return StoredValue(self._held(key, now), now)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        """Replace `old` by `new` if the key still holds `old`; None means absent. Return whether it was done."""
         now = self._clock()
         self._prune(now)
         if self._held(key, now) != old:
@@ -50,7 +50,7 @@ class MemorySharedStore:
         return True
 
     async def remove(self, prefix: str) -> int:
-        """Forget every key that begins with the prefix; the number forgotten."""
+        """Remove every key that begins with the prefix; return how many."""
         now = self._clock()
         found = [key for key in self._entries if key.startswith(prefix)]
         live = sum(self._held(key, now) is not None for key in found)

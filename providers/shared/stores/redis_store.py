@@ -1,4 +1,4 @@
-"""A shared store in Redis or Valkey, for workers on several machines."""
+"""Share state through Redis or Valkey, for workers on several machines."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,11 +20,51 @@ from redis.exceptions import (
 
 from providers.errors import NotConfigured, SharedStateUnavailable
 from providers.interfaces import StoredValue
-from providers.shared.stall_tolerant_timeout import patience
 from providers.shared.store_keys import key_bytes
 
+LOOKS: Final = 10
+"""How often one wait is looked after; a standstill of this process counts as one look, however long it was."""
+
+
+@asynccontextmanager
+async def stall_tolerant_timeout(seconds: float) -> AsyncIterator[None]:
+    """Give up what the block waits for after so many seconds of waiting. Raises TimeoutError.
+
+    A plain timeout that ends while the process stands still (a busy host, a long collection of garbage) fires before
+    an answer that has long arrived is read, and takes a server in good health for one that is gone.
+    """
+    async with asyncio.timeout(None) as limit:
+        watch = _Watch(limit, seconds / LOOKS)
+        try:
+            yield
+        finally:
+            watch.end()
+
+
+class _Watch:
+    """Looks a few times, one pause apart, and lets the limit fire at the last look."""
+
+    def __init__(self, limit: asyncio.Timeout, pause: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._limit = limit
+        self._pause = pause
+        self._left = LOOKS
+        self._next = self._loop.call_later(pause, self._look)
+
+    def end(self) -> None:
+        """Look no more."""
+        self._next.cancel()
+
+    def _look(self) -> None:
+        self._left -= 1
+        if self._left:
+            self._next = self._loop.call_later(self._pause, self._look)
+        else:
+            self._limit.reschedule(self._loop.time())
+
+
 PREFIX: Final = b"research:"
-"""Of every key, so that the server may serve others too."""
+"""Of every key, so that the server may serve other applications too."""
 ANSWER_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 5.0
 BEYOND_PATIENCE: Final = 10
@@ -86,20 +126,20 @@ class RedisSharedStore:
         self._redis: Any = Redis(connection_pool=_pool(url, answer_seconds))
 
     async def get(self, key: str) -> StoredValue:
-        """The value, null where there is none or where it has expired."""
+        """Return the value, None where there is none or where it has expired."""
         async with self._answered():
             value, seconds, microseconds = await self._redis.execute_command("EVAL", GET, 1, PREFIX + key_bytes(key))
         return StoredValue(value, int(seconds) + int(microseconds) / 1e6)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        """Replace `old` by `new` if the key still holds `old`; None means absent. Return whether it was done."""
         milliseconds = "" if ttl_seconds is None else max(1, round(ttl_seconds * 1000))
         arguments = ("" if old is None else 1, old or b"", "" if new is None else 1, new or b"", milliseconds)
         async with self._answered():
             return bool(await self._redis.execute_command("EVAL", SWAP, 1, PREFIX + key_bytes(key), *arguments))
 
     async def remove(self, prefix: str) -> int:
-        """Forget every key that begins with the prefix; the number forgotten."""
+        """Remove every key that begins with the prefix; return how many."""
         pattern = _literally(PREFIX + key_bytes(prefix)) + b"*"
         cursor, removed = b"0", 0
         while True:
@@ -113,7 +153,7 @@ class RedisSharedStore:
                 return removed
 
     async def eviction_policy(self) -> str | None:
-        """What the server does when it is full (`noeviction` is the one to have); null if it does not say."""
+        """Return what the server does when it is full (`noeviction` is required); None if it does not say."""
         try:
             async with self._answered():
                 told = await self._redis.execute_command("INFO", "memory")
@@ -135,7 +175,7 @@ class RedisSharedStore:
             if self._silences != silences:  # it let down those in front: the rest need not find out one by one
                 raise _unavailable(TimeoutError())
             try:
-                async with patience(self._answer_seconds):
+                async with stall_tolerant_timeout(self._answer_seconds):
                     yield
             except ResponseError as error:
                 raise _unavailable(error) from None

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
 from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable, StorageFull
 from providers.interfaces import StoredValue
+from providers.shared.shielded_tasks import ShieldedTasks
 from providers.shared.store_keys import end_of_prefix, key_bytes
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class SqliteSharedStore:
     """
 
     def __init__(self, path: Path, *, durable: bool, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        """`patience_seconds`: how long each change waits, beside all others, for a file that another writer holds."""
+        """`patience_seconds`: how long each change waits for a file that another writer holds."""
         self.path = path
         self._synchronous = "FULL" if durable else "NORMAL"
         self._patience_seconds = patience_seconds
@@ -91,27 +92,26 @@ class SqliteSharedStore:
         """Device and number of the file that the connection is to."""
         self._look_at = 0.0
         self._prune_at = 0.0
-        self._begun: set[asyncio.Task[Any]] = set()
-        # One thread: SQLite has one writer anyway, and what a caller gives up is then undone in order. Nobody waits
-        # in it for a file that is held: all others would wait behind, one after the other.
+        self._tasks = ShieldedTasks()
+        # One thread: SQLite has one writer anyway, and what a caller gives up is then undone in order. No call waits
+        # in it for a file that is locked: all later calls would wait behind it.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shared-store")
 
     async def get(self, key: str) -> StoredValue:
-        """The value, null where there is none or where it has expired."""
+        """Return the value, None where there is none or where it has expired."""
         return await self._run(lambda: self._get(key_bytes(key)))
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        """Replace `old` by `new` if the key still holds `old`; None means absent. Return whether it was done."""
         return await self._run(lambda: self._swap(key_bytes(key), old, new, ttl_seconds))
 
     async def remove(self, prefix: str) -> int:
-        """Forget every key that begins with the prefix; the number forgotten."""
+        """Remove every key that begins with the prefix; return how many."""
         return await self._run(lambda: self._remove(key_bytes(prefix)))
 
     async def close(self) -> None:
         """Close the file, after all that was begun; nothing happens the second time."""
-        while self._begun:
-            await asyncio.wait(self._begun)
+        await self._tasks.close()
         try:
             await self._run(self._close)
         except RuntimeError:  # the thread has ended already
@@ -119,18 +119,10 @@ class SqliteSharedStore:
         self._thread.shutdown()
 
     async def _run(self, work: Callable[[], T]) -> T:
-        task = asyncio.create_task(self._tried(work))
-        self._begun.add(task)
-        task.add_done_callback(self._ended)
-        return await task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._begun.discard(task)
-        if not task.cancelled():
-            task.exception()  # a caller that was cancelled does not ask for it
+        return await self._tasks.start(self._tried(work))
 
     async def _tried(self, work: Callable[[], T]) -> T:
-        """Again and again while somebody else holds the file: a statement that was refused has changed nothing."""
+        """Retry while another process locks the file: a refused statement has changed nothing."""
         for pause in pauses(self._patience_seconds):
             try:
                 return await self._once(work)
@@ -159,7 +151,7 @@ class SqliteSharedStore:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._is_elsewhere():
-            # Who goes on with a file that has no name any more shares it with nobody who starts later.
+            # An unlinked file is not shared with processes that start later.
             log.warning("shared_state.file_replaced", file=self.path.name)
             self._close()
         if self._connection is None:

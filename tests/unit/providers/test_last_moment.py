@@ -6,7 +6,7 @@ import pytest
 
 from providers.models.anthropic_chat import AnthropicChat
 from providers.models.chat import ChatRequest
-from providers.shared.cancellation_grace import begin_request, with_last_moment
+from providers.shared.cancellation_grace import begin_request, finish_within_grace
 from tests.fakes.messages_api import MessagesApi
 
 SOON = 30.0
@@ -29,7 +29,7 @@ async def test_work_that_ends_in_its_last_moment_is_done() -> None:
         await asyncio.sleep(0.01)
         done.set()
 
-    await cancelled_while(begun, asyncio.create_task(with_last_moment(work(), SOON)))
+    await cancelled_while(begun, asyncio.create_task(finish_within_grace(work(), SOON)))
     assert done.is_set()
 
 
@@ -44,7 +44,7 @@ async def test_work_that_goes_on_is_cancelled() -> None:
         finally:
             told.set()
 
-    await cancelled_while(begun, asyncio.create_task(with_last_moment(work(), 0.01)))
+    await cancelled_while(begun, asyncio.create_task(finish_within_grace(work(), 0.01)))
     assert told.is_set()
 
 
@@ -58,9 +58,9 @@ async def test_errors_and_results_pass() -> None:
         begin_request()
         return 3
 
-    assert await with_last_moment(give()) == 3
+    assert await finish_within_grace(give()) == 3
     with pytest.raises(KeyError):
-        await with_last_moment(fail())
+        await finish_within_grace(fail())
 
     begun = asyncio.Event()
 
@@ -69,7 +69,7 @@ async def test_errors_and_results_pass() -> None:
         await asyncio.sleep(0.01)
         raise KeyError("own")
 
-    await cancelled_while(begun, asyncio.create_task(with_last_moment(fail_later(), SOON)))
+    await cancelled_while(begun, asyncio.create_task(finish_within_grace(fail_later(), SOON)))
 
 
 async def test_no_request_begins_in_a_last_moment() -> None:
@@ -84,7 +84,7 @@ async def test_no_request_begins_in_a_last_moment() -> None:
             await turn.wait()
             await chat.complete(request)
 
-        call = asyncio.create_task(with_last_moment(work(), SOON))
+        call = asyncio.create_task(finish_within_grace(work(), SOON))
         await begun.wait()
         call.cancel()
         await asyncio.sleep(0)

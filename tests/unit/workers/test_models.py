@@ -11,7 +11,7 @@ from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured
 from providers.interfaces import EngineTask
-from providers.shared.rate_state import ServiceLimits
+from providers.shared.rates import ServiceLimits
 from tests.fakes.messages_api import MessagesApi
 from workers.model_engine import language_model, model_limits
 from workers.resolution_inputs import configuration_of

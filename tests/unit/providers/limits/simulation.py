@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from providers.shared.rate_rules import Asking, Granted, answered, asked
-from providers.shared.rate_state import RateState, state_from_bytes, state_to_bytes
-from providers.shared.refusal_rules import Refusal, refused
-from providers.shared.service_limits import ServiceLimits
+from providers.shared.compare_and_swap import dump_state, load_state
+from providers.shared.rate_rules import CallRequest, Granted, Refusal, record_answer, record_refusal, request_call
+from providers.shared.rates import RateState, ServiceLimits
 
 START = 1_700_000_000.0
 MOST_EVENTS = 20_000
@@ -53,7 +52,7 @@ class Simulation:
             if not self._events:
                 return self
             at, _, event = heapq.heappop(self._events)
-            self.state = state_from_bytes(state_to_bytes(self.state))  # as it goes through a store
+            self.state = load_state(RateState, dump_state(self.state))  # as it goes through a store
             event(at)
         raise AssertionError("the callers never come to an end")
 
@@ -67,10 +66,10 @@ class Simulation:
         heapq.heappush(self._events, (at, self._pushed, event))
 
     def _ask(self, now: float, holder: str, tries: int) -> None:
-        asking = Asking(holder, f"{holder}-{tries}", self.tokens)
+        asking = CallRequest(holder, f"{holder}-{tries}", self.tokens)
         place = self.state.place_of(holder)
         due = place is not None and START + now >= place.at
-        self.state, decision = asked(self.state, START + now, asking, self.limits)
+        self.state, decision = request_call(self.state, START + now, asking, self.limits)
         if not isinstance(decision, Granted):
             self.denied_places += due
             back = now + decision.seconds + self.late(self._pushed)
@@ -81,12 +80,12 @@ class Simulation:
         ends = now + (self.call_seconds if retry_after is None else 0.01)
         self._later(ends, partial(self._end, asking=asking, granted=decision, tries=tries, retry_after=retry_after))
 
-    def _end(self, now: float, asking: Asking, granted: Granted, tries: int, retry_after: float | None) -> None:
+    def _end(self, now: float, asking: CallRequest, granted: Granted, tries: int, retry_after: float | None) -> None:
         if retry_after is None:
-            self.state = answered(self.state, START + now, asking.permit)
+            self.state = record_answer(self.state, START + now, asking.permit)
             return
         refusal = Refusal(retry_after, granted.at)
-        self.state, told = refused(self.state, START + now, asking, refusal, self.limits)
+        self.state, told = record_refusal(self.state, START + now, asking, refusal, self.limits)
         self.pauses.append((now, self.state.pause_until - START))
         back = now + told.seconds + self.late(self._pushed)
         self._later(back, partial(self._ask, holder=asking.holder, tries=tries + 1))

@@ -5,10 +5,17 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from providers.shared.rate_state import CLOCK_SECONDS, Probe, RateState, WaitingPlace, by_clock
-from providers.shared.rate_windows import Amount
-from providers.shared.refusal_memory import Memory, aftermath, is_outdated, lacks, reminded
-from providers.shared.slowdown import FORGOTTEN_AFTER_SECONDS, Slowdown
+from providers.shared.rates import (
+    CLOCK_SECONDS,
+    FORGOTTEN_AFTER_SECONDS,
+    Amount,
+    Probe,
+    RateState,
+    Slowdown,
+    WaitingPlace,
+    adopt_clock,
+)
+from providers.shared.refusal_memory import RefusalMemory, add_known_refusals, is_behind, is_outdated, keep_aftermath
 from tests.unit.providers.limits.simulation import START
 
 NOT_TIMES = {"probe_seconds", "span", "ceiling"}
@@ -52,19 +59,19 @@ def full() -> RateState:
 
 def test_every_time_of_a_state_moves() -> None:
     """A state by another clock is the same state: nothing that was to come comes sooner or later than the rest."""
-    before, after = times(full()), times(full().moved(-3_600.0))
+    before, after = times(full()), times(full().shift(-3_600.0))
     assert len(before) == 16
     assert after == {path: at - 3_600 for path, at in before.items()}
-    assert full().moved(-3_600.0).moved(3_600.0) == full()
+    assert full().shift(-3_600.0).shift(3_600.0) == full()
 
 
 def test_a_clock_that_was_set_back_takes_the_state_with_it() -> None:
     """What was to come a minute after the last change comes a minute after now, and whoever knows more is heard."""
-    moved = by_clock(REFUSED, START - 3_600)
+    moved = adopt_clock(REFUSED, START - 3_600)
     assert moved.pause_until == START - 3_600 + 60
     assert moved.origin == ""
-    assert by_clock(REFUSED, START - CLOCK_SECONDS) == REFUSED
-    assert by_clock(REFUSED, START + 3_600) == REFUSED
+    assert adopt_clock(REFUSED, START - CLOCK_SECONDS) == REFUSED
+    assert adopt_clock(REFUSED, START + 3_600) == REFUSED
 
 
 @pytest.mark.parametrize(
@@ -84,24 +91,26 @@ def test_a_clock_that_was_set_back_takes_the_state_with_it() -> None:
 )
 def test_which_state_knows_less(state: RateState, expected: bool) -> None:
     """One that comes from what was seen knows all of it, also that it was over; any other one is to be told."""
-    assert lacks(state, REFUSED) is expected
+    assert is_behind(state, REFUSED) is expected
 
 
 def test_a_state_that_is_reminded_knows_both() -> None:
     """The longer pause, the later refusal and its own name; to be told twice is to be told once."""
     own = RateState(origin="b", refusals=3, pause_until=START + 10, slowdown=REFUSED.slowdown and full().slowdown)
-    later = REFUSED.moved(1.0)
-    told = reminded(own, later, "name")
+    later = REFUSED.shift(1.0)
+    told = add_known_refusals(own, later, "name")
     assert (told.origin, told.refusals, told.pause_until, told.slowdown) == ("b", 3, START + 61, later.slowdown)
-    assert reminded(told, later, "other") == told
-    assert reminded(RateState(), later, "name").origin == "name"
-    assert reminded(later.changed(pause_until=START + 99), REFUSED, "name") == later.changed(pause_until=START + 99)
+    assert add_known_refusals(told, later, "other") == told
+    assert add_known_refusals(RateState(), later, "name").origin == "name"
+    assert add_known_refusals(later.changed(pause_until=START + 99), REFUSED, "name") == later.changed(
+        pause_until=START + 99
+    )
 
 
 def test_only_what_refusals_left_is_remembered() -> None:
     """By the worker's own clock, and a pause no longer than any can be, whatever the shared value says."""
-    assert aftermath(full(), START, 7.0) == REFUSED.changed(slowdown=full().slowdown).moved(7.0 - START)
-    assert aftermath(REFUSED.changed(pause_until=START + 1e9), START, 7.0).pause_until == 307.0
+    assert keep_aftermath(full(), START, 7.0) == REFUSED.changed(slowdown=full().slowdown).shift(7.0 - START)
+    assert keep_aftermath(REFUSED.changed(pause_until=START + 1e9), START, 7.0).pause_until == 307.0
 
 
 def test_what_is_long_ago_is_of_no_use() -> None:
@@ -113,20 +122,20 @@ def test_what_is_long_ago_is_of_no_use() -> None:
 
 def test_what_calls_tell_late_does_not_count() -> None:
     """A call that was decided before a refusal, and hears of it afterwards, does not make the worker forget it."""
-    memory = Memory(lambda: 10.0)
-    memory.keep("search", aftermath(REFUSED, START, 10.0))
-    memory.keep("search", aftermath(RateState(), START, 9.0))
-    told = memory.reminded("search", RateState(), START, began=10.0, name="name")
+    memory = RefusalMemory(lambda: 10.0)
+    memory.keep("search", keep_aftermath(REFUSED, START, 10.0))
+    memory.keep("search", keep_aftermath(RateState(), START, 9.0))
+    told = memory.add_known_refusals("search", RateState(), START, began=10.0, name="name")
     assert told.pause_until == START + 60
-    assert memory.reminded("model", RateState(), START, began=10.0, name="name") == RateState()
+    assert memory.add_known_refusals("model", RateState(), START, began=10.0, name="name") == RateState()
 
 
 def test_a_pause_that_is_carried_over_is_never_shorter() -> None:
     """A store that takes long to answer, by a clock that was read at the beginning, shortens nothing."""
     own = [0.0]
-    memory = Memory(lambda: own[0])
-    memory.keep("search", aftermath(REFUSED, START, 0.0))
+    memory = RefusalMemory(lambda: own[0])
+    memory.keep("search", keep_aftermath(REFUSED, START, 0.0))
     own[0] = 12.0
     asked_at, answered_with = 10.0, START + 10.0  # and it took two seconds to arrive
-    told = memory.reminded("search", RateState(), answered_with, began=asked_at, name="name")
+    told = memory.add_known_refusals("search", RateState(), answered_with, began=asked_at, name="name")
     assert told.pause_until == START + 60

@@ -18,7 +18,7 @@ from providers.shared.circuit_breaker import (
     WINDOW_SECONDS,
     CircuitBreaker,
     CircuitState,
-    circuit_outcome,
+    judge_outcome,
 )
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
@@ -168,7 +168,7 @@ async def test_a_poisoned_value_counts_as_none() -> None:
 )
 def test_what_counts_as_a_failure(error: ProviderError | None, outcome: bool | None) -> None:
     """Timeouts, 5xx and lost connections; never a 429, nor a key of this worker alone."""
-    assert circuit_outcome(error) is outcome
+    assert judge_outcome(error) is outcome
 
 
 async def test_a_circuit_without_failures_is_not_looked_at_for_every_call() -> None:

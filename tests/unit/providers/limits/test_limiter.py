@@ -6,13 +6,11 @@ import pytest
 
 from providers.errors import AnswerCut, RateLimited, SharedStateUnavailable, StorageFull, Unavailable
 from providers.interfaces import Limiter, SharedStore, StoredValue
-from providers.shared.compare_and_swap import MOST_TRIES
+from providers.shared.compare_and_swap import MOST_TRIES, load_state
 from providers.shared.limiter import SharedLimiter
 from providers.shared.rate_rules import PROBE_LEASE_SECONDS
-from providers.shared.rate_state import state_from_bytes
-from providers.shared.service_limits import ALONE, ServiceLimits, limits_alone
-from providers.shared.store_circuit import StoreCircuit
-from providers.shared.stores.fallback_store import FallbackStore
+from providers.shared.rates import ALONE, RateState, ServiceLimits, limits_for_one
+from providers.shared.stores.fallback_store import FallbackStore, ReconnectBackoff
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
@@ -229,7 +227,7 @@ async def test_a_degraded_store_counts_for_the_whole_machine() -> None:
 async def test_a_store_that_comes_back_is_used_again() -> None:
     """While it is degraded it is still asked, so that it notices; then all limits are shared again (F16)."""
     primary, time = BrokenStore(), [0.0]
-    store: SharedStore = FallbackStore(primary, MemorySharedStore(), StoreCircuit(clock=lambda: time[0]))
+    store: SharedStore = FallbackStore(primary, MemorySharedStore(), ReconnectBackoff(clock=lambda: time[0]))
     limiter = SharedLimiter(store, {})
     primary.error = SharedStateUnavailable("away")
     async with limiter.permit("search", "first") as permit:
@@ -298,7 +296,9 @@ async def test_many_decisions_do_not_always_lose_to_few() -> None:
 
     class Quick(MemorySharedStore):
         async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-            grown = state_from_bytes(new).recent[-1].amount - sum(one.amount for one in state_from_bytes(old).recent)
+            grown = load_state(RateState, new).recent[-1].amount - sum(
+                one.amount for one in load_state(RateState, old).recent
+            )
             return grown <= 2 and await super().swap(key, old, new, ttl_seconds)
 
     limiter = SharedLimiter(Quick(lambda: START), {})
@@ -352,7 +352,7 @@ async def test_names_of_holders_and_services_stay_here() -> None:
 )
 def test_a_share_of_limits(limits: ServiceLimits, alone: ServiceLimits) -> None:
     """A quarter of the rate, and at least something of everything."""
-    assert limits_alone(limits, 0.25) == alone
+    assert limits_for_one(limits, 0.25) == alone
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.5])

@@ -7,7 +7,7 @@ import pytest
 from providers.errors import RateLimited, SharedStateUnavailable
 from providers.interfaces import StoredValue
 from providers.shared.limiter import SharedLimiter
-from providers.shared.service_limits import ServiceLimits
+from providers.shared.rates import ServiceLimits
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
@@ -59,6 +59,16 @@ async def wait_of(limiter: SharedLimiter, holder: str, error: Exception | None =
 
 async def refused(limiter: SharedLimiter) -> None:
     assert await wait_of(limiter, "refused", RateLimited("429", retry_after=PAUSE)) >= PAUSE
+
+
+async def refused_twice(limiter: SharedLimiter) -> None:
+    async def refuse_within() -> None:
+        async with limiter.permit("search", "refused too"):
+            await refused(limiter)
+            raise RateLimited("429", retry_after=PAUSE)
+
+    with pytest.raises(RateLimited):
+        await refuse_within()
 
 
 async def granted(limiter: SharedLimiter, calls: int = 60) -> int:
@@ -193,7 +203,7 @@ async def test_after_a_probe_the_rate_is_remembered_too() -> None:
     """A state that is lost after the pause does not give back the rate that was too much (F7)."""
     world = World()
     limiter = world.worker()
-    await refused(limiter)
+    await refused_twice(limiter)
     world.passed += PAUSE + 0.5
     assert await wait_of(limiter, "probe") == 0
     assert await wait_of(limiter, "sees") >= 0

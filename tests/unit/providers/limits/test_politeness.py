@@ -10,19 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.errors import RateLimited, SharedStateUnavailable
-from providers.shared.host_leases import (
+from providers.shared.compare_and_swap import dump_state, load_state
+from providers.shared.politeness import (
     GRACE_SECONDS,
     LEASE_SECONDS,
     MOST_AT_ONCE,
     HostState,
-    Visiting,
-    host_state_from_bytes,
-    host_state_to_bytes,
-    left,
-    visited,
+    Politeness,
+    VisitRequest,
+    end_lease,
+    request_visit,
 )
-from providers.shared.politeness import Politeness
-from providers.shared.store_keys import part
+from providers.shared.store_keys import quote_part
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
@@ -42,7 +41,7 @@ class World:
 
     async def state(self, host: str) -> HostState:
         """What the workers share about a host."""
-        return host_state_from_bytes((await self.store.get(f"politeness/{part(host)}")).value)
+        return load_state(HostState, (await self.store.get(f"politeness/{quote_part(host)}")).value)
 
 
 async def wait_of(politeness: Politeness, holder: str, delay: float = 0.0, host: str = "site.test") -> float:
@@ -201,7 +200,7 @@ async def test_a_request_cancelled_while_it_asks_leaves_nothing_behind() -> None
         task.cancel()
         await asyncio.wait([task])
         await politeness.close()
-        state = host_state_from_bytes((await store.get("politeness/site.test")).value)
+        state = load_state(HostState, (await store.get("politeness/site.test")).value)
         assert state.leases == ()
         await store.remove("politeness/")
 
@@ -233,12 +232,12 @@ def test_never_more_than_two_and_never_closer_than_the_delay(
         if not events:
             break
         at, number, what, seconds = heapq.heappop(events)
-        state = host_state_from_bytes(host_state_to_bytes(state))
+        state = load_state(HostState, dump_state(state))
         if what == "end":
-            state = left(state, f"lease-{number}")
+            state = end_lease(state, f"lease-{number}")
             ended.append(at)
             continue
-        state, wait = visited(state, START + at, Visiting(f"h{number}", f"lease-{number}", delay))
+        state, wait = request_visit(state, START + at, VisitRequest(f"h{number}", f"lease-{number}", delay))
         if wait > 0:
             heapq.heappush(events, (at + wait + late, number, "ask", seconds))
         else:
@@ -252,10 +251,10 @@ def test_never_more_than_two_and_never_closer_than_the_delay(
 @pytest.mark.parametrize("value", [b"", b"garbage", b"[]", b'{"leases": [["x"]]}'])
 def test_a_value_that_is_no_state_counts_as_none(value: bytes) -> None:
     """A poisoned value is a miss (F17)."""
-    assert host_state_from_bytes(value) == HostState()
+    assert load_state(HostState, value) == HostState()
 
 
 def test_a_state_from_the_future_is_not_obeyed() -> None:
     """After a clock was set back nobody waits for the old time to come again (F13)."""
-    state, _ = visited(HostState(), START, Visiting("a", "a", 10))
-    assert visited(state, START - 3_600, Visiting("b", "b", 10))[1] == 0
+    state, _ = request_visit(HostState(), START, VisitRequest("a", "a", 10))
+    assert request_visit(state, START - 3_600, VisitRequest("b", "b", 10))[1] == 0

@@ -2,11 +2,18 @@
 
 import pytest
 
-from providers.shared.rate_rules import Asking, Granted, answered, asked
-from providers.shared.rate_state import RateState
-from providers.shared.refusal_rules import LIKELY_RATE, LONGEST_UNEXPLAINED_SECONDS, Refusal, refused
-from providers.shared.service_limits import ServiceLimits
-from providers.shared.waiting_line import STANDING_BY
+from providers.shared.rate_rules import (
+    LIKELY_RATE,
+    LONGEST_UNEXPLAINED_SECONDS,
+    STANDING_BY,
+    CallRequest,
+    Granted,
+    Refusal,
+    record_answer,
+    record_refusal,
+    request_call,
+)
+from providers.shared.rates import RateState, ServiceLimits
 from tests.unit.providers.limits.simulation import START, Simulation
 
 UNLIMITED = ServiceLimits()
@@ -16,8 +23,8 @@ def burst(count: int, until: float = 0.5) -> RateState:
     """So many calls, evenly from second 0 to `until`."""
     state = RateState()
     for number in range(count):
-        state, decision = asked(
-            state, START + until * number / count, Asking(f"call-{number}", f"p{number}"), UNLIMITED
+        state, decision = request_call(
+            state, START + until * number / count, CallRequest(f"call-{number}", f"p{number}"), UNLIMITED
         )
         assert isinstance(decision, Granted)
     return state
@@ -26,17 +33,17 @@ def burst(count: int, until: float = 0.5) -> RateState:
 def refusal(
     state: RateState, at: float, *, granted_at: float, retry_after: float | None = 5.0, permit: str = "p"
 ) -> tuple[RateState, float]:
-    asking = Asking(f"refused-{granted_at}-{permit}", permit)
-    state, told = refused(state, START + at, asking, Refusal(retry_after, START + granted_at), UNLIMITED)
+    asking = CallRequest(f"refused-{granted_at}-{permit}", permit)
+    state, told = record_refusal(state, START + at, asking, Refusal(retry_after, START + granted_at), UNLIMITED)
     return state, told.seconds
 
 
 def probed(state: RateState, at: float, permit: str = "probe") -> RateState:
     """A probe that goes at `at` and is answered at once."""
-    state, decision = asked(state, START + at, Asking("probing", permit), UNLIMITED)
+    state, decision = request_call(state, START + at, CallRequest("probing", permit), UNLIMITED)
     assert isinstance(decision, Granted)
     assert decision.probe
-    return answered(state, START + at, permit)
+    return record_answer(state, START + at, permit)
 
 
 def rate(state: RateState, at: float) -> float:
@@ -62,7 +69,7 @@ def test_pauses_without_a_reason_grow() -> None:
         state, _ = refusal(state, at, granted_at=granted_at, retry_after=None, permit=f"p{number}")
         pauses.append(round(state.pause_until - START - at, 3))
         granted_at = state.pause_until - START + 0.2
-        state, decision = asked(state, START + granted_at, Asking("x", f"p{number + 1}"), UNLIMITED)
+        state, decision = request_call(state, START + granted_at, CallRequest("x", f"p{number + 1}"), UNLIMITED)
         assert isinstance(decision, Granted)
         at = granted_at + 0.1
     assert pauses[:4] == [1, 2, 4, 8]
@@ -92,7 +99,7 @@ def test_a_refusal_of_a_newer_call_halves_again() -> None:
     state, _ = refusal(burst(20), 0.6, granted_at=0.4)
     state = probed(state, 6)
     before = rate(state, 8.1)
-    state, decision = asked(state, START + 8, Asking("newer", "newer"), UNLIMITED)
+    state, decision = request_call(state, START + 8, CallRequest("newer", "newer"), UNLIMITED)
     assert isinstance(decision, Granted)
     state, _ = refusal(state, 8.1, granted_at=8)
     assert rate(probed(state, 14), 14) == pytest.approx(before / 2, rel=0.1)
@@ -103,7 +110,7 @@ def test_a_refused_probe_halves_again() -> None:
     state, _ = refusal(burst(40, until=2.0), 2, granted_at=1.9)
     assert state.slowdown is not None
     once = state.slowdown.start
-    state, decision = asked(state, START + 7.2, Asking("probing", "probe"), UNLIMITED)
+    state, decision = request_call(state, START + 7.2, CallRequest("probing", "probe"), UNLIMITED)
     assert decision == Granted(START + 7.2, probe=True)
     state, _ = refusal(state, 7.3, granted_at=7.2, permit="probe")
     assert state.slowdown is not None
@@ -128,7 +135,7 @@ def test_one_who_stands_by_is_the_probe_when_the_first_is_held_up() -> None:
     """A first in line that comes too early, or not at all, delays the probe by a moment only."""
     state, wait = refusal(burst(20), 1, granted_at=0.4)
     state, second = refusal(state, 1, granted_at=0.3)
-    state, decision = asked(state, START + 1 + second, Asking("refused-0.3-p", "p"), UNLIMITED)
+    state, decision = request_call(state, START + 1 + second, CallRequest("refused-0.3-p", "p"), UNLIMITED)
     assert decision == Granted(START + 1 + second, probe=True)
     assert second < wait + 0.5
 
@@ -138,9 +145,9 @@ def test_places_from_before_a_refusal_are_kept_in_order_behind_the_pause() -> No
     limits = ServiceLimits(2, 10.0)
     state = RateState()
     for number in range(5):
-        state, _ = asked(state, START + number / 10, Asking(f"h{number}", f"p{number}"), limits)
+        state, _ = request_call(state, START + number / 10, CallRequest(f"h{number}", f"p{number}"), limits)
     before = [place.holder for place in state.places]
-    state, _ = refused(state, START + 1, Asking("h0", "p0"), Refusal(60.0, START), limits)
+    state, _ = record_refusal(state, START + 1, CallRequest("h0", "p0"), Refusal(60.0, START), limits)
     assert [place.holder for place in state.places] == ["h0", *before]
     assert all(place.at > START + 61 for place in state.places)
 
@@ -165,8 +172,12 @@ def test_a_refusal_among_few_calls_is_no_measure_of_capacity() -> None:
     """A run that calls once in five seconds and is refused once is not held to half of that: demand is not capacity."""
     state = RateState()
     for number in range(3):
-        state, decision = asked(state, START + 5 * number, Asking(f"call-{number}", f"permit-{number}"), UNLIMITED)
+        state, decision = request_call(
+            state, START + 5 * number, CallRequest(f"call-{number}", f"permit-{number}"), UNLIMITED
+        )
         assert isinstance(decision, Granted)
-    state, _ = refused(state, START + 10.1, Asking("call-2", "permit-2"), Refusal(1.0, START + 10), UNLIMITED)
+    state, _ = record_refusal(
+        state, START + 10.1, CallRequest("call-2", "permit-2"), Refusal(1.0, START + 10), UNLIMITED
+    )
     assert state.slowdown is not None
     assert state.slowdown.start >= LIKELY_RATE / 2

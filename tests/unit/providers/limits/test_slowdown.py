@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.shared.slowdown import FORGOTTEN_AFTER_SECONDS, SLOWEST, Slowdown, forgotten, grown
+from providers.shared.rates import FORGOTTEN_AFTER_SECONDS, SLOWEST, Slowdown, grow_rate, is_forgotten
 
 
 def slowdown(**changed: float | None) -> Slowdown:
@@ -45,7 +45,8 @@ def test_growth_never_goes_back(measured: float, one: float, other: float, sure:
     """A later rate is never lower."""
     first, second = sorted((one, other))
     assert (
-        grown(measured / 2, measured, first, sure=sure) <= grown(measured / 2, measured, second, sure=sure) * 1.000001
+        grow_rate(measured / 2, measured, first, sure=sure)
+        <= grow_rate(measured / 2, measured, second, sure=sure) * 1.000001
     )
 
 
@@ -56,13 +57,13 @@ def test_there_is_a_slowest_rate() -> None:
 
 def test_it_is_forgotten_when_nothing_confirms_it() -> None:
     """Some minutes without a refusal, and the service counts as unlimited again; never before it was probed."""
-    assert not forgotten(slowdown(), 10 + FORGOTTEN_AFTER_SECONDS - 1, 1_000)
-    assert forgotten(slowdown(), 10 + FORGOTTEN_AFTER_SECONDS + 1, 1_000)
-    assert not forgotten(slowdown(started_at=None), 10_000, 0)
+    assert not is_forgotten(slowdown(), 10 + FORGOTTEN_AFTER_SECONDS - 1, 1_000)
+    assert is_forgotten(slowdown(), 10 + FORGOTTEN_AFTER_SECONDS + 1, 1_000)
+    assert not is_forgotten(slowdown(started_at=None), 10_000, 0)
 
 
 def test_it_is_forgotten_when_it_limits_nobody() -> None:
     """A rate far beyond what was refused and beyond what is asked for says nothing any more."""
     late = next(at for at in range(10, 300) if slowdown(span=1.0, granted=10).allowed(at) > 4 * 10)
-    assert forgotten(slowdown(span=1.0, granted=10), late, 1)
-    assert not forgotten(slowdown(span=1.0, granted=10), late, 30)
+    assert is_forgotten(slowdown(span=1.0, granted=10), late, 1)
+    assert not is_forgotten(slowdown(span=1.0, granted=10), late, 30)

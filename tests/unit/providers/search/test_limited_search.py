@@ -10,7 +10,7 @@ from providers.errors import RateLimited
 from providers.interfaces import Limiter, Permit, SearchProvider
 from providers.search.limited_search import LimitedSearch
 from providers.shared.limiter import SharedLimiter
-from providers.shared.service_limits import ServiceLimits
+from providers.shared.rates import ServiceLimits
 from providers.shared.stores.memory_store import MemorySharedStore
 
 REQUEST = SearchRequest(research_id="r-1", operation="search-2", provider="tavily", text="moss")

@@ -9,8 +9,7 @@ import pytest
 
 from providers.errors import RateLimited, SharedStateUnavailable, StorageFull, Unavailable
 from providers.shared import cache as cache_module
-from providers.shared.cache import NEWS_SEARCH, PAGE, SEARCH, Cache, Cached, CacheKind
-from providers.shared.recent_texts import RecentTexts
+from providers.shared.cache import NEWS_SEARCH, PAGE, SEARCH, Cache, Cached, CacheKind, RecentTexts
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore, away
 from tests.unit.providers.shared.conftest import EVERYWHERE, Stores

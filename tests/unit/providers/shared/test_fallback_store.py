@@ -9,8 +9,7 @@ import structlog
 from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
 from providers.interfaces import StoredValue
 from providers.shared.calls import SharedCallStore
-from providers.shared.store_circuit import StoreCircuit
-from providers.shared.stores.fallback_store import MIRROR_SECONDS, FallbackStore
+from providers.shared.stores.fallback_store import MIRROR_SECONDS, FallbackStore, ReconnectBackoff
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 
@@ -40,7 +39,7 @@ class Pair:
 
     def worker(self) -> FallbackStore:
         """One more worker on the same machine."""
-        return FallbackStore(self.primary, self.local, StoreCircuit(clock=self.time))
+        return FallbackStore(self.primary, self.local, ReconnectBackoff(clock=self.time))
 
     def leave(self) -> None:
         """The shared store goes away."""
@@ -135,7 +134,7 @@ async def test_a_store_that_can_only_be_read_is_away(pair: Pair) -> None:
 
     only = ReadOnly()
     only.error = SharedStateUnavailable("read-only")
-    store = FallbackStore(only, pair.local, StoreCircuit(clock=pair.time))
+    store = FallbackStore(only, pair.local, ReconnectBackoff(clock=pair.time))
     assert await store.swap("k", None, b"1", 60.0)
     pair.time.now += 5.1
     await store.get("k")

@@ -1,6 +1,6 @@
 """When somebody who did not answer is asked again."""
 
-from providers.shared.store_circuit import StoreCircuit
+from providers.shared.stores.fallback_store import ReconnectBackoff
 
 
 class Clock:
@@ -13,7 +13,7 @@ class Clock:
         return self.now
 
 
-def waited(circuit: StoreCircuit, clock: Clock) -> float:
+def waited(circuit: ReconnectBackoff, clock: Clock) -> float:
     """Seconds until an attempt is due, in steps of an eighth; the attempt fails."""
     begun = clock.now
     while not circuit.attempt_is_due():
@@ -25,7 +25,7 @@ def waited(circuit: StoreCircuit, clock: Clock) -> float:
 def test_the_first_attempts_come_soon_and_later_ones_more_seldom() -> None:
     """A server that is back within a second is noticed within one; one that stays away costs an attempt every 5 s."""
     clock = Clock()
-    circuit = StoreCircuit(clock=clock)
+    circuit = ReconnectBackoff(clock=clock)
     assert not circuit.attempt_is_due()
     assert circuit.failed()
     assert [waited(circuit, clock) for _ in range(6)] == [0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
@@ -37,7 +37,7 @@ def test_the_first_attempts_come_soon_and_later_ones_more_seldom() -> None:
 def test_of_many_who_ask_one_tries() -> None:
     """An attempt is due for one caller; failures of calls that were under way already postpone it, no more."""
     clock = Clock()
-    circuit = StoreCircuit(clock=clock)
+    circuit = ReconnectBackoff(clock=clock)
     for _ in range(50):
         circuit.failed()
     clock.now += 0.6
