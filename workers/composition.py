@@ -28,7 +28,8 @@ from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.storage.content import ObstoreContentStore
-from providers.storage.sessions import FileSessionStore
+from providers.storage.records import open_records
+from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.subprocess_pool import SubprocessPool
 from workers.dev_server.attach import watch_engine
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
@@ -48,7 +49,7 @@ ITEMS_OF_A_CHILD = 1_000
 """Small ones, for a child that has loaded much."""
 ASK_OUTSIDE = frozenset({"models", "search", "reading"})
 """Pools that agree with others of their kind on whom they ask, how often, and what was answered."""
-CONTENT_FOLDER, SESSIONS_FOLDER, CORPORA_FOLDER = "content", "sessions", "corpora"
+CONTENT_FOLDER, CORPORA_FOLDER = "content", "corpora"
 
 
 class DeclaredAuthorities(Mapping[str, str]):
@@ -116,7 +117,7 @@ async def _contents(
         if "reading" in pools:
             activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
     if "records" in pools:
-        sessions = FileSessionStore(settings.home / SESSIONS_FOLDER)
+        sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
         configuration = configuration_of(settings, partial(have_search_attributes, client))
         records = RecordsActivities(configuration, library, content, sessions)
         reporting = ReportingActivities(content, library.skipped, product_version(), isolated)
