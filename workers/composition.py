@@ -25,6 +25,7 @@ from providers.models import paid_answers
 from providers.reading.cached_reader import CachedReader
 from providers.reading.routed_reader import RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
+from providers.search.corpus.published import open_published
 from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.storage.content import ObstoreContentStore
@@ -60,7 +61,7 @@ class DeclaredAuthorities(Mapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         try:
-            return self._library.definition(name).authority
+            return self._library.authority(name)
         except CorpusUnknown:
             raise KeyError(name) from None
 
@@ -98,7 +99,12 @@ async def _contents(
 ) -> PoolContents:
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
-    library = CorpusLibrary(settings.home / CORPORA_FOLDER, children, corpus_definitions(settings))
+    library = CorpusLibrary(
+        settings.home / CORPORA_FOLDER,
+        children,
+        corpus_definitions(settings),
+        open_published(settings.content_url, settings.home),
+    )
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)
     isolated: IsolatedCalls = KillableCalls(

@@ -8,6 +8,7 @@ from pathlib import Path
 from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Reader, SessionStore
 from providers.isolated_calls import KillableCalls
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
+from providers.search.corpus.published import open_published
 from providers.storage.content import ObstoreContentStore
 from providers.storage.records import Records, open_records
 from providers.storage.sessions import SESSIONS, RecordSessionStore
@@ -63,7 +64,12 @@ class Stores:
                 CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True))
                 for name, corpus in self._settings.corpus.items()
             ]
-            self._library = CorpusLibrary(self._settings.home / "corpora", await self._children(), definitions)
+            self._library = CorpusLibrary(
+                self._settings.home / "corpora",
+                await self._children(),
+                definitions,
+                open_published(self._settings.content_url, self._settings.home),
+            )
         return self._library
 
     async def ingest(self, path: Path) -> ExtractedDocument:

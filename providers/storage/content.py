@@ -8,6 +8,7 @@ their results over from a foreign thread, which can abort an interpreter that is
 import asyncio
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -91,6 +92,40 @@ class ObstoreContentStore:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ContentCorrupt("a stored document is no text") from error
+
+    def put_file(self, path: Path, media_type: str) -> DocumentRef:
+        """Store a file without holding it in memory. Blocks. Raises `StorageFull`, `Unavailable`."""
+        with path.open("rb") as file:
+            digits = hashlib.file_digest(file, "sha256").hexdigest()
+        reference = DocumentRef(hash=SCHEME + digits, media_type=media_type, size=path.stat().st_size)
+        try:
+            if self._size(name_of(reference)) != reference.size:
+                obstore.put(self._store, name_of(reference), path)
+        except (BaseError, OSError) as error:
+            raise translated_error(error) from error
+        return reference
+
+    def get_file(self, reference: DocumentRef, path: Path) -> None:
+        """Write a document to a file, whole or not at all, without holding it in memory. Blocks.
+
+        Raises `ContentMissing`, `ContentCorrupt`, `StorageFull`, `Unavailable`.
+        """
+        digest = hashlib.sha256()
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for chunk in obstore.get(self._store, name_of(reference)).stream():
+                    digest.update(chunk)
+                    file.write(chunk)
+            if SCHEME + digest.hexdigest() != reference.hash:
+                raise ContentCorrupt("a stored document is not what its hash says")
+            Path(temporary).replace(path)
+        except FileNotFoundError as error:
+            raise ContentMissing("a stored document is gone") from error
+        except (BaseError, OSError) as error:
+            raise translated_error(error) from error
+        finally:
+            Path(temporary).unlink(missing_ok=True)
 
     async def delete(self, reference: DocumentRef) -> None:
         """Remove a document; no error if it is gone. Raises `Unavailable`."""
