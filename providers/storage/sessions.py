@@ -105,7 +105,14 @@ def _listed(first: FirstLine) -> StoredSession:
     """One entry of the list from a document's first line."""
     try:
         head = _head(json.loads(first.line.decode("utf-8").rstrip().removesuffix(",") + "}")["head"])
-        return StoredSession(head["research_id"], head["query"], head["status"], head["saved_at"], head["closed"])
+        return StoredSession(
+            head["research_id"],
+            head["query"],
+            head["status"],
+            head["saved_at"],
+            head["closed"],
+            str(head.get("corpus_digest", "")),
+        )
     except (ValueError, KeyError, TypeError):
         written_at = first.written_at.isoformat(timespec="microseconds")
         return StoredSession(first.name, "", UNREADABLE, written_at, closed=True)
@@ -124,4 +131,9 @@ def _shown(state: Any) -> dict[str, str]:
     if not isinstance(state, dict):
         raise ValueError("a state is a JSON object")  # noqa: TRY004  as for any other text that is no state
     resolved = state.get("resolved") or {}
-    return {"query": str(resolved.get("query", "")), "status": str(state.get("status", ""))}
+    corpus = resolved.get("corpus") or {}
+    return {
+        "query": str(resolved.get("query", "")),
+        "status": str(state.get("status", "")),
+        "corpus_digest": str(corpus.get("digest", "")),
+    }

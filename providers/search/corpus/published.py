@@ -5,10 +5,13 @@ names the newest snapshot of each corpus. A host fetches an index file once and 
 """
 
 import asyncio
+import json
 import os
 import sqlite3
 from collections.abc import Callable
+from datetime import timedelta
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -19,7 +22,7 @@ from contracts.base import Contract
 from contracts.documents import DocumentRef
 from contracts.resolved import CorpusSnapshot
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, SourceUnreadable, Unavailable
-from providers.interfaces import ExtractedDocument
+from providers.interfaces import ExtractedDocument, SessionStore
 from providers.reading.files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition
 from providers.search.corpus.document_addresses import address_path
@@ -29,12 +32,15 @@ from providers.search.corpus.index_store import BUSY_SECONDS, FORMAT, translated
 from providers.search.corpus.indexing_task import sha256
 from providers.storage.content import ObstoreContentStore, is_on_this_host
 from providers.storage.records import Records, open_records
+from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore
 
 NEWEST, SNAPSHOTS, DOCUMENTS = "corpora", "snapshots", "corpus-content"
 """What the records of corpora and of snapshots are called, and the part of the store with their files and documents."""
 CACHE_BYTES: Final = 4_000_000_000
 """Index files of a host beyond that are removed, those longest unused first."""
 LOADS_AT_ONCE: Final = 8
+KEPT: Final = timedelta(days=1)
+"""How long a snapshot that no session names is kept after the next one: a run that began may not have one yet."""
 
 
 class Snapshot(Contract):
@@ -44,6 +50,8 @@ class Snapshot(Contract):
     corpus: CorpusSnapshot
     language: str
     index: DocumentRef
+    documents: DocumentRef
+    """The hashes of the raw documents, as a JSON list."""
 
 
 def open_published(content_url: str | None, home: Path) -> "PublishedIndexes | None":
@@ -53,7 +61,11 @@ def open_published(content_url: str | None, home: Path) -> "PublishedIndexes | N
     newest, snapshots = (open_records(content_url, home, kind) for kind in (NEWEST, SNAPSHOTS))
     files = f"{content_url.rstrip('/')}/{DOCUMENTS}"
     return PublishedIndexes(
-        newest, snapshots, cache(lambda name: ObstoreContentStore(f"{files}/{name}")), home / "cache" / "indexes"
+        newest,
+        snapshots,
+        RecordSessionStore(open_records(content_url, home, SESSIONS)),
+        cache(lambda name: ObstoreContentStore(f"{files}/{name}")),
+        home / "cache" / "indexes",
     )
 
 
@@ -74,11 +86,17 @@ class PublishedIndexes:
     """The snapshots of all corpora, as every host sees them."""
 
     def __init__(
-        self, newest: Records, snapshots: Records, documents_of: Callable[[str], ObstoreContentStore], cache: Path
+        self,
+        newest: Records,
+        snapshots: Records,
+        sessions: SessionStore,
+        documents_of: Callable[[str], ObstoreContentStore],
+        cache: Path,
     ) -> None:
         """`documents_of` gives the files of a corpus: no two share one, so that each is looked after by itself."""
         self._newest = newest
         self._snapshots = snapshots
+        self._sessions = sessions
         self._documents_of = documents_of
         self._cache = cache
 
@@ -124,10 +142,13 @@ class PublishedIndexes:
                 stored = await asyncio.to_thread(
                     self._documents_of(definition.name).put_file, copy, "application/vnd.sqlite3"
                 )
-            made = Snapshot(format=FORMAT, corpus=corpus, language=definition.language, index=stored)
+            names = json.dumps(sorted({raw_hash for _, raw_hash in hashes}))
+            listed = await self._documents_of(definition.name).put_text(names, "application/json")
+            made = Snapshot(format=FORMAT, corpus=corpus, language=definition.language, index=stored, documents=listed)
             data = made.model_dump_json().encode()
             await asyncio.to_thread(self._snapshots.write, _key(definition.name, corpus.digest), data)
             await asyncio.to_thread(self._newest.write, definition.name, data)
+            await self._prune(made)
             return made
 
     async def index_file(self, snapshot: Snapshot) -> Path:
@@ -165,6 +186,45 @@ class PublishedIndexes:
             published_at=row.published_at,
         )
 
+    async def _prune(self, newest: Snapshot) -> None:
+        """Remove what only old snapshots hold that no session names; the holder of the publishing lock does it.
+
+        A run that is just beginning has no session yet, so a snapshot stays for a day after the next one. A session
+        that cannot be read may name any: then all stay. The record goes after what it names, so an interrupted
+        removal is done again.
+        """
+        name, digest = newest.corpus.name, newest.corpus.digest
+        sessions = await self._sessions.list()
+        if any(session.status == UNREADABLE for session in sessions):
+            return
+        lines = [line for line in await asyncio.to_thread(self._snapshots.first_lines) if _corpus_of(line.name) == name]
+        lines.sort(key=lambda line: (line.written_at, line.name == _key(name, digest)))
+        named = {_key(name, session.corpus_digest) for session in sessions} | {_key(name, digest)}
+        gone = [
+            line
+            for line, following in pairwise(lines)
+            if line.name not in named and lines[-1].written_at - following.written_at >= KEPT
+        ]
+        if not gone:
+            return
+        documents = self._documents_of(name)
+        needed: set[str] = set()
+        for line in lines:
+            if line not in gone:
+                needed |= await self._held(Snapshot.model_validate_json(line.line))
+        for line in gone:
+            snapshot = Snapshot.model_validate_json(line.line)
+            for each in await self._held(snapshot) - needed - {snapshot.documents.hash}:
+                await documents.delete(DocumentRef(hash=each))
+            await asyncio.to_thread(self._snapshots.remove, line.name)
+            if snapshot.documents.hash not in needed:
+                await documents.delete(snapshot.documents)
+
+    async def _held(self, snapshot: Snapshot) -> set[str]:
+        """The hashes of all that a snapshot needs."""
+        raw = json.loads(await self._documents_of(snapshot.corpus.name).get_text(snapshot.documents))
+        return {*raw, snapshot.index.hash, snapshot.documents.hash}
+
     async def _store_documents(self, definition: CorpusDefinition, hashes: list[tuple[str, str]]) -> None:
         limit = asyncio.Semaphore(LOADS_AT_ONCE)
         root, documents = definition.path.resolve(), self._documents_of(definition.name)
@@ -174,6 +234,10 @@ class PublishedIndexes:
                 await documents.put(await asyncio.to_thread(_unchanged, root, address, raw_hash), "")
 
         await asyncio.gather(*(store(address, raw_hash) for address, raw_hash in hashes))
+
+
+def _corpus_of(key: str) -> str:
+    return key.rpartition(".")[0]
 
 
 def _key(name: str, digest: str) -> str:

@@ -1,17 +1,23 @@
 """Corpora that hosts without their folder search: published snapshots in an object store."""
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from contracts.activities import SearchRequest, SearchResponse
+from contracts.state import ResearchState
 from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Unavailable
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, published
 from providers.search.corpus.published import open_published
+from providers.storage.content import open_store
+from providers.storage.records import ObjectRecords
+from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.corpus import MANUAL
 from tests.fakes.object_store import ObjectStoreServer
+from tests.unit.activities.reporting.sample import make_resolved
 
 
 @pytest.fixture
@@ -162,3 +168,46 @@ async def test_the_cache_of_a_host_is_bounded(
     assert (await ask(here, "zebras stripes", after.digest)).hits
     assert len(list((tmp_path / "here" / "cache" / "indexes").glob("*.sqlite3"))) == 1
     assert (await ask(here, "autovacuum", before.digest)).hits
+
+
+async def test_snapshots_that_no_session_names_are_removed(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of old snapshots those that sessions name stay whole; of others goes what no snapshot holds any more."""
+    monkeypatch.setattr(published, "KEPT", timedelta(0))
+    here = library_of(store, tmp_path / "here", pool, folder)
+    first = await here.refresh("manual")
+    sessions = RecordSessionStore(
+        ObjectRecords(open_store(store.environment("/team")["RESEARCH_CONTENT_URL"]), SESSIONS)
+    )
+    state = ResearchState(resolved=make_resolved(corpus=first))
+    await sessions.save("r-1", state.model_dump_json(), closed=False)
+    (folder / "zebras.md").write_text("# Zebras\n\nZebras have stripes.\n")
+    unnamed = await here.refresh("manual")
+    (folder / "zebras.md").write_text("# Gnus\n\nGnus have horns.\n")
+    last = await here.refresh("manual")
+    (folder / "backup.md").unlink()
+    newest = await here.refresh("manual")
+    there = library_of(store, tmp_path / "there", pool, tmp_path / "no-such-folder")
+    assert (await there.read("corpus:manual/backup.md", first.digest)).text
+    assert (await there.read("corpus:manual/zebras.md", newest.digest)).text
+    for digest in (unnamed.digest, last.digest):
+        with pytest.raises(CorpusUnknown):
+            await there.read("corpus:manual/zebras.md", digest)
+    assert not [key for key, data in store.objects.items() if b"Zebras have stripes" in data]
+    assert len([key for key in store.objects if "/snapshots/" in key]) == 2
+    assert len([key for key, data in store.objects.items() if data.startswith(b"SQLite")]) == 2
+
+
+async def test_a_snapshot_outlives_its_successor_for_a_while(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path
+) -> None:
+    """A run that has just been given a snapshot has no session yet, and finds it all the same."""
+    here = library_of(store, tmp_path / "here", pool, folder)
+    first = await here.refresh("manual")
+    (folder / "zebras.md").write_text("# Zebras\n\nZebras have stripes.\n")
+    await here.refresh("manual")
+    assert (await here.read("corpus:manual/backup.md", first.digest)).text
+    await here.withdraw("manual")
+    assert (await here.read("corpus:manual/backup.md", first.digest)).text
+    assert (await here.describe("manual")).indexed_at == ""
