@@ -15,7 +15,7 @@ from activities.roles.untrusted import INVISIBLE
 from contracts.activities import ReadRecord, ReadRequest
 from providers.domains import domains_named
 from providers.errors import Retryable, SourceUnreadable
-from providers.interfaces import ContentStore, ExtractedDocument, TenantReader
+from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
 
 MOST_WARNINGS: Final = 5
 MOST_AUTHORS: Final = 50
@@ -35,7 +35,7 @@ class ReadingActivities:
     """Made with a reader, the content store and the judgement of quality."""
 
     def __init__(
-        self, reader: TenantReader, content: ContentStore, judge: Judge, clock: Callable[[], datetime] = now
+        self, reader: SourceReader, content: ContentStore, judge: Judge, clock: Callable[[], datetime] = now
     ) -> None:
         self._reader = reader
         self._content = content
@@ -50,7 +50,9 @@ class ReadingActivities:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
             domains = domains_named(request.domains_allow, request.domains_deny)
             try:
-                document = await self._reader.read(request.url, tenant=request.tenant, domains=domains)
+                document = await self._reader.read(
+                    request.url, tenant=request.tenant, domains=domains, corpus_digest=request.corpus_digest
+                )
             except Retryable as error:
                 self._check_wait(error)
                 raise

@@ -18,7 +18,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
-from providers.errors import ContentMissing, CorpusUnknown, ProviderError
+from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown
 from providers.interfaces import ContentStore, Corpora, SessionStore
 
 NO_SESSION: Final = "there is no such session"
@@ -85,7 +85,7 @@ class RecordsActivities:
         """
         try:
             stored = await self._sessions.load(resolved.research_id)
-        except ProviderError:
+        except ContentCorrupt:
             stored = None  # a damaged session stops no new run: with another mark some answers may be paid again
         before = resolution_of(stored)
         if before is not None and before.tenant != resolved.tenant:

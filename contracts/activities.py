@@ -23,6 +23,8 @@ class SearchRequest(Contract):
     operation: str
     provider: str
     corpus: str | None = None
+    corpus_digest: str = ""
+    """Which state of the corpus the run searches, where hosts share published ones."""
     text: str
     max_results: int = 10
     offset: int = 0
@@ -64,6 +66,8 @@ class ReadRequest(Contract):
     operation: str
     source_id: str
     url: str
+    corpus_digest: str = ""
+    """Of which state of a corpus, where hosts share published ones."""
     title: str = ""
     query: str = ""
     """What it was found for: relevance is judged against it."""

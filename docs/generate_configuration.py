@@ -35,7 +35,8 @@ PAGE = Path(__file__).with_name("configuration.md")
 MEANINGS = {
     "RESEARCH_CONFIG": "a `research.toml` of which every key counts, as with `--config`",
     "RESEARCH_HOME": "folder of everything that is kept on this machine; default: the platform's user data folder",
-    "RESEARCH_CONTENT_URL": "where documents and reports are stored, as a URL; default: a folder in `RESEARCH_HOME`",
+    "RESEARCH_CONTENT_URL": "where sessions, documents and reports are stored, as a URL of an object store that all "
+    "hosts share (a folder: documents and reports alone); default: `RESEARCH_HOME`",
     "RESEARCH_RETENTION_DAYS": "how long a run is kept, in days; default 90",
     "RESEARCH_ALLOW_HOSTS": "exact `host:port` pairs, separated by commas, that may be read although they are private",
     "RESEARCH_CONTACT": "who the owner of a web site can turn to: sent with every request for a page",

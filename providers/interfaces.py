@@ -174,11 +174,11 @@ class Corpora(SearchProvider, Protocol):
         """What the index holds now. Raises `CorpusUnknown`."""
         ...
 
-    async def skipped(self, name: str) -> list[SkippedFile]:
+    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
         """Files that were left out, with reasons."""
         ...
 
-    async def read(self, url: str) -> ExtractedDocument:
+    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
         ...
 
@@ -207,6 +207,16 @@ class TenantReader(Protocol):
 
         Raises `SourceUnreadable`, `Retryable`.
         """
+        ...
+
+
+class SourceReader(Protocol):
+    """A reader of all sources."""
+
+    async def read(
+        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
+    ) -> ExtractedDocument:
+        """Fetch and extract; of a corpus in that state, where states are kept. Raises as `TenantReader`."""
         ...
 
 
@@ -321,6 +331,8 @@ class StoredSession:
     status: str
     saved_at: str
     closed: bool
+    corpus_digest: str = ""
+    """Which state of a corpus the run searches."""
 
 
 class SessionStore(Protocol):

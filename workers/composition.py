@@ -25,10 +25,12 @@ from providers.models import paid_answers
 from providers.reading.cached_reader import CachedReader
 from providers.reading.routed_reader import RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
+from providers.search.corpus.published import open_published
 from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.storage.content import ObstoreContentStore
-from providers.storage.sessions import FileSessionStore
+from providers.storage.records import open_records
+from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.subprocess_pool import SubprocessPool
 from workers.dev_server.attach import watch_engine
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
@@ -48,7 +50,7 @@ ITEMS_OF_A_CHILD = 1_000
 """Small ones, for a child that has loaded much."""
 ASK_OUTSIDE = frozenset({"models", "search", "reading"})
 """Pools that agree with others of their kind on whom they ask, how often, and what was answered."""
-CONTENT_FOLDER, SESSIONS_FOLDER, CORPORA_FOLDER = "content", "sessions", "corpora"
+CONTENT_FOLDER, CORPORA_FOLDER = "content", "corpora"
 
 
 class DeclaredAuthorities(Mapping[str, str]):
@@ -59,7 +61,7 @@ class DeclaredAuthorities(Mapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         try:
-            return self._library.definition(name).authority
+            return self._library.authority(name)
         except CorpusUnknown:
             raise KeyError(name) from None
 
@@ -97,7 +99,12 @@ async def _contents(
 ) -> PoolContents:
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
-    library = CorpusLibrary(settings.home / CORPORA_FOLDER, children, corpus_definitions(settings))
+    library = CorpusLibrary(
+        settings.home / CORPORA_FOLDER,
+        children,
+        corpus_definitions(settings),
+        open_published(settings.content_url, settings.home),
+    )
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)
     isolated: IsolatedCalls = KillableCalls(
@@ -116,7 +123,7 @@ async def _contents(
         if "reading" in pools:
             activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
     if "records" in pools:
-        sessions = FileSessionStore(settings.home / SESSIONS_FOLDER)
+        sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
         configuration = configuration_of(settings, partial(have_search_attributes, client))
         records = RecordsActivities(configuration, library, content, sessions)
         reporting = ReportingActivities(content, library.skipped, product_version(), isolated)

@@ -16,7 +16,7 @@ from typing import Final
 
 PRIVATE: Final = 0o077
 CONTENTS: Final = frozenset(
-    "engine sessions content corpora shared.sqlite3 logs opened crashes deleted left-behind".split()
+    "engine sessions content corpora cache shared.sqlite3 logs opened crashes deleted left-behind".split()
 )
 """What the product itself puts into its home; files of SQLite have others beside them."""
 

@@ -21,7 +21,7 @@ from contracts.state import ResearchState
 from providers.errors import ContentMissing
 from providers.interfaces import ContentStore, IsolatedCalls, SkippedFile
 
-SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
+SkippedOf = Callable[[str, str], Awaitable[list[SkippedFile]]]
 
 PARALLEL_LOADS = 8
 SUMMARY_CHARACTERS = 2_000
@@ -118,7 +118,7 @@ def evidence_texts(state: ResearchState) -> list[DocumentRef]:
 
 
 class ReportingActivities:
-    """Renders reports in killable processes. `skipped_of` tells the files of a corpus that could not be used."""
+    """Renders reports in killable processes. `skipped_of` tells a corpus's files that could not be used."""
 
     def __init__(
         self, content: ContentStore, skipped_of: SkippedOf, product_version: str, isolated: IsolatedCalls
@@ -134,7 +134,7 @@ class ReportingActivities:
         async with attempted(RECORDS, most_failures=None):
             state = await asyncio.to_thread(ResearchState.unpack, request.packed_state)
             corpus = state.resolved.corpus if state.resolved else None
-            skipped = await self._skipped_of(corpus.name) if corpus else []
+            skipped = await self._skipped_of(corpus.name, corpus.digest) if corpus else []
             draft = await self._content.get_text(state.draft.document) if state.draft else None
             texts = await self._load(evidence_texts(state))
             markdown, html, document, told = await self._isolated.call(

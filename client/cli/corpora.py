@@ -34,11 +34,12 @@ async def list_corpora(*, as_json: bool) -> int:
     """Every corpus with its folder."""
     async with open_desk() as context:
         library = await context.stores.corpora()
-        rows = [(await library.describe(name), library.definition(name).path) for name in library.names()]
+        folders = await library.searchable()
+        rows = [(await library.describe(name), folders[name]) for name in sorted(folders)]
     if as_json:
-        output.document([snapshot.model_dump(mode="json") | {"folder": str(path)} for snapshot, path in rows])
+        output.document([snapshot.model_dump(mode="json") | {"folder": _shown(path)} for snapshot, path in rows])
     for snapshot, path in [] if as_json else rows:
-        output.say(f"{snapshot.name:<20} {summary(snapshot):<40} {path}")
+        output.say(f"{snapshot.name:<20} {summary(snapshot):<40} {_shown(path)}")
     if not rows and not as_json:
         output.tell("no corpus yet: research corpus add ./folder")
     return ExitCode.COMPLETED
@@ -50,11 +51,11 @@ async def status(name: str, *, as_json: bool) -> int:
         library = await context.stores.corpora()
         snapshot = await _known(library.describe(name), name)
         skipped = await library.skipped(name)
-        folder = library.definition(name).path
+        folder = _shown((await library.searchable())[name])
     if as_json:
         output.document(
             snapshot.model_dump(mode="json")
-            | {"folder": str(folder), "skipped_files": [entry.__dict__ for entry in skipped]}
+            | {"folder": folder, "skipped_files": [entry.__dict__ for entry in skipped]}
         )
         return ExitCode.COMPLETED
     output.say(f"{snapshot.name}: {summary(snapshot)} in {folder}")
@@ -72,6 +73,7 @@ async def remove(name: str) -> int:
         library = await context.stores.corpora()
         try:
             library.remove(name)
+            await library.withdraw(name)
         except CorpusUnknown:
             raise CommandError(_unknown(name)) from None
     output.say(f"{name} is forgotten; its documents are where they were")
@@ -106,6 +108,10 @@ async def _known(work: Awaitable[CorpusSnapshot], name: str) -> CorpusSnapshot:
         return await work
     except CorpusUnknown:
         raise CommandError(_unknown(name)) from None
+
+
+def _shown(folder: Path | None) -> str:
+    return "published by another host" if folder is None else str(folder)
 
 
 def _unknown(name: str) -> str:

@@ -1,5 +1,6 @@
 """`delete`: remove a run from everywhere it left something."""
 
+import asyncio
 import sys
 from collections.abc import Iterable
 from datetime import timedelta
@@ -22,6 +23,7 @@ from client.handle import ResearchClient
 from contracts import names
 from contracts.documents import DocumentRef
 from providers.errors import ContentCorrupt, SharedStateUnavailable
+from providers.storage.records import Records
 from workers.dev_server.files import EngineFiles
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
@@ -35,9 +37,11 @@ async def delete(given: str, *, yes: bool) -> int:
     The journal goes first: while it cannot be removed, everything stays. Documents stay while any run goes on.
     """
     async with open_desk() as context:
-        home = context.settings.home
+        notes = context.stores.records(orphaned_documents.LEFT_BEHIND)
         client = await _engine(context)
-        research_id = resolve(given, [*await context.known_ids(), *orphaned_documents.noted(home)])
+        research_id = resolve(
+            given, [*await context.known_ids(), *await asyncio.to_thread(orphaned_documents.noted, notes)]
+        )
         await _refuse_running(client, research_id)
         if not yes:
             if not _confirmed(research_id):
@@ -46,10 +50,10 @@ async def delete(given: str, *, yes: bool) -> int:
             await _refuse_running(client, research_id)  # it may have been resumed before the answer came
         state = await context.stored_state(research_id)
         rows = await _forget_calls(context, research_id)
-        orphaned_documents.note(home, research_id, references_of(state))
+        await asyncio.to_thread(orphaned_documents.note, notes, research_id, references_of(state))
         histories = await _delete_histories(context, client, research_id)
         await context.stores.sessions.delete(research_id)
-        documents, kept = await _remove_documents(context, client)
+        documents, kept = await _remove_documents(context, client, notes)
     output.say(f"{research_id} removed: session, {documents} documents, {rows} journalled calls, {histories} histories")
     if kept:
         output.tell(f"{kept}; the next research delete removes them then, of {research_id} or of any other run")
@@ -106,13 +110,13 @@ async def _forget_calls(context: CommandContext, research_id: str) -> int:
         raise CommandError(message, ExitCode.FAILED) from None
 
 
-async def _remove_documents(context: CommandContext, client: ResearchClient | None) -> tuple[int, str]:
+async def _remove_documents(context: CommandContext, client: ResearchClient | None, notes: Records) -> tuple[int, str]:
     """Remove what deleted runs left behind and nobody uses: how many documents, and why others are kept.
 
     What a run has read since its last checkpoint is written down nowhere, so nothing is removed while one goes on.
     The engine is asked last, and then the sessions again: a run may have ended or begun while they were read.
     """
-    waiting = orphaned_documents.noted(context.settings.home)
+    waiting = await asyncio.to_thread(orphaned_documents.noted, notes)
     unused = {each.hash: each for documents in waiting.values() for each in documents}
     if not unused:
         return 0, ""
@@ -127,7 +131,7 @@ async def _remove_documents(context: CommandContext, client: ResearchClient | No
         return 0, f"{len(unused)} documents are kept until no run is going on that may use them"
     for reference in unused.values():
         await context.stores.content.delete(reference)
-    orphaned_documents.forget(context.settings.home, waiting)
+    await asyncio.to_thread(orphaned_documents.forget, notes, waiting)
     return len(unused), ""
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Reader, SessionStore
 from providers.isolated_calls import KillableCalls
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
+from providers.search.corpus.published import open_published
 from providers.storage.content import ObstoreContentStore
-from providers.storage.sessions import FileSessionStore
+from providers.storage.records import Records, open_records
+from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.subprocess_pool import SubprocessPool
 from workers.settings.loading import Settings
 
@@ -22,12 +24,23 @@ class Stores:
     def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
         self._settings = settings
         self._stack = stack
-        self.sessions: SessionStore = FileSessionStore(settings.home / "sessions")
+        self._sessions: SessionStore | None = None
         self._content: ContentStore | None = None
         self._library: CorpusLibrary | None = None
         self._calls: CallStore | None = None
         self._pool: SubprocessPool | None = None
         self._web: Reader | None = None
+
+    @property
+    def sessions(self) -> SessionStore:
+        """The sessions of runs, the same ones as of a worker."""
+        if self._sessions is None:
+            self._sessions = RecordSessionStore(self.records(SESSIONS))
+        return self._sessions
+
+    def records(self, kind: str) -> Records:
+        """Small records, where every host that shares the runs finds them."""
+        return open_records(self._settings.content_url, self._settings.home, kind)
 
     @property
     def content(self) -> ContentStore:
@@ -51,7 +64,12 @@ class Stores:
                 CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True))
                 for name, corpus in self._settings.corpus.items()
             ]
-            self._library = CorpusLibrary(self._settings.home / "corpora", await self._children(), definitions)
+            self._library = CorpusLibrary(
+                self._settings.home / "corpora",
+                await self._children(),
+                definitions,
+                open_published(self._settings.content_url, self._settings.home),
+            )
         return self._library
 
     async def ingest(self, path: Path) -> ExtractedDocument:

@@ -8,6 +8,7 @@ their results over from a foreign thread, which can abort an interpreter that is
 import asyncio
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from contracts.documents import DocumentRef
-from providers.errors import ContentCorrupt, ContentMissing, StorageFull, Unavailable
+from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, StorageFull, Unavailable
 
 NO_SPACE: Final = (
     "os error 28",
@@ -33,16 +34,26 @@ SCHEME: Final = "sha256:"
 def open_store(address: str | os.PathLike[str]) -> ObjectStore:
     """The store behind a URL (`file:`, `s3:`, `gs:`, `az:`, `memory:`) or a path; a missing folder is made.
 
-    Raises `StorageFull`, or OSError if the folder cannot be made.
+    Raises `NotConfigured`, or OSError if the folder cannot be made.
     """
     text = os.fspath(address)
     if text.startswith("memory:"):
         return from_url(text)
-    if "://" in text and not text.startswith("file://"):
-        return from_url(text, retry_config={"max_retries": 0})  # the engine alone retries
+    if not is_on_this_host(text):
+        try:
+            return from_url(text, retry_config={"max_retries": 0})  # the engine alone retries
+        except (BaseError, ValueError):
+            raise NotConfigured(
+                "RESEARCH_CONTENT_URL cannot be opened: name a folder, or s3://, gs:// or az://"
+            ) from None
     path = Path(text.removeprefix("file://")).absolute()
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return LocalStore(path, mkdir=True)
+
+
+def is_on_this_host(address: str) -> bool:
+    """Whether an address is a folder (or the memory) of this host: other hosts do not see what lies there."""
+    return "://" not in address or address.startswith(("file://", "memory:"))
 
 
 def hash_of(data: bytes) -> str:
@@ -82,6 +93,40 @@ class ObstoreContentStore:
         except UnicodeDecodeError as error:
             raise ContentCorrupt("a stored document is no text") from error
 
+    def put_file(self, path: Path, media_type: str) -> DocumentRef:
+        """Store a file without holding it in memory. Blocks. Raises `StorageFull`, `Unavailable`."""
+        with path.open("rb") as file:
+            digits = hashlib.file_digest(file, "sha256").hexdigest()
+        reference = DocumentRef(hash=SCHEME + digits, media_type=media_type, size=path.stat().st_size)
+        try:
+            if self._size(name_of(reference)) != reference.size:
+                obstore.put(self._store, name_of(reference), path)
+        except (BaseError, OSError) as error:
+            raise translated_error(error) from error
+        return reference
+
+    def get_file(self, reference: DocumentRef, path: Path) -> None:
+        """Write a document to a file, whole or not at all, without holding it in memory. Blocks.
+
+        Raises `ContentMissing`, `ContentCorrupt`, `StorageFull`, `Unavailable`.
+        """
+        digest = hashlib.sha256()
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for chunk in obstore.get(self._store, name_of(reference)).stream():
+                    digest.update(chunk)
+                    file.write(chunk)
+            if SCHEME + digest.hexdigest() != reference.hash:
+                raise ContentCorrupt("a stored document is not what its hash says")
+            Path(temporary).replace(path)
+        except FileNotFoundError as error:
+            raise ContentMissing("a stored document is gone") from error
+        except (BaseError, OSError) as error:
+            raise translated_error(error) from error
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+
     async def delete(self, reference: DocumentRef) -> None:
         """Remove a document; no error if it is gone. Raises `Unavailable`."""
         await asyncio.to_thread(self._delete, reference)
@@ -96,7 +141,7 @@ class ObstoreContentStore:
         except AlreadyExistsError:
             return reference
         except (BaseError, OSError) as error:
-            raise _translated(error) from error
+            raise translated_error(error) from error
         return reference
 
     def _size(self, name: str) -> int | None:
@@ -111,7 +156,7 @@ class ObstoreContentStore:
         except FileNotFoundError as error:
             raise ContentMissing("a stored document is gone") from error
         except (BaseError, OSError) as error:
-            raise _translated(error) from error
+            raise translated_error(error) from error
         if hash_of(data) != reference.hash:
             raise ContentCorrupt("a stored document is not what its hash says")
         return data
@@ -122,10 +167,10 @@ class ObstoreContentStore:
         except FileNotFoundError:
             return
         except (BaseError, OSError) as error:
-            raise _translated(error) from error
+            raise translated_error(error) from error
 
 
-def _translated(error: Exception) -> StorageFull | Unavailable:
+def translated_error(error: Exception) -> StorageFull | Unavailable:
     """Storage errors as ours; the store's own message may hold paths and is not passed on."""
     if any(sign in str(error) for sign in NO_SPACE):
         return StorageFull("no room left where documents are kept")

@@ -28,7 +28,8 @@ from providers.reading.routed_reader import RoutedReader
 from providers.shared.calls import SharedCallStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
-from providers.storage.sessions import FileSessionStore
+from providers.storage.records import FolderRecords
+from providers.storage.sessions import SESSIONS, RecordSessionStore
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.isolation import HereCalls
@@ -65,7 +66,7 @@ class World:
         self.content = ObstoreContentStore(folder / "content")
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = SharedCallStore(self.shared)
-        self.sessions = FileSessionStore(folder / "sessions")
+        self.sessions = RecordSessionStore(FolderRecords(folder / SESSIONS))
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")

@@ -24,7 +24,8 @@ from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.storage.content import ObstoreContentStore
-from providers.storage.sessions import FileSessionStore
+from providers.storage.records import FolderRecords
+from providers.storage.sessions import SESSIONS, RecordSessionStore
 from tests.comparable import comparable, without_tokens
 from tests.fakes.gullible_work import OBEYED
 from tests.fakes.hostile_pages import CODE_WORD, HostilePage, hostile_pages
@@ -34,7 +35,7 @@ from tests.fakes.model_work import STATED_MARK
 from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
-from workers.composition import CONTENT_FOLDER, SESSIONS_FOLDER, compose
+from workers.composition import CONTENT_FOLDER, compose
 from workers.runtime import running_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
@@ -110,7 +111,7 @@ async def carry_out(client: Client, home: Path, api: MessagesApi, pages: str, be
     handle = await start(client, request_of(pages, behaviour))
     result = await handle.result()
     content = ObstoreContentStore(home / CONTENT_FOLDER)
-    stored = await FileSessionStore(home / SESSIONS_FOLDER).load(handle.id)
+    stored = await RecordSessionStore(FolderRecords(home / SESSIONS)).load(handle.id)
     assert result.files is not None
     files = (result.files.markdown, result.files.html, result.files.json_document)
     state = ResearchState.model_validate_json(stored or "")

@@ -103,6 +103,7 @@ class Gathering:
             operation=f"read/{identity}",
             source_id=identity,
             url=canonical_url(hit.url),
+            corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
             title=hit.title,
             holds_private=self._run.holds_private(hit.url),
         )

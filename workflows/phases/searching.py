@@ -186,6 +186,7 @@ class Searching:
             operation=operation,
             provider=place.name,
             corpus=corpus,
+            corpus_digest=resolved.corpus.digest if resolved.corpus and corpus else "",
             text=query.text,
             max_results=self._most,
             source_type=place.source_type,

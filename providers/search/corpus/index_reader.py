@@ -87,6 +87,10 @@ class IndexReader:
         (count,) = self._database.execute("SELECT count(*) FROM documents").fetchone()
         return int(count)
 
+    def hashes(self) -> list[tuple[str, str]]:
+        """Path and raw hash of every document, by path."""
+        return self._database.execute("SELECT path, raw_hash FROM documents ORDER BY path").fetchall()
+
     def skipped(self) -> list[SkippedFile]:
         """Files that were left out, by path."""
         rows = self._database.execute("SELECT path, kind, reason FROM skipped ORDER BY path")

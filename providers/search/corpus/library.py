@@ -18,6 +18,7 @@ from providers.search.corpus.index_query import PROVIDER, search_index
 from providers.search.corpus.index_reader import IndexStatus, open_index
 from providers.search.corpus.indexing_task import sha256
 from providers.search.corpus.key_files import refuse_key, refuse_key_name
+from providers.search.corpus.published import PublishedIndexes, snapshot_of
 from providers.search.corpus.refreshing import refresh_index
 from providers.subprocess_pool import SubprocessPool
 
@@ -29,10 +30,19 @@ class CorpusLibrary:
 
     name = PROVIDER
 
-    def __init__(self, home: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition] = ()) -> None:
+    def __init__(
+        self,
+        home: Path,
+        pool: SubprocessPool,
+        definitions: Iterable[CorpusDefinition] = (),
+        published: PublishedIndexes | None = None,
+    ) -> None:
+        """With `published` runs go by snapshots that every host sees; without, by the indexes below `home`."""
         self._home = home
         self._pool = pool
         self._registry = CorpusRegistry(home, definitions)
+        self._published = published
+        self._authorities: dict[str, str] = {}
 
     def add(
         self,
@@ -65,6 +75,11 @@ class CorpusLibrary:
         self._registry.add(definition)
         return definition
 
+    async def withdraw(self, name: str) -> None:
+        """Let no host search a published corpus any more. Raises `Unavailable`."""
+        if self._published is not None:
+            await self._published.withdraw(name)
+
     def remove(self, name: str) -> None:
         """Forget a registered folder and its index; its files stay. Raises `CorpusUnknown`, `InvalidCall`."""
         self._registry.remove(name)
@@ -76,9 +91,21 @@ class CorpusLibrary:
         """Names of all corpora, sorted."""
         return self._registry.names()
 
+    async def searchable(self) -> dict[str, Path | None]:
+        """Folder by name of every corpus that this host can search; None where another host has the folder."""
+        published: list[str] = [] if self._published is None else await self._published.names()
+        return dict.fromkeys(published) | {name: self._registry.get(name).path for name in self.names()}
+
     def definition(self, name: str) -> CorpusDefinition:
         """How a corpus is defined. Raises `CorpusUnknown`."""
         return self._registry.get(name)
+
+    def authority(self, name: str) -> str:
+        """What the documents of a corpus are worth: as published where one was read, else as defined here.
+
+        Raises `CorpusUnknown`.
+        """
+        return self._authorities.get(name) or self._registry.get(name).authority
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order, by document. Raises `CorpusUnknown`, `Unavailable`, and what `refresh` raises.
@@ -88,44 +115,58 @@ class CorpusLibrary:
         name = request.corpus
         if name is None:
             raise CorpusUnknown("the search names no corpus")
-        definition = self._registry.get(name)
-        if not self._index(name).exists():
-            await self.refresh(name)
-        return await asyncio.to_thread(search_index, self._index(name), name, definition.language, request)
+        if self._published is not None:
+            snapshot = await self._published.get(name, request.corpus_digest)
+            index, language = await self._published.index_file(snapshot), snapshot.language
+        else:
+            index, language = self._index(name), self._registry.get(name).language
+            if not index.exists():
+                await self.refresh(name)
+        return await asyncio.to_thread(search_index, index, name, language, request)
 
     async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
-        """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
+        """Bring the index up to date (only changed files are read), and publish it where hosts share snapshots.
+
+        On a host without the folder it is the newest published one. Raises `CorpusUnknown`, `StorageFull`.
+        """
+        if self._published is not None and not await asyncio.to_thread(self._has_folder, name):
+            return (await self._published.get(name)).corpus
         definition = self._registry.get(name)
         await refresh_index(definition, self._index(name), self._pool, progress)
+        if self._published is not None:
+            return (await self._published.publish(definition, self._index(name))).corpus
         return await self.describe(name)
 
     async def describe(self, name: str) -> CorpusSnapshot:
-        """What the index holds now; no files before the first `refresh`. Raises `CorpusUnknown`."""
+        """What a run would search now; no files before the first `refresh`. Raises `CorpusUnknown`."""
+        if self._published is not None and (found := await self._published.find(name)) is not None:
+            return found.corpus
         definition = self._registry.get(name)
-        status = await asyncio.to_thread(self._status, name)
-        return CorpusSnapshot(
-            name=name,
-            title=definition.title,
-            digest=status.digest,
-            files=status.files,
-            skipped=status.skipped,
-            indexed_at=status.indexed_at,
-            authority=definition.authority,
-        )
+        if self._published is not None:
+            return snapshot_of(definition, NOT_INDEXED)
+        return snapshot_of(definition, await asyncio.to_thread(self._status, name))
 
-    async def skipped(self, name: str) -> list[SkippedFile]:
+    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
         """Files that were left out, with reasons, by path. Raises `CorpusUnknown`."""
+        if self._published is not None and (found := await self._published.find(name, digest)) is not None:
+            return await asyncio.to_thread(_skipped, await self._published.index_file(found))
         self._registry.get(name)
-        return await asyncio.to_thread(self._skipped, name)
+        return await asyncio.to_thread(_skipped, self._index(name))
 
-    async def read(self, url: str) -> ExtractedDocument:
-        """Read `corpus:NAME/relative/path`; the text is the indexed one as long as the file is the same.
+    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
+        """Read `corpus:NAME/relative/path`: of a published snapshot, else of the folder.
 
-        Raises `SourceUnreadable`, `CorpusUnknown`.
+        Of the folder the text is the indexed one as long as the file is the same. Raises `SourceUnreadable`,
+        `CorpusUnknown`.
         """
         name, address = split_url(url)
-        definition = self._registry.get(name)
         path = address_path(address)
+        if self._published is not None:
+            snapshot = await self._published.get(name, digest)
+            self._authorities[name] = snapshot.corpus.authority
+            place = path_address(path)
+            return await self._published.read(snapshot, place, document_url(name, place))
+        definition = self._registry.get(name)
         if not definition.selects(path):
             raise SourceUnreadable("not_found", "the corpus has no such document")
         root = definition.path.resolve()
@@ -140,6 +181,10 @@ class CorpusLibrary:
         refuse_key(found.text)
         return _document(place, raw, found)
 
+    def _has_folder(self, name: str) -> bool:
+        """Whether this host has the documents of a corpus."""
+        return name in self._registry.names() and self._registry.get(name).path.is_dir()
+
     def _index(self, name: str) -> Path:
         return self._home / "indexes" / f"{name}.sqlite3"
 
@@ -149,13 +194,6 @@ class CorpusLibrary:
             return NOT_INDEXED
         with open_index(index) as reader:
             return reader.status()
-
-    def _skipped(self, name: str) -> list[SkippedFile]:
-        index = self._index(name)
-        if not index.exists():
-            return []
-        with open_index(index) as reader:
-            return reader.skipped()
 
     def _indexed(self, name: str, address: str, url: str, raw: bytes) -> ExtractedDocument | None:
         index = self._index(name)
@@ -175,6 +213,13 @@ class CorpusLibrary:
                 publisher=row.publisher,
                 published_at=row.published_at,
             )
+
+
+def _skipped(index: Path) -> list[SkippedFile]:
+    if not index.exists():
+        return []
+    with open_index(index) as reader:
+        return reader.skipped()
 
 
 def _document(url: str, raw: bytes, found: Extraction) -> ExtractedDocument:

@@ -25,7 +25,7 @@ from contracts.prepared import PrepareRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.domains import Domains
-from providers.errors import InvalidOutput
+from providers.errors import InvalidOutput, Unavailable
 from providers.interfaces import ExtractedDocument
 from providers.models import paid_answers
 from providers.reading.web_page import read_page
@@ -140,7 +140,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
     asked: list[str] = []
 
     class Recorder:
-        async def read(self, url: str, *, tenant: str, domains: Domains) -> ExtractedDocument:
+        async def read(self, url: str, *, tenant: str, domains: Domains, corpus_digest: str) -> ExtractedDocument:
             asked.append(url)
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 
@@ -169,6 +169,22 @@ async def test_a_run_keeps_its_canary(tmp_path: Path) -> None:
     assert (await environment().run(prepare, request)).resolved.canary == first.canary
     await world.sessions.save("r-1", "{}", closed=False)
     assert (await environment().run(prepare, request)).resolved.canary
+    await world.close()
+
+
+async def test_a_store_that_is_silent_makes_no_other_canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the id is another tenant's is not known then: the run is prepared later, not over what may be there."""
+    world = World(tmp_path)
+    prepare = next(work for work in world.activities() if work.__name__ == "prepare_research")
+    request = PrepareRequest(research_id="r-1", request_json='{"query": "what is vacuum", "corpus": "manual"}')
+
+    async def silent(_: str) -> str | None:
+        raise Unavailable("the content store does not answer")
+
+    monkeypatch.setattr(world.sessions, "load", silent)
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(prepare, request)
+    assert (caught.value.type, caught.value.non_retryable) == (failures.STORE_UNAVAILABLE, False)
     await world.close()
 
 

@@ -134,7 +134,7 @@ async def test_a_report_that_cannot_be_laid_out_is_given_up(pool: SubprocessPool
     state.draft = state.draft.model_copy(update={"document": stored})
     before = dict(store.documents)
 
-    async def skipped_of(_: str) -> list[Any]:
+    async def skipped_of(_: str, __: str) -> list[Any]:
         return []
 
     reporting = ReportingActivities(store, skipped_of, "0.1.0", poisoned(pool, RENDERED))
@@ -148,7 +148,9 @@ async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) 
     """The kind of the failure is the reason that the source is left out with."""
 
     class Shelf:
-        async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        async def read(
+            self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
+        ) -> ExtractedDocument:
             return ExtractedDocument(url=url, title="t", text=TEXT, raw=b"raw", media_type="text/html")
 
     activities = ReadingActivities(Shelf(), MemoryContent(), judge_of(poisoned(pool, ASSESSED), {}))

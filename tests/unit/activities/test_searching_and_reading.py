@@ -41,7 +41,9 @@ class Shelf:
         found: SearchResponse = await self._answer()
         return found
 
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+    async def read(
+        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
+    ) -> ExtractedDocument:
         self.domains = domains
         read: ExtractedDocument = await self._answer()
         return read

@@ -9,14 +9,21 @@ import pytest
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.vocabulary import RunStatus
 from providers.errors import ContentCorrupt, InvalidCall, NotConfigured, StorageFull
-from providers.storage import sessions
-from providers.storage.sessions import UNREADABLE, FileSessionStore, SessionUnreadable
+from providers.storage import records
+from providers.storage.records import FolderRecords
+from providers.storage.sessions import UNREADABLE, RecordSessionStore, SessionUnreadable
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> FileSessionStore:
-    """A store in a folder that does not exist yet."""
-    return FileSessionStore(tmp_path / "data" / "sessions")
+def folder(tmp_path: Path) -> Path:
+    """A folder that does not exist yet."""
+    return tmp_path / "data" / "sessions"
+
+
+@pytest.fixture
+def store(folder: Path) -> RecordSessionStore:
+    """A store in the folder."""
+    return RecordSessionStore(FolderRecords(folder))
 
 
 def state(question: str = "Why?", status: str = "running", **more: object) -> str:
@@ -25,7 +32,7 @@ def state(question: str = "Why?", status: str = "running", **more: object) -> st
     return json.dumps({"schema_version": SCHEMA_VERSION, "status": status, "resolved": resolved, **more})
 
 
-async def test_a_saved_state_is_loaded_again(store: FileSessionStore) -> None:
+async def test_a_saved_state_is_loaded_again(store: RecordSessionStore) -> None:
     """What was saved last is loaded, and it is a state; what was never saved is null."""
     saved = ResearchState(status=RunStatus.RUNNING, limitations=["ü 字 \u2028"])
     await store.save("r-1", "{}", closed=False)
@@ -36,7 +43,7 @@ async def test_a_saved_state_is_loaded_again(store: FileSessionStore) -> None:
     assert await store.load("r-2") is None
 
 
-async def test_lists_the_newest_first(store: FileSessionStore) -> None:
+async def test_lists_the_newest_first(store: RecordSessionStore, folder: Path) -> None:
     """A list shows question and status of every session, and does not read the states for it."""
     assert await store.list() == []
     for number in (1, 2, 3):
@@ -46,16 +53,16 @@ async def test_lists_the_newest_first(store: FileSessionStore) -> None:
     assert [session.research_id for session in listed] == ["r-1", "r-3", "r-2"]
     assert (listed[0].query, listed[0].status, listed[0].closed) == ("Question 1?\n", "completed", True)
     assert not listed[1].closed
-    for path in store.folder.glob("*.json"):
+    for path in folder.glob("*.json"):
         head = path.read_bytes().split(b"\n", 1)[0]
         path.write_bytes(head + b"\n what follows is no JSON at all")
     assert await store.list() == listed
 
 
-async def test_a_file_is_one_json_document(store: FileSessionStore) -> None:
+async def test_a_file_is_one_json_document(store: RecordSessionStore, folder: Path) -> None:
     """A session can be read by any program, and only by its owner."""
     await store.save("r-1", state(), closed=False)
-    path = store.folder / "r-1.json"
+    path = folder / "r-1.json"
     document = json.loads(path.read_text())
     assert document["head"]["query"] == "Why?"
     assert document["state"]["status"] == "running"
@@ -63,10 +70,10 @@ async def test_a_file_is_one_json_document(store: FileSessionStore) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"head": 1}', '{"head": {}, "state": {}}', "\x00\x00", "é" * 9])
-async def test_a_damaged_file_is_named_and_harms_no_other(store: FileSessionStore, text: str) -> None:
+async def test_a_damaged_file_is_named_and_harms_no_other(store: RecordSessionStore, folder: Path, text: str) -> None:
     """Loading a damaged session raises an error with the file's name; listing shows it as unreadable."""
     await store.save("r-1", state(), closed=False)
-    (store.folder / "r-2.json").write_text(text, encoding="latin-1")
+    (folder / "r-2.json").write_text(text, encoding="latin-1")
     with pytest.raises(SessionUnreadable, match=r"r-2\.json is damaged"):
         await store.load("r-2")
     assert {session.research_id: session.status for session in await store.list()} == {
@@ -76,7 +83,7 @@ async def test_a_damaged_file_is_named_and_harms_no_other(store: FileSessionStor
 
 
 @pytest.mark.parametrize("version", [0, SCHEMA_VERSION + 1, None])
-async def test_a_state_of_another_version_is_refused(store: FileSessionStore, version: int | None) -> None:
+async def test_a_state_of_another_version_is_refused(store: RecordSessionStore, version: int | None) -> None:
     """A session that this version cannot read is refused with both versions, never half understood."""
     await store.save("r-1", json.dumps({"schema_version": version}), closed=False)
     with pytest.raises(ContentCorrupt, match=r"r-1\.json is of version"):
@@ -84,33 +91,33 @@ async def test_a_state_of_another_version_is_refused(store: FileSessionStore, ve
     assert [session.research_id for session in await store.list()] == ["r-1"]
 
 
-async def test_a_renamed_file_is_not_another_session(store: FileSessionStore) -> None:
+async def test_a_renamed_file_is_not_another_session(store: RecordSessionStore, folder: Path) -> None:
     """A file under another name than its own id is damaged: no run is shown under a foreign id."""
     await store.save("r-1", state(), closed=False)
-    (store.folder / "r-1.json").rename(store.folder / "r-9.json")
+    (folder / "r-1.json").rename(folder / "r-9.json")
     with pytest.raises(SessionUnreadable):
         await store.load("r-9")
 
 
 @pytest.mark.parametrize("name", ["../r-1", "/etc/passwd", "a/b", "", ".", "..", ".hidden", "a\x00b", "x" * 200, "a b"])
-async def test_an_id_that_is_a_path_is_refused(store: FileSessionStore, name: str) -> None:
+async def test_an_id_that_is_a_path_is_refused(store: RecordSessionStore, folder: Path, name: str) -> None:
     """No id reaches outside the folder."""
     for attempt in (store.load(name), store.delete(name), store.save(name, state(), closed=False)):
         with pytest.raises(InvalidCall):
             await attempt
-    assert not store.folder.exists()
+    assert not folder.exists()
 
 
-async def test_deleting_leaves_nothing(store: FileSessionStore) -> None:
+async def test_deleting_leaves_nothing(store: RecordSessionStore, folder: Path) -> None:
     """A deleted session is gone with what an interrupted save left; deleting again is no error."""
     await store.save("r-1", state(), closed=False)
-    (store.folder / ".r-1.half.tmp").write_text("half")
+    (folder / ".r-1.half.tmp").write_text("half")
     await store.delete("r-1")
     await store.delete("r-1")
-    assert list(store.folder.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
-async def test_what_is_no_state_is_refused(store: FileSessionStore) -> None:
+async def test_what_is_no_state_is_refused(store: RecordSessionStore) -> None:
     """A text that is no JSON object never replaces a good checkpoint."""
     await store.save("r-1", state(), closed=False)
     for text in ("nonsense", "[]"):
@@ -119,17 +126,19 @@ async def test_what_is_no_state_is_refused(store: FileSessionStore) -> None:
     assert await store.load("r-1") is not None
 
 
-async def test_a_full_disk_keeps_the_old_checkpoint(store: FileSessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_keeps_the_old_checkpoint(
+    store: RecordSessionStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No space left raises `StorageFull`, leaves the earlier checkpoint and no rubbish."""
     await store.save("r-1", state("Old?"), closed=False)
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sessions.os, "fsync", full)
+    monkeypatch.setattr(records.os, "fsync", full)
     with pytest.raises(StorageFull):
         await store.save("r-1", state("New?"), closed=False)
-    assert [path.name for path in store.folder.iterdir()] == ["r-1.json"]
+    assert [path.name for path in folder.iterdir()] == ["r-1.json"]
     assert [session.query for session in await store.list()] == ["Old?"]
 
 
@@ -137,10 +146,10 @@ async def test_an_unusable_folder_is_told_as_such(tmp_path: Path) -> None:
     """Where a folder cannot be, the error says which and why."""
     (tmp_path / "file").write_text("")
     with pytest.raises(NotConfigured, match="sessions"):
-        await FileSessionStore(tmp_path / "file" / "sessions").save("r-1", state(), closed=False)
+        await RecordSessionStore(FolderRecords(tmp_path / "file" / "sessions")).save("r-1", state(), closed=False)
 
 
-async def test_a_cancelled_save_is_whole(store: FileSessionStore) -> None:
+async def test_a_cancelled_save_is_whole(store: RecordSessionStore) -> None:
     """Cancelling the caller in the middle of a save leaves a readable session or none."""
     saving = asyncio.create_task(store.save("r-1", state(big="x" * 1_000_000), closed=False))
     await asyncio.sleep(0)
@@ -151,10 +160,10 @@ async def test_a_cancelled_save_is_whole(store: FileSessionStore) -> None:
     assert all(session.status != UNREADABLE for session in await store.list())
 
 
-async def test_parallel_saves_leave_one_whole_file(store: FileSessionStore) -> None:
+async def test_parallel_saves_leave_one_whole_file(store: RecordSessionStore, folder: Path) -> None:
     """Saves that overlap do not mix."""
     await asyncio.gather(*(store.save("r-1", state(f"Q{number}"), closed=False) for number in range(20)))
-    assert [path.name for path in store.folder.iterdir()] == ["r-1.json"]
+    assert [path.name for path in folder.iterdir()] == ["r-1.json"]
     loaded = await store.load("r-1")
     assert loaded is not None
     assert json.loads(loaded)["resolved"]["query"].startswith("Q")

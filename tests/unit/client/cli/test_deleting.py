@@ -16,6 +16,7 @@ from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
 from providers.storage.content import name_of
+from providers.storage.records import FolderRecords
 from tests.fakes.valkey import ValkeyServer, running_valkey
 from workers.settings.loading import load_settings
 from workers.shared_state import shared_state
@@ -115,7 +116,7 @@ async def test_what_other_runs_use_stays(home: Home, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == "one removed: session, 1 documents, 2 journalled calls, 0 histories\n"
     assert (home.holds(own), home.holds(shared)) == (False, True)
     assert await home.sessions() == {"other"}
-    assert orphaned_documents.noted(home.path) == {}
+    assert orphaned_documents.noted(FolderRecords(home.path / "left-behind")) == {}
 
 
 async def test_documents_stay_while_any_run_goes_on(
@@ -134,7 +135,7 @@ async def test_documents_stay_while_any_run_goes_on(
     engine.others = NOTHING_GOES_ON
     await deleting.delete("in-flight", yes=True)
     assert not home.holds(read_by_both)
-    assert orphaned_documents.noted(home.path) == {}
+    assert orphaned_documents.noted(FolderRecords(home.path / "left-behind")) == {}
 
 
 async def test_what_was_kept_is_removed_under_the_same_id(home: Home, engine: Engine) -> None:

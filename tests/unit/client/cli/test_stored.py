@@ -14,6 +14,7 @@ from contracts.request import Depth
 from contracts.resolved import EffectiveGates, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
+from providers.storage.sessions import SESSIONS
 from workers import composition
 from workers.settings.loading import Settings
 from workers.shared_state import shared_state
@@ -74,7 +75,8 @@ def test_a_resumed_run_is_asked_the_same_question() -> None:
 async def test_commands_look_where_the_workers_write(tmp_path: Path) -> None:
     """The places of sessions, documents, corpora and calls are those of the composition root."""
     async with open_stores(Settings(home=tmp_path)) as stores:
-        assert stores.sessions.folder == tmp_path / composition.SESSIONS_FOLDER  # type: ignore[attr-defined]
+        await stores.sessions.save("r-1", "{}", closed=True)
+        assert (tmp_path / SESSIONS / "r-1.json").is_file()
         await stores.content.put_text("text")
         assert (tmp_path / composition.CONTENT_FOLDER).is_dir()
         async with shared_state(Settings(home=tmp_path)) as worker:

@@ -1,0 +1,213 @@
+"""Corpora that hosts without their folder search: published snapshots in an object store."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from contracts.activities import SearchRequest, SearchResponse
+from contracts.state import ResearchState
+from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Unavailable
+from providers.search.corpus import CorpusDefinition, CorpusLibrary, published
+from providers.search.corpus.published import open_published
+from providers.storage.content import open_store
+from providers.storage.records import ObjectRecords
+from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.subprocess_pool import SubprocessPool
+from tests.fakes.corpus import MANUAL
+from tests.fakes.object_store import ObjectStoreServer
+from tests.unit.activities.reporting.sample import make_resolved
+
+
+@pytest.fixture
+async def store(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ObjectStoreServer]:
+    """A bucket, named by this process's environment."""
+    async with ObjectStoreServer() as made:
+        for name, value in made.environment("/team").items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[SubprocessPool]:
+    """Children that read documents."""
+    async with SubprocessPool(1) as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Documents that lie on one host."""
+    made = tmp_path / "documents"
+    made.mkdir()
+    for name, text in MANUAL.items():
+        (made / name).write_text(text, encoding="utf-8")
+    return made
+
+
+def library_of(store: ObjectStoreServer, home: Path, pool: SubprocessPool, folder: Path) -> CorpusLibrary:
+    """The corpora as a host with this home and this configuration opens them."""
+    url = store.environment("/team")["RESEARCH_CONTENT_URL"]
+    definition = CorpusDefinition(name="manual", path=folder, title="The manual", authority="medium")
+    return CorpusLibrary(home, pool, [definition], open_published(url, home))
+
+
+async def ask(library: CorpusLibrary, text: str, digest: str = "") -> SearchResponse:
+    """A query of a run that searches that state."""
+    request = SearchRequest(
+        research_id="r", operation="o", provider="corpus", corpus="manual", corpus_digest=digest, text=text
+    )
+    return await library.search(request)
+
+
+async def test_a_host_without_the_folder_searches_and_reads(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path
+) -> None:
+    """It finds and reads exactly what the host with the folder does, and is told the same of the corpus."""
+    here = library_of(store, tmp_path / "here", pool, folder)
+    there = library_of(store, tmp_path / "there", pool, tmp_path / "no-such-folder")
+    snapshot = await here.refresh("manual")
+    assert snapshot.files == len(MANUAL)
+    assert await there.describe("manual") == await there.refresh("manual") == await here.describe("manual") == snapshot
+    found = await ask(there, "autovacuum workers", snapshot.digest)
+    assert found.hits
+    assert found == await ask(here, "autovacuum workers", snapshot.digest)
+    for name, text in MANUAL.items():
+        document = await there.read(f"corpus:manual/{name}", snapshot.digest)
+        assert document.raw == text.encode()
+        assert document == await here.read(f"corpus:manual/{name}", snapshot.digest)
+    assert await there.skipped("manual", snapshot.digest) == []
+    assert there.authority("manual") == "medium"
+    with pytest.raises(SourceUnreadable):
+        await there.read("corpus:manual/none.md", snapshot.digest)
+
+
+async def test_a_run_keeps_to_its_snapshot(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path
+) -> None:
+    """After documents have changed, a run that began before still searches and reads what there was."""
+    here = library_of(store, tmp_path / "here", pool, folder)
+    there = library_of(store, tmp_path / "there", pool, tmp_path / "no-such-folder")
+    before = await here.refresh("manual")
+    old = await there.read("corpus:manual/locks.md", before.digest)
+    (folder / "locks.md").write_text("# Zebras\n\nZebras have stripes, as every zebra keeper knows.\n")
+    after = await here.refresh("manual")
+    assert after.digest != before.digest
+    assert not (await ask(there, "zebras stripes", before.digest)).hits
+    assert (await ask(there, "zebras stripes", after.digest)).hits
+    assert await there.read("corpus:manual/locks.md", before.digest) == old
+    assert "Zebras" in (await there.read("corpus:manual/locks.md", after.digest)).text
+
+
+async def test_what_is_published_is_not_published_again(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path
+) -> None:
+    """An index that is up to date writes nothing, and a host fetches an index file once."""
+    here = library_of(store, tmp_path / "here", pool, folder)
+    await here.refresh("manual")
+    await ask(here, "autovacuum")
+    store.requests.clear()
+    await here.refresh("manual")
+    await ask(here, "autovacuum workers")
+    assert {method for method, _, _ in store.requests} == {"GET"}
+    assert {key for _, key, _ in store.requests} == {"team/corpora/manual.json"}
+
+
+async def test_an_unpublished_corpus_is_told_as_such(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool
+) -> None:
+    """A host without the folder says that another one has to index it; a state that nobody published likewise."""
+    there = library_of(store, tmp_path / "there", pool, tmp_path / "no-such-folder")
+    assert (await there.describe("manual")).indexed_at == ""
+    for attempt in (there.refresh("manual"), ask(there, "zebra"), ask(there, "zebra", "sha256:" + "0" * 64)):
+        with pytest.raises(CorpusUnknown, match="index it where its folder is"):
+            await attempt
+
+
+async def test_a_document_that_changes_under_the_index_is_not_published(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No record names a snapshot whose documents are not those that were indexed."""
+    here = library_of(store, tmp_path / "here", pool, folder)
+    monkeypatch.setattr(published, "read_regular_file", lambda *_: b"something else")
+    with pytest.raises(Unavailable, match="has changed since it was indexed"):
+        await here.refresh("manual")
+    assert not [key for key in store.objects if key.endswith(".json")]
+
+
+async def test_damage_is_an_error(store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path) -> None:
+    """A damaged index file or record is refused, and a store that is down is no empty one."""
+    here = library_of(store, tmp_path / "here", pool, folder)
+    there = library_of(store, tmp_path / "there", pool, tmp_path / "no-such-folder")
+    snapshot = await here.refresh("manual")
+    for key, data in store.objects.items():
+        if data.startswith(b"SQLite format 3"):
+            store.objects[key] = data[:-1] + b"?"
+    with pytest.raises(ContentCorrupt):
+        await ask(there, "autovacuum", snapshot.digest)
+    store.down = True
+    with pytest.raises(Unavailable):
+        await ask(there, "autovacuum", snapshot.digest)
+    store.down = False
+    store.objects["team/corpora/manual.json"] = b"{"
+    with pytest.raises(ContentCorrupt):
+        await there.describe("manual")
+
+
+async def test_the_cache_of_a_host_is_bounded(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of index files only the newest stay when there is room for no other; an old one is fetched again."""
+    monkeypatch.setattr(published, "CACHE_BYTES", 1)
+    here = library_of(store, tmp_path / "here", pool, folder)
+    before = await here.refresh("manual")
+    await ask(here, "autovacuum", before.digest)
+    (folder / "zebras.md").write_text("# Zebras\n\nZebras have stripes.\n")
+    after = await here.refresh("manual")
+    assert (await ask(here, "zebras stripes", after.digest)).hits
+    assert len(list((tmp_path / "here" / "cache" / "indexes").glob("*.sqlite3"))) == 1
+    assert (await ask(here, "autovacuum", before.digest)).hits
+
+
+async def test_snapshots_that_no_session_names_are_removed(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of old snapshots those that sessions name stay whole; of others goes what no snapshot holds any more."""
+    monkeypatch.setattr(published, "KEPT", timedelta(0))
+    here = library_of(store, tmp_path / "here", pool, folder)
+    first = await here.refresh("manual")
+    sessions = RecordSessionStore(
+        ObjectRecords(open_store(store.environment("/team")["RESEARCH_CONTENT_URL"]), SESSIONS)
+    )
+    state = ResearchState(resolved=make_resolved(corpus=first))
+    await sessions.save("r-1", state.model_dump_json(), closed=False)
+    (folder / "zebras.md").write_text("# Zebras\n\nZebras have stripes.\n")
+    unnamed = await here.refresh("manual")
+    (folder / "zebras.md").write_text("# Gnus\n\nGnus have horns.\n")
+    last = await here.refresh("manual")
+    (folder / "backup.md").unlink()
+    newest = await here.refresh("manual")
+    there = library_of(store, tmp_path / "there", pool, tmp_path / "no-such-folder")
+    assert (await there.read("corpus:manual/backup.md", first.digest)).text
+    assert (await there.read("corpus:manual/zebras.md", newest.digest)).text
+    for digest in (unnamed.digest, last.digest):
+        with pytest.raises(CorpusUnknown):
+            await there.read("corpus:manual/zebras.md", digest)
+    assert not [key for key, data in store.objects.items() if b"Zebras have stripes" in data]
+    assert len([key for key in store.objects if "/snapshots/" in key]) == 2
+    assert len([key for key, data in store.objects.items() if data.startswith(b"SQLite")]) == 2
+
+
+async def test_a_snapshot_outlives_its_successor_for_a_while(
+    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path
+) -> None:
+    """A run that has just been given a snapshot has no session yet, and finds it all the same."""
+    here = library_of(store, tmp_path / "here", pool, folder)
+    first = await here.refresh("manual")
+    (folder / "zebras.md").write_text("# Zebras\n\nZebras have stripes.\n")
+    await here.refresh("manual")
+    assert (await here.read("corpus:manual/backup.md", first.digest)).text
+    await here.withdraw("manual")
+    assert (await here.read("corpus:manual/backup.md", first.digest)).text
+    assert (await here.describe("manual")).indexed_at == ""
