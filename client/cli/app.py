@@ -8,7 +8,7 @@ from client.cli import (
     run_commands,
     trust_commands,
 )
-from client.cli.configured import CommandLine
+from client.cli.options import CommandLine
 
 HELP = """Deep research on your own machine: a question goes in, a report comes out whose every citation
 resolves to an exact passage of an archived source.

@@ -6,29 +6,48 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from client.cli import output, stored
-from client.cli.configured import command_settings
-from client.cli.deleted_histories import buried
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli import output
+from client.cli.errors import CommandError, ExitCode
+from client.cli.options import command_settings
 from client.cli.research_ids import resolve
-from client.cli.stores import Stores, open_stores
+from client.cli.stores import Stores, open_stores, read_deleted_histories
 from client.errors import EngineUnreachable, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient
 from contracts import names
-from contracts.outcome import ResearchResult
+from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.state import ResearchState
+from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
+from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server.attach import describe_engine, detach_engine, ensure_engine
 from workers.dev_server.files import EngineMovedError
 from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
+from workflows.deep_research import status_of
+from workflows.phases.closing import counts_of
 
 NO_ENGINE = "no engine is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 LISTED = 500
 RUNNING = "running"
 RECOVERY_PAUSE_SECONDS = 0.5
+
+OUTCOME_OF = {
+    RunStatus.CANCELLED: (Outcome.CANCELLED, StopReason.USER_CANCELLED),
+    RunStatus.TIMED_OUT: (Outcome.TIMED_OUT, StopReason.BUDGET_TIME),
+    RunStatus.FAILED: (Outcome.FAILED, StopReason.INTERNAL_ERROR),
+    RunStatus.REFUSED: (Outcome.REFUSED, StopReason.INVALID_INPUT),
+}
+STATUS_OF_ENGINE = {
+    "running": RunStatus.RUNNING,
+    "completed": RunStatus.COMPLETED,
+    "failed": RunStatus.FAILED,
+    "terminated": RunStatus.FAILED,
+    "canceled": RunStatus.CANCELLED,
+    "timed_out": RunStatus.TIMED_OUT,
+}
+"""What the engine calls the end of a run."""
+INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -83,7 +102,7 @@ class CommandContext:
         """The runs that the engine keeps, newest first; empty when no engine runs."""
         if self._runs is None:
             client = await self.client_if_running()
-            self._runs = [] if client is None else await _list_runs(client, buried(self.settings.home))
+            self._runs = [] if client is None else await _list_runs(client, read_deleted_histories(self.settings.home))
         return self._runs
 
     async def is_running(self, research_id: str) -> bool:
@@ -130,7 +149,22 @@ class CommandContext:
     async def stored_result(self, research_id: str) -> ResearchResult | None:
         """The stored result of a run that is over, or null."""
         state = await self.stored_state(research_id)
-        return None if state is None else stored.result_of(research_id, state)
+        return None if state is None else result_of(research_id, state)
+
+    async def report_documents(self, result: ResearchResult) -> dict[str, bytes]:
+        """`md`, `html` and `json` as far as they exist; only `md` where the content store is out of reach."""
+        if result.files is None:
+            return {"md": result.report.encode()} if result.report else {}
+        references = {"md": result.files.markdown, "html": result.files.html, "json": result.files.json_document}
+        try:
+            return {form: await self.stores.content.get(reference) for form, reference in references.items()}
+        except ContentCorrupt:
+            raise
+        except ContentMissing:
+            if not result.report:
+                raise
+            output.tell("the stored report is not to be found here: only the Markdown of the result is written")
+            return {"md": result.report.encode()}
 
     async def state(self, research_id: str) -> ResearchState:
         """The newest state there is: of the running run, else of the session store. Raises `CommandError`."""
@@ -182,3 +216,35 @@ async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[EngineRu
     for listed in sorted(runs, key=lambda each: each.started_at, reverse=True):
         newest.setdefault(listed.research_id, listed)
     return list(newest.values())
+
+
+def status_at_checkpoint(state: ResearchState) -> ResearchStatus:
+    """The status as of the last checkpoint; the clock of a run that was interrupted does not go on."""
+    return status_of(state, state.clock_started_at)
+
+
+def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
+    """The stored result; one without a report for a run that ended without; null while nothing says it ended."""
+    if state.result is not None:
+        return state.result
+    if state.status not in OUTCOME_OF:
+        return None
+    outcome, reason = OUTCOME_OF[state.status]
+    return ResearchResult(
+        research_id=research_id,
+        outcome=outcome,
+        stop_reason=reason,
+        completeness=Completeness.EMPTY,
+        counts=counts_of(state),
+        usage=state.usage,
+        degraded=state.degraded,
+        failed_branches=state.failed_branches,
+        limitations=state.limitations,
+        started_at=state.started_at,
+    )
+
+
+def last_outcome(state: ResearchState) -> Outcome:
+    """How the last run of a session ended; a session that was never closed counts as failed."""
+    result = result_of("", state)
+    return Outcome.FAILED if result is None else result.outcome

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from client.cli.configured import CommandLine
-from client.cli.options import AsJson, Quiet, finish
+from client.cli.options import AsJson, CommandLine, Quiet, finish
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="the name of the corpus")]
 
@@ -37,27 +36,27 @@ def add(
     quiet: Quiet = False,
 ) -> None:
     """Register and index."""
-    from client.cli.corpora import add as work
+    from client.cli.corpus import add as work
 
     finish(work(folder, name=name, quiet=quiet))
 
 
 def list_corpora(as_json: AsJson = False) -> None:
     """All corpora."""
-    from client.cli.corpora import list_corpora as work
+    from client.cli.corpus import list_corpora as work
 
     finish(work(as_json=as_json))
 
 
 def status(name: Name, as_json: AsJson = False) -> None:
     """One corpus."""
-    from client.cli.corpora import status as work
+    from client.cli.corpus import status as work
 
     finish(work(name, as_json=as_json))
 
 
 def remove(name: Name) -> None:
     """Forget a corpus."""
-    from client.cli.corpora import remove as work
+    from client.cli.corpus import remove as work
 
     finish(work(name))

@@ -58,6 +58,6 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
 ) -> None:
     """Delete a run."""
-    from client.cli.deleting import delete as work
+    from client.cli.delete import delete as work
 
     finish(work(research_id, yes=yes))

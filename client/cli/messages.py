@@ -2,8 +2,7 @@
 
 from client.cli import output
 from client.cli.context import CommandContext, open_desk
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.errors import CommandError, ExitCode
 from client.handle import ResearchHandle
 
 

@@ -36,7 +36,7 @@ def read(
     as_json: AsJson = False,
 ) -> None:
     """Read documents."""
-    from client.cli.read_and_search import read as work
+    from client.cli.read_search import read as work
 
     finish(work(inputs, as_json=as_json))
 
@@ -72,8 +72,8 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search."""
-    from client.cli.read_and_search import search as work
-    from client.cli.search_options import SearchCommandOptions
+    from client.cli.options import SearchCommandOptions
+    from client.cli.read_search import search as work
 
     options = SearchCommandOptions(
         provider, corpus, limit, source_type, domain or (), not_domain or (), language, first, last
@@ -106,7 +106,7 @@ def worker(
     metrics_port: MetricsPort = 0,
 ) -> None:
     """Run pools."""
-    from client.cli.serving import worker as work
+    from client.cli.serve import worker as work
     from workers.process import ProcessOptions
 
     finish(work(pool, ProcessOptions(host, health_port, metrics_port)))
@@ -125,7 +125,7 @@ Indexes of known corpora are brought up to date first; start it again after a fo
 
 def serve(host: Host = "127.0.0.1", health_port: HealthPort = 0, metrics_port: MetricsPort = 0) -> None:
     """Run everything."""
-    from client.cli.serving import serve as work
+    from client.cli.serve import serve as work
     from workers.process import ProcessOptions
 
     finish(work(ProcessOptions(host, health_port, metrics_port)))

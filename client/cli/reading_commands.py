@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 def status(research_id: RunId = "last", as_json: AsJson = False) -> None:
     """One status."""
-    from client.cli.reading import status as work
+    from client.cli.show import status as work
 
     finish(work(research_id, as_json=as_json))
 
@@ -42,7 +42,7 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """Known runs."""
-    from client.cli.reading import list_runs as work
+    from client.cli.show import list_runs as work
 
     finish(work(query, limit=limit, as_json=as_json))
 
@@ -61,21 +61,21 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write it there")] = None,
 ) -> None:
     """The report."""
-    from client.cli.reading import report as work
+    from client.cli.show import report as work
 
     finish(work(research_id, form=form, out=out))
 
 
 def open_report(research_id: RunId = "last") -> None:
     """The report in a browser."""
-    from client.cli.reading import open_report as work
+    from client.cli.show import open_report as work
 
     finish(work(research_id))
 
 
 def sources(research_id: RunId = "last", as_json: AsJson = False) -> None:
     """All sources."""
-    from client.cli.reading import sources as work
+    from client.cli.show import sources as work
 
     finish(work(research_id, as_json=as_json))
 
@@ -96,14 +96,14 @@ def source(
     ] = False,
 ) -> None:
     """One archived source."""
-    from client.cli.reading import source as work
+    from client.cli.show import source as work
 
     finish(work(research_id, source_id, raw=raw))
 
 
 def decisions(research_id: RunId = "last", as_json: AsJson = False) -> None:
     """The decision log."""
-    from client.cli.reading import decisions as work
+    from client.cli.show import decisions as work
 
     finish(work(research_id, as_json=as_json))
 
@@ -121,6 +121,6 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Re-check the citations."""
-    from client.cli.auditing import audit as work
+    from client.cli.audit import audit as work
 
     finish(work(target, as_json=as_json))

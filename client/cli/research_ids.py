@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from client.cli.failures import CommandError, quoted
+from client.cli.errors import CommandError, quoted
 
 ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"
 """No signs that look alike."""

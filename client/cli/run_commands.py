@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from client.cli.options import AsJson, Quiet, RunId, finish
-from client.cli.run_options import RunOptions
+from client.cli.options import AsJson, Quiet, RunId, RunOptions, finish
 
 Question = Annotated[str | None, typer.Argument(metavar="QUESTION", help="what you want to know")]
 StrategyName = Annotated[
@@ -89,7 +88,7 @@ def run(
     dry_run: DryRun = False,
 ) -> None:
     """Start a run and stay with it."""
-    from client.cli.running import run as work
+    from client.cli.run import run as work
 
     options = RunOptions(
         question, strategy, depth, engine, model, model_url, corpus, web, request, assignments or [], research_id,
@@ -125,7 +124,7 @@ def start(
     dry_run: DryRun = False,
 ) -> None:
     """Start a run and leave it."""
-    from client.cli.running import start as work
+    from client.cli.run import start as work
 
     options = RunOptions(
         question, strategy, depth, engine, model, None, corpus, web, request, assignments or [], research_id,
@@ -149,7 +148,7 @@ def watch(
     quiet: Quiet = False,
 ) -> None:
     """Follow a run that was started elsewhere."""
-    from client.cli.watching import watch as work
+    from client.cli.watch import watch as work
 
     finish(work(research_id, then=then, as_json=as_json, quiet=quiet))
 
@@ -175,7 +174,7 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """Start again from the stored session."""
-    from client.cli.running import resume as work
+    from client.cli.run import resume as work
 
     options = RunOptions(
         model=model, model_url=model_url, assignments=assignments or [], research_id=research_id, out=out,

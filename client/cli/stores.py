@@ -1,10 +1,17 @@
 """What a command reads and writes without an engine: sessions, documents, corpora, the journal of calls."""
 
 import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Final
 
+from pydantic import TypeAdapter
+
+from client.cli.errors import CommandError
+from client.cli.report_files import write_atomically
+from contracts.documents import DocumentRef
 from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Reader, SessionStore
 from providers.isolated_calls import KillableCalls
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
@@ -83,3 +90,60 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
     """Stores that open what is used and close it at the end."""
     async with AsyncExitStack() as stack:
         yield Stores(settings, stack)
+
+
+KEPT_SECONDS: Final = 3_600.0
+
+
+def record_deleted_histories(home: Path, run_ids: Iterable[str]) -> None:
+    """Remember deleted histories by the engine's run id; forget those of long ago."""
+    folder = home / "deleted"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for run_id in run_ids:
+        (folder / run_id).touch()
+    oldest = time.time() - KEPT_SECONDS
+    for path in folder.iterdir():
+        if path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
+
+
+def read_deleted_histories(home: Path) -> set[str]:
+    """Run ids of histories that were deleted a short while ago."""
+    folder = home / "deleted"
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+
+
+NOTE: Final = TypeAdapter(list[DocumentRef])
+ENDING: Final = ".json"
+
+
+def note_documents(home: Path, research_id: str, documents: Iterable[DocumentRef]) -> None:
+    """Write down what a run leaves behind, beside what an earlier run of its id did. Raises `CommandError`, OSError."""
+    path = _notes_folder(home) / f"{research_id}{ENDING}"
+    known = {each.hash: each for each in (*(_read_note(path) if path.exists() else ()), *documents)}
+    if known:
+        write_atomically(path, NOTE.dump_json(list(known.values())))
+
+
+def read_noted_documents(home: Path) -> dict[str, list[DocumentRef]]:
+    """What each deleted run has left behind. Raises `CommandError` for a damaged note."""
+    folder = _notes_folder(home)
+    paths = sorted(folder.glob(f"[!.]*{ENDING}")) if folder.is_dir() else []
+    return {path.name.removesuffix(ENDING): _read_note(path) for path in paths}
+
+
+def forget_documents(home: Path, research_ids: Iterable[str]) -> None:
+    """Remove the notes of these runs, whose documents are gone or used by others."""
+    for research_id in research_ids:
+        (_notes_folder(home) / f"{research_id}{ENDING}").unlink(missing_ok=True)
+
+
+def _notes_folder(home: Path) -> Path:
+    return home / "left-behind"
+
+
+def _read_note(path: Path) -> list[DocumentRef]:
+    try:
+        return NOTE.validate_json(path.read_bytes())
+    except ValueError:
+        raise CommandError(f"{path} is damaged: remove it, then try again") from None

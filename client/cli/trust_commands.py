@@ -33,6 +33,6 @@ def trust(
     forget: Annotated[bool, typer.Option("--forget", help="trust it no longer")] = False,
 ) -> None:
     """Trust a file."""
-    from client.cli.trusting import trust as work
+    from client.cli.trust import trust as work
 
     finish(work(file.absolute(), yes=yes, forget=forget))

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.announcing import outlook, thinks
-from client.cli.asking import ask, find_corpus, name_of_folder
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
-from client.cli.run_options import RunOptions
+from client.cli.errors import CommandError, ExitCode
+from client.cli.folders import find_corpus, name_of_folder
+from client.cli.options import RunOptions
+from client.cli.preflight import outlook, thinks
+from client.cli.request import ask
 from client.view.decision_wording import providers_line
 from contracts.request import Depth, EngineChoice, ResearchRequest
 from contracts.vocabulary import EngineKind

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from client.cli.beginning import begin, finished
-from client.cli.failures import CommandError
+from client.cli.errors import CommandError
+from client.cli.run import begin, finished
 from client.errors import RunUnknown
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest

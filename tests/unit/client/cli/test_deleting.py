@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from temporalio.client import RPCError, RPCStatusCode, WorkflowExecutionCount
 
-from client.cli import deleting, orphaned_documents
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
-from client.cli.stores import open_stores
+from client.cli import delete as deleting
+from client.cli.errors import CommandError, ExitCode
+from client.cli.stores import open_stores, read_noted_documents
 from client.errors import RunUnknown
 from contracts.documents import DocumentRef
 from contracts.sources import Source
@@ -115,7 +114,7 @@ async def test_what_other_runs_use_stays(home: Home, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == "one removed: session, 1 documents, 2 journalled calls, 0 histories\n"
     assert (home.holds(own), home.holds(shared)) == (False, True)
     assert await home.sessions() == {"other"}
-    assert orphaned_documents.noted(home.path) == {}
+    assert read_noted_documents(home.path) == {}
 
 
 async def test_documents_stay_while_any_run_goes_on(
@@ -134,7 +133,7 @@ async def test_documents_stay_while_any_run_goes_on(
     engine.others = NOTHING_GOES_ON
     await deleting.delete("in-flight", yes=True)
     assert not home.holds(read_by_both)
-    assert orphaned_documents.noted(home.path) == {}
+    assert read_noted_documents(home.path) == {}
 
 
 async def test_what_was_kept_is_removed_under_the_same_id(home: Home, engine: Engine) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from client.cli.estimating import Estimate, Range, estimate, estimate_of
+from client.cli.estimate import Estimate, Range, estimate, estimate_of
 from contracts.expected_calls import expected_call
 from contracts.presets import preset
 from contracts.request import Depth, SearchPolicy

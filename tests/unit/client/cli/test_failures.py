@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.failures import CommandError, explain, guarded, write_crash_file
+from client.cli.errors import CommandError, explain, guarded, write_crash_file
 from client.errors import NoWorker, RunClosed, RunUnknown
 from providers.errors import CorpusUnknown, StorageFull
 from workers.dev_server.files import EngineError

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 import pytest
 from pydantic import SecretStr
 
-from client.cli.announcing import outlook
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
-from client.cli.reaching import check_model_named, model_flags, reached, served_here
-from client.cli.run_options import RunOptions
+from client.cli.errors import CommandError, ExitCode
+from client.cli.options import RunOptions
+from client.cli.preflight import check_model_named, model_flags, outlook, reached, served_here
 from client.view.decision_wording import engine_words, searching_words
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch

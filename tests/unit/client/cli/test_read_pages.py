@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from client.cli.app import app
-from client.cli.read_and_search import is_address
+from client.cli.read_search import is_address
 from tests.fakes.web import WebServer, page, redirect, reply
 
 

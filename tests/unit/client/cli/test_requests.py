@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.failures import CommandError
-from client.cli.requests import build_request, known_paths, merged, read_request_file, settings_of
+from client.cli.errors import CommandError
+from client.cli.request import build_request, known_paths, merged, read_request_file, settings_of
 
 
 def test_set_is_typed_by_the_request() -> None:

@@ -11,12 +11,11 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import RPCError, RPCStatusCode
 
-from client.cli import orphaned_documents, output
+from client.cli import output
 from client.cli.context import CommandContext, open_desk
-from client.cli.deleted_histories import bury
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.errors import CommandError, ExitCode
 from client.cli.research_ids import resolve
+from client.cli.stores import forget_documents, note_documents, read_noted_documents, record_deleted_histories
 from client.errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from contracts import names
@@ -37,7 +36,7 @@ async def delete(given: str, *, yes: bool) -> int:
     async with open_desk() as context:
         home = context.settings.home
         client = await _engine(context)
-        research_id = resolve(given, [*await context.known_ids(), *orphaned_documents.noted(home)])
+        research_id = resolve(given, [*await context.known_ids(), *read_noted_documents(home)])
         await _refuse_running(client, research_id)
         if not yes:
             if not _confirmed(research_id):
@@ -46,7 +45,7 @@ async def delete(given: str, *, yes: bool) -> int:
             await _refuse_running(client, research_id)  # it may have been resumed before the answer came
         state = await context.stored_state(research_id)
         rows = await _forget_calls(context, research_id)
-        orphaned_documents.note(home, research_id, references_of(state))
+        note_documents(home, research_id, references_of(state))
         histories = await _delete_histories(context, client, research_id)
         await context.stores.sessions.delete(research_id)
         documents, kept = await _remove_documents(context, client)
@@ -112,7 +111,7 @@ async def _remove_documents(context: CommandContext, client: ResearchClient | No
     What a run has read since its last checkpoint is written down nowhere, so nothing is removed while one goes on.
     The engine is asked last, and then the sessions again: a run may have ended or begun while they were read.
     """
-    waiting = orphaned_documents.noted(context.settings.home)
+    waiting = read_noted_documents(context.settings.home)
     unused = {each.hash: each for documents in waiting.values() for each in documents}
     if not unused:
         return 0, ""
@@ -127,7 +126,7 @@ async def _remove_documents(context: CommandContext, client: ResearchClient | No
         return 0, f"{len(unused)} documents are kept until no run is going on that may use them"
     for reference in unused.values():
         await context.stores.content.delete(reference)
-    orphaned_documents.forget(context.settings.home, waiting)
+    forget_documents(context.settings.home, waiting)
     return len(unused), ""
 
 
@@ -156,5 +155,5 @@ async def _delete_histories(context: CommandContext, client: ResearchClient | No
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
         removed.append(run.run_id)
-    bury(context.settings.home, removed)
+    record_deleted_histories(context.settings.home, removed)
     return len(removed)

@@ -1,14 +1,17 @@
 """Following a run from a terminal, with Ctrl-C meaning what the command wants it to mean."""
 
 import asyncio
+import os
+import signal
 import subprocess
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 
 from client.cli import output
 from client.cli.context import open_desk
-from client.cli.exit_codes import ExitCode, exit_code
-from client.cli.interrupts import first_interrupt
+from client.cli.errors import ExitCode, exit_code
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, QuietSink, Sink, TerminalSink, follow
 from client.view.rendering import Frame, ending
@@ -97,3 +100,31 @@ def tell_ending(result: ResearchResult, *, as_json: bool) -> int:
 def _unfinished(research_id: str) -> int:
     output.tell(f"the run {research_id} is not going on: research resume {research_id}")
     return ExitCode.FAILED
+
+
+SHOW_CURSOR = "\x1b[?25h"
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@asynccontextmanager
+async def first_interrupt() -> AsyncIterator[asyncio.Event]:
+    """An event that the first Ctrl-C sets (SIGTERM counts, too); a second one ends the process."""
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if asked.is_set():
+            if sys.stderr.isatty():
+                sys.stderr.write(SHOW_CURSOR)
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+            os._exit(ExitCode.CANCELLED)
+        asked.set()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield asked
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)

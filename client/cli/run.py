@@ -1,45 +1,32 @@
 """`run`, `start`, `resume`: the main job from the question to the files of the report."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rich.text import Text
 
 from client.cli import output
-from client.cli.asking import Asked, ask
-from client.cli.beginning import (
-    JOINED,
-    Beginning,
-    RunStanding,
-    begin,
-    check_question,
-    finished,
-    request_again,
-    standing,
-)
-from client.cli.context import CommandContext, open_desk
-from client.cli.corpora import registered_folders
-from client.cli.exit_codes import ExitCode, exit_code
-from client.cli.failures import CommandError
-from client.cli.interrupts import first_interrupt
-from client.cli.preparing import announce, dry_run, index_of, ready
-from client.cli.reaching import model_flags
+from client.cli.context import CommandContext, last_outcome, open_desk
+from client.cli.corpus import registered_folders
+from client.cli.errors import CommandError, ExitCode, exit_code
+from client.cli.options import RunOptions
+from client.cli.preflight import announce, dry_run, index_of, model_flags, ready
 from client.cli.report_files import default_folder, write_all
-from client.cli.reports import report_documents
-from client.cli.requests import build_request, merged, settings_of
+from client.cli.request import Asked, ask, build_request, merged, settings_of
 from client.cli.research_ids import checked, new_id, short
-from client.cli.run_options import RunOptions
-from client.cli.stored import last_outcome
-from client.cli.watching import sink_for, stay_with
-from client.handle import ResearchClient
+from client.cli.watch import first_interrupt, sink_for, stay_with
+from client.errors import NoWorker, RunUnknown, WorkerStuck
+from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
 from client.view.rendering import Frame, ending
 from contracts import names
+from contracts.identity import normalized_text
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
+from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 from workers.dev_server.files import EngineFiles, EngineMovedError
 from workers.private_files import umask_of_person
@@ -47,6 +34,33 @@ from workers.settings.loading import Flags
 
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
 HINT_CLUSTER = 'Ctrl-C leaves the run going · report now: research stop {id} · research steer {id} "…"'
+JOINED: Final = "joined"
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A handle on what goes on."""
+
+    handle: ResearchHandle
+    how: str
+    """`started`, `joined` or `resumed`."""
+
+
+@dataclass(frozen=True)
+class RunStanding:
+    """What is known of a run before a command works for it."""
+
+    state: ResearchState | None
+    """Its newest checkpoint."""
+    going_on: bool
+    """Whether the engine has it open."""
+    question: str | None
+    """As the record or else the engine keeps it."""
+
+    @property
+    def resolved(self) -> ResolvedResearch | None:
+        """What the run was given, as far as it is stored."""
+        return None if self.state is None else self.state.resolved
 
 
 async def run(options: RunOptions) -> int:
@@ -191,7 +205,7 @@ async def _stay(
 
 async def _print_stored(context: CommandContext, result: ResearchResult, question: str, options: RunOptions) -> int:
     """The stored report of a run that is complete: nothing is started for it."""
-    documents = await report_documents(context, result)
+    documents = await context.report_documents(result)
     if "md" in documents and not options.as_json and not options.quiet:
         output.raw(documents["md"] + b"\n")
     return await _deliver(context, result, question, options)
@@ -199,7 +213,7 @@ async def _print_stored(context: CommandContext, result: ResearchResult, questio
 
 async def _deliver(context: CommandContext, result: ResearchResult, question: str, options: RunOptions) -> int:
     """Write the files, say where they are and what can be done next."""
-    documents = await report_documents(context, result)
+    documents = await context.report_documents(result)
     folder = options.out or default_folder(question, result.research_id, _now(), Path())
     try:
         paths = write_all(folder, documents, umask=umask_of_person()) if documents else {}
@@ -273,3 +287,83 @@ def _resumable(outcome: Outcome) -> bool:
 
 def _now() -> datetime:
     return datetime.now().astimezone()
+
+
+async def standing(context: CommandContext, research_id: str) -> RunStanding:
+    """Look the run up in the record and, if an engine runs, there."""
+    state = await context.stored_state(research_id)
+    client = await context.client_if_running()
+    handle = None if client is None else client.handle(research_id)
+    going_on = handle is not None and await _is_running(handle)
+    if state is not None and state.resolved is not None:
+        return RunStanding(state, going_on, state.resolved.query)
+    return RunStanding(state, going_on, await handle.question() if handle is not None and going_on else None)
+
+
+async def finished(context: CommandContext, request: ResearchRequest, research_id: str) -> ResearchResult | None:
+    """The stored result if the run of this id is complete. Raises `CommandError` for another question or tenant."""
+    state = await context.stored_state(research_id)
+    if state is None or state.resolved is None or state.result is None:
+        return None
+    check_tenant(request.tenant, state.resolved.tenant, research_id)
+    check_question(request.query, state.resolved.query, research_id)
+    return state.result if state.result.outcome is Outcome.COMPLETED else None
+
+
+async def begin(
+    context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
+) -> Beginning:
+    """Start, join or resume the run of this id.
+
+    Raises `CommandError` when the id belongs to another question or another tenant.
+    """
+    handle = client.handle(research_id)
+    state = await context.stored_state(research_id)
+    if await _is_running(handle):
+        check_tenant(request.tenant, await handle.tenant(), research_id)
+        check_question(request.query, await _running_question(handle, state), research_id)
+        return Beginning(handle, JOINED)
+    if state is None or state.resolved is None:
+        return Beginning(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
+    check_tenant(request.tenant, state.resolved.tenant, research_id)
+    check_question(request.query, state.resolved.query, research_id)
+    resumed = await client.resume(request, research_id, after=last_outcome(state))
+    return Beginning(resumed, "resumed")
+
+
+def request_again(resolved: ResolvedResearch) -> ResearchRequest:
+    """What a resumed run is asked: the same question; everything else is kept in its stored resolution."""
+    return ResearchRequest(query=resolved.query, tenant=resolved.tenant, priority=resolved.priority)
+
+
+async def _is_running(handle: ResearchHandle) -> bool:
+    try:
+        return await handle.is_running()
+    except RunUnknown:
+        return False
+
+
+async def _running_question(handle: ResearchHandle, state: ResearchState | None) -> str | None:
+    """The question of a running run; null where nobody can tell it."""
+    if state is not None and state.resolved is not None:
+        return state.resolved.query
+    try:
+        return await handle.question() or (await handle.status()).query
+    except (NoWorker, WorkerStuck):
+        return None
+
+
+def check_tenant(asking: str, known: str | None, research_id: str) -> None:
+    """Raise `CommandError` where an id is known to be another tenant's."""
+    if known is not None and known != asking:
+        raise CommandError(f"the id {research_id} cannot be used; leave --id out for a new run", ExitCode.USAGE)
+
+
+def check_question(asked: str, known: str | None, research_id: str) -> None:
+    """Raise `CommandError` where an id is known for another question."""
+    if known is None:
+        return
+    if normalized_text(asked) != normalized_text(known) and shown_question(asked) != known:
+        raise CommandError(
+            f"the id {research_id} belongs to another question; leave --id out for a new run", ExitCode.USAGE
+        )

@@ -4,11 +4,10 @@ import logging
 from dataclasses import replace
 
 from client.cli import output
-from client.cli.configured import command_settings
 from client.cli.context import NO_ENGINE
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.errors import CommandError, ExitCode
 from client.cli.folders import SET_HOME, ensure_folder
+from client.cli.options import command_settings
 from workers.dev_server.attach import describe_engine
 from workers.pools import chosen_pools
 from workers.process import ProcessOptions, WorkerProcess, run

@@ -10,12 +10,10 @@ from typing import Final
 
 from rich.text import Text
 
-from client.cli import output, stored
-from client.cli.context import RUNNING, CommandContext, open_desk
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError, quoted
+from client.cli import output
+from client.cli.context import INTERRUPTED, RUNNING, STATUS_OF_ENGINE, CommandContext, open_desk, status_at_checkpoint
+from client.cli.errors import CommandError, ExitCode, quoted
 from client.cli.report_files import FORMATS, write_all, write_atomically
-from client.cli.reports import report_documents
 from client.errors import ClientError
 from client.handle import ResearchHandle
 from client.view.decision_wording import providers_line
@@ -150,12 +148,12 @@ async def _status(context: CommandContext, research_id: str) -> tuple[ResearchSt
             silence = str(error)
     if state is not None:
         if silence:
-            return stored.status_at_checkpoint(
+            return status_at_checkpoint(
                 state
             ), f"as of the last checkpoint, {await _age(context, research_id)}: {silence}"
         interrupted = state.result is None and not going_on
         note = f"the run was interrupted: research resume {research_id}" if interrupted else ""
-        return stored.status_at_checkpoint(state), note
+        return status_at_checkpoint(state), note
     if client is None:
         raise CommandError(f"nothing is stored of the run {research_id} yet", ExitCode.FAILED)
     return await _engines_word(
@@ -176,7 +174,7 @@ async def _age(context: CommandContext, research_id: str) -> str:
 async def _engines_word(handle: ResearchHandle) -> ResearchStatus:
     """What the engine knows of a run by itself."""
     known = await handle.engine_status()
-    status = stored.STATUS_OF_ENGINE.get(known.name.lower() if known else "", RunStatus.RUNNING)
+    status = STATUS_OF_ENGINE.get(known.name.lower() if known else "", RunStatus.RUNNING)
     begun = await handle.started_at()
     elapsed = (datetime.now(tz=UTC) - begun).total_seconds() if status is RunStatus.RUNNING else 0.0
     return ResearchStatus(
@@ -195,7 +193,7 @@ async def _rows(context: CommandContext) -> list[dict[str, str]]:
         run = running.get(session.research_id)
         status = session.status
         if not session.closed:
-            status = RUNNING if run is not None and run.status == RUNNING else stored.INTERRUPTED
+            status = RUNNING if run is not None and run.status == RUNNING else INTERRUPTED
         when = run.started_at if run is not None else session.saved_at
         rows[session.research_id] = _row(session.research_id, status, when, session.query)
     for run in running.values():
@@ -222,7 +220,7 @@ async def _documents(context: CommandContext, research_id: str) -> dict[str, byt
                 return {"md": await context.stores.content.get(draft.document)}
             raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
         result = await handle.result()
-    documents = {} if result is None else await report_documents(context, result)
+    documents = {} if result is None else await context.report_documents(result)
     if not documents:
         ended = f"ended as {result.outcome.value}" if result else "was interrupted"
         raise CommandError(

@@ -9,8 +9,7 @@ from activities.reporting.audit import AuditResult
 from activities.reporting.audit import audit as check
 from client.cli import output
 from client.cli.context import CommandContext, open_desk
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.errors import CommandError, ExitCode
 from client.cli.folders import exists, start_of_file
 from client.cli.report_files import FORMATS
 from client.view.rendering import printable

@@ -8,8 +8,7 @@ from typing import Any
 import typer
 
 from client.cli import output
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError, quoted
+from client.cli.errors import CommandError, ExitCode, quoted
 from client.view.rendering import printable
 from workers.settings.files import FILE_NAME, TrustedFiles, parsed, read_file, refused_keys
 from workers.settings.loading import user_config_folder, without_user

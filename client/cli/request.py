@@ -4,15 +4,63 @@ import difflib
 import json
 import types
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from client.cli.failures import CommandError
-from client.cli.folders import start_of_file
+from client.cli.errors import CommandError, ExitCode
+from client.cli.folders import corpus_of_cluster, find_corpus, start_of_file, unknown_corpus
+from client.cli.options import RunOptions
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
-from contracts.request import ResearchRequest
+from contracts.request import EngineChoice, ResearchRequest
+from workers.settings.loading import Settings
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A valid request, and the folder to register before it can be used."""
+
+    request: ResearchRequest
+    folder: Path | None = None
+
+
+def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) -> Asked:
+    """The request of the options over the file. Raises `CommandError` for anything that cannot be used."""
+    values: dict[str, Any] = {} if options.request_file is None else read_request_file(options.request_file)
+    values = merged(values, _flags(options))
+    values = merged(values, settings_of(options.assignments))
+    if options.model is not None and values.get("engine") in (None, EngineChoice.AUTO.value):
+        values["engine"] = EngineChoice.MODEL.value  # a model that is named is meant: no report without it
+    folder = None
+    if options.corpus is not None:
+        if settings.uses_cluster:
+            name = corpus_of_cluster(options.corpus)
+        else:
+            name, folder = find_corpus(options.corpus, registered)
+        values["corpus"] = name
+    request = build_request(values)
+    named = request.corpus
+    if folder is None and named is not None and not settings.uses_cluster and named not in registered:
+        raise CommandError(unknown_corpus(named, registered))
+    if named is None and request.web is False:
+        message = "nothing to search: neither the web nor a folder (--corpus ./folder)"
+        raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
+    return Asked(request, folder)
+
+
+def _flags(options: RunOptions) -> dict[str, Any]:
+    given = {
+        "query": options.question,
+        "strategy": options.strategy,
+        "depth": options.depth,
+        "engine": options.engine,
+        "web": True if options.web else None,
+        "models": None if options.model is None else dict.fromkeys(("simple", "analytical", "complex"), options.model),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
 
 LARGEST_REQUEST = 4_000_000
 """Bytes; a request with the longest texts that are allowed is far smaller."""
