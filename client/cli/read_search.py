@@ -9,7 +9,7 @@ from client.cli.context import CommandContext, open_desk
 from client.cli.corpus import index, registered_folders
 from client.cli.errors import CommandError, ExitCode, quoted
 from client.cli.folders import find_corpus
-from client.cli.options import SearchCommandOptions, command_settings
+from client.cli.options import SearchOptions, command_settings
 from client.view.rendering import plural, printable
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
@@ -43,17 +43,18 @@ async def read(inputs: list[str], *, as_json: bool) -> int:
     return ExitCode.FAILED if failed else ExitCode.COMPLETED
 
 
-async def search(query: str, options: SearchCommandOptions, *, as_json: bool) -> int:
+async def search(options: SearchOptions) -> int:
     """Ask a provider one query."""
+    query = options.query
     if not query.strip():
         raise CommandError("there is nothing to search for")
     if len(query) > LONGEST_QUERY:
         raise CommandError(f"a search has at most {LONGEST_QUERY:,} characters, and this one has {len(query):,}")
     if options.provider == "corpus":
-        answer = await _search_corpus(query, options, quiet=as_json)
+        answer = await _search_corpus(options)
     else:
-        answer = await search_web(query, options)
-    if as_json:
+        answer = await search_web(options)
+    if options.as_json:
         output.document(answer.model_dump(mode="json"))
         return ExitCode.COMPLETED
     _tell_hits(answer)
@@ -76,7 +77,7 @@ def _tell_hits(answer: SearchResponse) -> None:
         output.tell(f"cost: ${answer.cost_usd:.4f}")
 
 
-async def _search_corpus(query: str, options: SearchCommandOptions, *, quiet: bool) -> SearchResponse:
+async def _search_corpus(options: SearchOptions) -> SearchResponse:
     """Ask a folder one query, its index being up to date."""
     corpus = options.corpus
     if options.narrow_the_web:
@@ -89,13 +90,13 @@ async def _search_corpus(query: str, options: SearchCommandOptions, *, quiet: bo
             raise CommandError("say where: --corpus ./folder, or the name of a corpus")
         name, folder = find_corpus(corpus, registered)
         if folder is not None:
-            await index(context, name, folder, quiet=quiet)
+            await index(context, name, folder, quiet=options.as_json)
         request = SearchRequest(
             research_id="command-line",
             operation="search/command-line",
             provider="corpus",
             corpus=name,
-            text=query,
+            text=options.query,
             max_results=options.limit,
         )
         return await (await context.stores.corpora()).search(request)
@@ -165,7 +166,7 @@ def _line(given: str, document: ExtractedDocument | None, error: dict[str, str] 
     }
 
 
-async def search_web(query: str, options: SearchCommandOptions) -> SearchResponse:
+async def search_web(options: SearchOptions) -> SearchResponse:
     """Ask one service one query. Raises `CommandError` for one that is unknown or lacks something (exit code 7)."""
     settings, provider = command_settings(), options.provider
     model = search_model(settings)
@@ -176,7 +177,7 @@ async def search_web(query: str, options: SearchCommandOptions) -> SearchRespons
         raise CommandError(f"no search provider is called {quoted(provider)}; there are: {known}")
     if options.corpus is not None:
         raise CommandError("--corpus belongs to the provider corpus: leave one of the two out")
-    request = request_of(query, options)
+    request = request_of(options)
     if not chosen.available:
         message = f"the provider {provider} cannot be asked: {chosen.reason}"
         raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
@@ -185,7 +186,7 @@ async def search_web(query: str, options: SearchCommandOptions) -> SearchRespons
         return await providers[provider].search(request)
 
 
-def request_of(query: str, options: SearchCommandOptions) -> SearchRequest:
+def request_of(options: SearchOptions) -> SearchRequest:
     """The request that a run would make. Raises `CommandError` for a type that there is not."""
     types = {source_type.value: source_type for source_type in SourceType}
     wanted = types.get(options.source_type or SourceType.WEB.value)
@@ -195,11 +196,11 @@ def request_of(query: str, options: SearchCommandOptions) -> SearchRequest:
         research_id="command-line",
         operation="search/command-line",
         provider=options.provider,
-        text=query,
+        text=options.query,
         max_results=options.limit,
         source_type=wanted,
-        domains_allow=list(options.domains),
-        domains_deny=list(options.not_domains),
+        domains_allow=options.domains,
+        domains_deny=options.not_domains,
         language=options.language,
         published_from=options.first,
         published_to=options.last,

@@ -104,10 +104,10 @@ async def start(options: RunOptions) -> int:
         return ExitCode.COMPLETED
 
 
-async def resume(options: RunOptions, *, report_now: bool = False) -> int:
+async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
     """Go on with a stored run, possibly with new limits."""
     async with open_desk(Flags(model=options.model, model_url=options.model_url)) as context:
-        research_id = await _known_id(context, "last" if options.research_id is None else options.research_id)
+        research_id = await _known_id(context, given)
         known = await standing(context, research_id)
         if not known.going_on:
             _check_resumable(known, research_id)
