@@ -22,41 +22,27 @@ LARGEST_REPORT = 100_000_000
 
 async def audit(target: str, *, as_json: bool) -> int:
     """Audit a stored report by its run, or a `report.json` by its path; exit code 1 on any difference."""
-    path = _path_of(target)
+    is_file = bool(target) and (target.endswith(".json") or exists(target))
     async with open_desk() as context:
-        if path is not None:
-            report, markdown = _read_files(path)
+        if is_file:
+            report, markdown = _read_files(Path(target))
         else:
             report, markdown = await _stored(context, await context.resolve(target))
         isolated = await context.stores.isolated()
-        result = await check(
-            report, _Archive(context).text, _Archive(context).data, markdown=markdown, isolated=isolated
-        )
+        content = context.stores.content
+
+        async def text(reference: str) -> str:
+            return await content.get_text(_reference(reference))
+
+        async def data(reference: str) -> bytes:
+            return await content.get(_reference(reference))
+
+        result = await check(report, text, data, markdown=markdown, isolated=isolated)
     if as_json:
         output.document(asdict(result) | {"passed": result.passed, "research_id": report.get("research_id")})
     else:
         _show(result, str(report.get("research_id", target)))
     return ExitCode.COMPLETED if result.passed else ExitCode.INTERNAL
-
-
-def _path_of(target: str) -> Path | None:
-    """The file or folder that is meant; null for the id of a run."""
-    if not target or not (target.endswith(".json") or exists(target)):
-        return None
-    return Path(target)
-
-
-class _Archive:
-    """Stored documents by their hash."""
-
-    def __init__(self, context: CommandContext) -> None:
-        self._content = context.stores.content
-
-    async def text(self, reference: str) -> str:
-        return await self._content.get_text(_reference(reference))
-
-    async def data(self, reference: str) -> bytes:
-        return await self._content.get(_reference(reference))
 
 
 def _reference(text: str) -> DocumentRef:
@@ -76,7 +62,7 @@ def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
     try:
         report = json.loads(data)
     except (ValueError, RecursionError):
-        raise CommandError(f"{path} is no report.json") from None
+        report = None
     if not isinstance(report, dict):
         raise CommandError(f"{path} is no report.json")
     beside = path.with_name(FORMATS["md"])

@@ -105,13 +105,14 @@ class CommandContext:
             self._runs = [] if client is None else await _list_runs(client, read_deleted_histories(self.settings.home))
         return self._runs
 
-    async def is_running(self, research_id: str) -> bool:
-        """Whether the engine says that a run goes on, as of the list that this command has read."""
-        return any(run.research_id == research_id and run.status == RUNNING for run in await self.engine_runs())
+    async def engine_run(self, research_id: str) -> EngineRun | None:
+        """The run of this id as the engine lists it, as of the list that this command has read."""
+        return next((run for run in await self.engine_runs() if run.research_id == research_id), None)
 
-    async def engine_knows(self, research_id: str) -> bool:
-        """Whether the engine keeps a run of this id."""
-        return any(run.research_id == research_id for run in await self.engine_runs())
+    async def is_running(self, research_id: str) -> bool:
+        """Whether the engine says that a run goes on."""
+        run = await self.engine_run(research_id)
+        return run is not None and run.status == RUNNING
 
     async def _connected(self, *, start: bool) -> ResearchClient:
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)

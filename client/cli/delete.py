@@ -1,11 +1,9 @@
 """`delete`: remove a run from everywhere it left something."""
 
-import sys
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
 
-import typer
 from pydantic import BaseModel
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
@@ -39,7 +37,7 @@ async def delete(given: str, *, yes: bool) -> int:
         research_id = resolve(given, [*await context.known_ids(), *read_noted_documents(home)])
         await _refuse_running(client, research_id)
         if not yes:
-            if not _confirmed(research_id):
+            if not output.confirm(f"remove the run {research_id} for good?", "add --yes to delete without being asked"):
                 output.tell("nothing was removed")
                 return ExitCode.COMPLETED
             await _refuse_running(client, research_id)  # it may have been resumed before the answer came
@@ -89,12 +87,6 @@ async def _refuse_running(client: ResearchClient | None, research_id: str) -> No
         going_on = True
     if going_on:
         raise CommandError(f"the run {research_id} is going on: research cancel {research_id} first")
-
-
-def _confirmed(research_id: str) -> bool:
-    if not sys.stdin.isatty():
-        raise CommandError("add --yes to delete without being asked")
-    return typer.confirm(f"remove the run {research_id} for good?", err=True)
 
 
 async def _forget_calls(context: CommandContext, research_id: str) -> int:

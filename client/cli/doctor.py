@@ -18,7 +18,7 @@ from temporalio.client import RPCError, WorkflowExecutionStatus
 from client.cli import output
 from client.cli.context import CommandContext, open_desk
 from client.cli.corpus import registered_folders
-from client.cli.errors import ExitCode
+from client.cli.errors import ExitCode, reason_of
 from client.handle import ResearchClient
 from contracts.names import DEEP_RESEARCH, POOLS, WORKFLOWS_QUEUE
 from contracts.resolved import ProviderChoice
@@ -148,8 +148,9 @@ def _home(home: Path) -> Check:
             file.write(b"x")
         free = shutil.disk_usage(home).free
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        return Check("home", Grade.FAIL, f"{home} cannot be written: {reason}", "set RESEARCH_HOME to another folder")
+        return Check(
+            "home", Grade.FAIL, f"{home} cannot be written: {reason_of(error)}", "set RESEARCH_HOME to another folder"
+        )
     found = f"{home}, {free / 1e9:.1f} GB free"
     if free < NO_SPACE_BYTES:
         return Check("home", Grade.FAIL, found, "make room, or set RESEARCH_HOME to another disk")
@@ -163,8 +164,7 @@ def _privacy(home: Path, user: int) -> Check | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        return Check("privacy", Grade.WARN, f"{home} cannot be looked through: {reason}", f"ls -la {home}")
+        return Check("privacy", Grade.WARN, f"{home} cannot be looked through: {reason_of(error)}", f"ls -la {home}")
     if done.owner != user:
         found = f"{home} belongs to {_name_of_user(done.owner)}; its rights were left as they are"
         return Check("privacy", Grade.WARN, found, "set RESEARCH_HOME to a folder of your own")
@@ -258,9 +258,7 @@ async def models(settings: Settings) -> AsyncIterator[Check]:
         return
     usable = settings.models.usable_endpoints(settings.model_keys())
     names = sorted({name for tier in Tier for name in settings.models.names_for(tier)})
-    # Whether Redis can be used is told by its own line; a wrong address of it must not hide the state of the models.
-    known = settings if _usable_redis(settings) else settings.model_copy(update={"redis_url": None})
-    async with shared_state_of(known) as shared:
+    async with shared_state_of(_with_usable_redis(settings)) as shared:
         circuits = CircuitBreaker(shared.store)
         for endpoint in usable:
             there = [
@@ -332,23 +330,21 @@ async def shared_state(settings: Settings) -> Check:
     return Check("shared", Grade.OK, "Redis (takes changes)")
 
 
-def _usable_redis(settings: Settings) -> bool:
-    """Whether the address of Redis, if there is one, is an address."""
+def _with_usable_redis(settings: Settings) -> Settings:
+    """The settings without an address of Redis that is none: that has a line of its own and hides no other state."""
     from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
 
-    if settings.redis_url is None:
-        return True
     try:
-        RedisSharedStore(settings.redis_url.get_secret_value())
+        if settings.redis_url is not None:
+            RedisSharedStore(settings.redis_url.get_secret_value())
     except NotConfigured:
-        return False
-    return True
+        return settings.model_copy(update={"redis_url": None})
+    return settings
 
 
 async def _left_alone(settings: Settings, usable: list[ProviderChoice]) -> list[str]:
-    known = settings if _usable_redis(settings) else settings.model_copy(update={"redis_url": None})
     try:
-        async with shared_state_of(known) as shared:
+        async with shared_state_of(_with_usable_redis(settings)) as shared:
             circuits = CircuitBreaker(shared.store)
             states = {choice.name: await circuits.state(service_of(choice.name)) for choice in usable}
     except ProviderError:  # where that is kept has a line of its own

@@ -72,11 +72,32 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     """The line and the code of an expected error, or null for one that nobody foresaw."""
     if isinstance(error, CommandError):
         return str(error), error.code
-    for translate in (_from_client, _from_workers, _from_providers, _from_machine):
-        explained = translate(error)
-        if explained is not None:
-            return explained
+    from client import errors as client  # noqa: PLC0415  loaded only when something went wrong
+    from providers import errors as providers  # noqa: PLC0415
+    from workers.dev_server.files import EngineError  # noqa: PLC0415
+    from workers.pools import UnknownPoolError  # noqa: PLC0415
+    from workers.process import PortUnusableError  # noqa: PLC0415
+    from workers.settings.loading import SettingsError  # noqa: PLC0415
+
+    if isinstance(error, SettingsError):
+        return f"the configuration cannot be used:\n{error}", ExitCode.USAGE
+    usage = (
+        PortUnusableError, UnknownPoolError,
+        client.RunUnknown, client.RunForeign, client.RunClosed, client.RunFinished, client.MessageRefused,
+        providers.CorpusUnknown, providers.InvalidCall, providers.NotConfigured, providers.SourceUnreadable,
+    )  # fmt: skip
+    if isinstance(error, usage):
+        return str(error), ExitCode.USAGE
+    if isinstance(error, client.ClientError | EngineError | providers.ProviderError):
+        return str(error), ExitCode.FAILED
+    if isinstance(error, OSError) and error.strerror:
+        return f"{f'{error.filename}: ' if error.filename else ''}{reason_of(error)}", ExitCode.FAILED
     return None
+
+
+def reason_of(error: OSError) -> str:
+    """What the system says of a failure, within a sentence."""
+    return (error.strerror or type(error).__name__).lower()
 
 
 def write_crash_file(error: BaseException, home: Path) -> Path | None:
@@ -117,44 +138,3 @@ def complain(message: str) -> None:
     """One problem on standard error."""
     lines = message.splitlines() or [""]
     sys.stderr.write(visible("research: " + "\n          ".join(lines)) + "\n")
-
-
-def _from_client(error: Exception) -> tuple[str, ExitCode] | None:
-    from client import errors  # noqa: PLC0415  loaded only when something went wrong
-
-    if not isinstance(error, errors.ClientError):
-        return None
-    usage = (errors.RunUnknown, errors.RunForeign, errors.RunClosed, errors.RunFinished, errors.MessageRefused)
-    return str(error), ExitCode.USAGE if isinstance(error, usage) else ExitCode.FAILED
-
-
-def _from_workers(error: Exception) -> tuple[str, ExitCode] | None:
-    settings = sys.modules.get("workers.settings.loading")
-    if settings is not None and isinstance(error, settings.SettingsError):
-        return f"the configuration cannot be used:\n{error}", ExitCode.USAGE
-    engine = sys.modules.get("workers.dev_server.files")
-    if engine is not None and isinstance(error, engine.EngineError):
-        return str(error), ExitCode.FAILED
-    process = sys.modules.get("workers.process")
-    if process is not None and isinstance(error, process.PortUnusableError):
-        return str(error), ExitCode.USAGE
-    pools = sys.modules.get("workers.pools")
-    if pools is not None and isinstance(error, pools.UnknownPoolError):
-        return str(error), ExitCode.USAGE
-    return None
-
-
-def _from_providers(error: Exception) -> tuple[str, ExitCode] | None:
-    errors = sys.modules.get("providers.errors")
-    if errors is None or not isinstance(error, errors.ProviderError):
-        return None
-    if isinstance(error, errors.CorpusUnknown | errors.InvalidCall | errors.NotConfigured | errors.SourceUnreadable):
-        return str(error), ExitCode.USAGE
-    return str(error), ExitCode.FAILED
-
-
-def _from_machine(error: Exception) -> tuple[str, ExitCode] | None:
-    if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename else ""
-        return f"{place}{error.strerror.lower()}", ExitCode.FAILED
-    return None

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from client.cli.errors import CommandError, ExitCode, quoted
+from client.cli.errors import CommandError, ExitCode, quoted, reason_of
 from contracts.identity import short_hash
 
 SET_HOME: Final = "set RESEARCH_HOME to a folder that can be"
@@ -69,8 +69,7 @@ def ensure_folder(path: Path, what: str) -> None:
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise CommandError(f"{path} cannot be written: {reason}; {what}", ExitCode.FAILED) from None
+        raise CommandError(f"{path} cannot be written: {reason_of(error)}; {what}", ExitCode.FAILED) from None
 
 
 def find_corpus(given: str, registered: dict[str, Path]) -> tuple[str, Path | None]:

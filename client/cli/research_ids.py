@@ -26,8 +26,10 @@ def short(research_id: str) -> str:
     return research_id.rpartition("-")[2] if MADE.fullmatch(research_id) else research_id
 
 
-def checked(given: str) -> str:
-    """An id that a person chose. Raises `CommandError` for one that cannot be used."""
+def choose_id(given: str | None) -> str:
+    """The id that a person chose, else a new one. Raises `CommandError` for one that cannot be used."""
+    if given is None:
+        return new_id(datetime.now().astimezone())
     if given == LAST or not ALLOWED.fullmatch(given):
         raise CommandError("--id takes up to 64 letters, digits, dots, underscores and hyphens, and not `last`")
     return given

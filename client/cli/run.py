@@ -1,6 +1,5 @@
 """`run`, `start`, `resume`: the main job from the question to the files of the report."""
 
-import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +10,12 @@ from rich.text import Text
 from client.cli import output
 from client.cli.context import CommandContext, last_outcome, open_desk
 from client.cli.corpus import registered_folders
-from client.cli.errors import CommandError, ExitCode, exit_code
+from client.cli.errors import CommandError, ExitCode, exit_code, reason_of
 from client.cli.options import RunOptions
 from client.cli.preflight import announce, dry_run, index_of, model_flags, ready
 from client.cli.report_files import default_folder, write_all
 from client.cli.request import Asked, ask, build_request, merged, settings_of
-from client.cli.research_ids import checked, new_id, short
+from client.cli.research_ids import choose_id, short
 from client.cli.watch import first_interrupt, sink_for, stay_with
 from client.errors import NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
@@ -35,6 +34,8 @@ from workers.settings.loading import Flags
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
 HINT_CLUSTER = 'Ctrl-C leaves the run going · report now: research stop {id} · research steer {id} "…"'
 JOINED: Final = "joined"
+OVER: Final = (Outcome.COMPLETED, Outcome.REFUSED)
+"""Outcomes after which a run cannot be resumed."""
 
 
 @dataclass(frozen=True)
@@ -66,29 +67,30 @@ class RunStanding:
 async def run(options: RunOptions) -> int:
     """Start or join a run, show it, write its report."""
     async with open_desk(Flags(model=options.model, model_url=options.model_url)) as context:
-        asked = await _asked(context, options)
+        asked = await _ask(context, options)
         if options.dry_run:
             return await dry_run(context, asked, options)
-        research_id = _id_for(options)
+        research_id = choose_id(options.research_id)
+        work = Work(context, asked, research_id, options)
         done = await finished(context, asked.request, research_id)
         if done is not None:
-            return await _print_stored(context, done, asked.request.query, options)
+            return await work.print_stored(done)
         if options.research_id is None:
             await announce(context, asked.request, options)
         else:
             known = await standing(context, research_id)
             check_question(asked.request.query, known.question, research_id)
             await announce(context, asked.request, options, known.resolved, going_on=known.going_on)
-        return await _begin_and_stay(context, asked, research_id, options)
+        return await work.do()
 
 
 async def start(options: RunOptions) -> int:
     """Start a run on a running engine and print its id."""
     async with open_desk(Flags(model=options.model)) as context:
-        asked = await _asked(context, options)
+        asked = await _ask(context, options)
         if options.dry_run:
             return await dry_run(context, asked, options)
-        research_id = _id_for(options)
+        research_id = choose_id(options.research_id)
         if await finished(context, asked.request, research_id) is not None:
             raise CommandError(f"the run {research_id} is completed: research report {research_id}")
         client = await context.running_client()
@@ -109,27 +111,18 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
     async with open_desk(Flags(model=options.model, model_url=options.model_url)) as context:
         research_id = await _known_id(context, given)
         known = await standing(context, research_id)
-        if not known.going_on:
-            _check_resumable(known, research_id)
         resolved = known.resolved
-        again = {"query": known.question} if resolved is None else _asked_again(resolved)
+        if not known.going_on:
+            if known.state is None or resolved is None:
+                raise CommandError(f"nothing is stored of the run {research_id}: it cannot go on, start it anew")
+            outcome = last_outcome(known.state)
+            if known.state.result is not None and outcome in OVER:
+                raise CommandError(f"the run {research_id} is {outcome.value}: research report {research_id}")
+        again = {"query": known.question} if resolved is None else request_again(resolved)
         request = build_request(merged(again, settings_of(options.assignments)))
         if resolved is not None:
             await announce(context, request, options, resolved, going_on=known.going_on)
-        return await _begin_and_stay(context, Asked(request), research_id, options, report_now=report_now)
-
-
-def _check_resumable(known: RunStanding, research_id: str) -> None:
-    """A run that does not go on by itself needs a session that is not complete. Raises `CommandError`."""
-    if known.state is None or known.resolved is None:
-        raise CommandError(f"nothing is stored of the run {research_id}: it cannot go on, start it anew")
-    outcome = last_outcome(known.state)
-    if known.state.result is not None and not _resumable(outcome):
-        raise CommandError(f"the run {research_id} is {outcome.value}: research report {research_id}")
-
-
-def _asked_again(resolved: ResolvedResearch) -> dict[str, Any]:
-    return request_again(resolved).model_dump(mode="json", exclude_unset=True)
+        return await Work(context, Asked(request), research_id, options, report_now=report_now).do()
 
 
 async def _known_id(context: CommandContext, given: str) -> str:
@@ -143,150 +136,121 @@ async def _known_id(context: CommandContext, given: str) -> str:
     return await context.resolve(given)
 
 
-async def _begin_and_stay(
-    context: CommandContext, asked: Asked, research_id: str, options: RunOptions, *, report_now: bool = False
-) -> int:
-    client = await ready(context, asked, options)
-    while True:
-        try:
-            result = await _work_and_stay(context, client, asked, research_id, options, report_now=report_now)
-        except EngineMovedError:
-            output.tell("the engine came back at another port: going on there")
-            client = await context.ensured_client()
-            continue
-        if result is None:
-            return _left(context, research_id, options)
-        return await _deliver(context, result, asked.request.query, options)
-
-
-async def _work_and_stay(
-    context: CommandContext,
-    client: ResearchClient,
-    asked: Asked,
-    research_id: str,
-    options: RunOptions,
-    *,
-    report_now: bool,
-) -> ResearchResult | None:
-    """Work for a run and show it until it is over; null if it was left."""
-    from client.cli.local_workers import workers_here  # noqa: PLC0415  loaded while the engine comes up
-
-    async with workers_here(context, client, _resuming(research_id, options)), first_interrupt() as interrupt:
-        # From here on Ctrl-C means this run, also in the moment in which it is just being started.
-        beginning = await begin(context, client, asked.request, research_id)
-        if not options.quiet:
-            output.tell(f"{research_id} {beginning.how}")
-        if beginning.how == JOINED and options.assignments:
-            output.tell("the run goes on as it was begun: what --set says is not taken over")
-        if report_now:
-            await beginning.handle.stop_and_report()
-        return await _stay(context, beginning, asked.request, options, interrupt)
-
-
-async def _stay(
-    context: CommandContext,
-    beginning: Beginning,
-    request: ResearchRequest,
-    options: RunOptions,
-    interrupt: asyncio.Event,
-) -> ResearchResult | None:
-    cluster = context.settings.uses_cluster
-    research_id = beginning.handle.research_id
-    frame = Frame(
-        research_id,
-        request.query,
-        context.web_address(research_id),
-        hint=(HINT_CLUSTER if cluster else HINT).format(id=short(research_id)),
-    )
-    sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
-    recover = None if cluster else context.recover
-    return await stay_with(beginning.handle, sink, interrupt, recover=recover, detach=cluster)
-
-
-async def _print_stored(context: CommandContext, result: ResearchResult, question: str, options: RunOptions) -> int:
-    """The stored report of a run that is complete: nothing is started for it."""
-    documents = await context.report_documents(result)
-    if "md" in documents and not options.as_json and not options.quiet:
-        output.raw(documents["md"] + b"\n")
-    return await _deliver(context, result, question, options)
-
-
-async def _deliver(context: CommandContext, result: ResearchResult, question: str, options: RunOptions) -> int:
-    """Write the files, say where they are and what can be done next."""
-    documents = await context.report_documents(result)
-    folder = options.out or default_folder(question, result.research_id, _now(), Path())
-    try:
-        paths = write_all(folder, documents, umask=umask_of_person()) if documents else {}
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        again = f"research report {result.research_id} --out FILE"
-        raise CommandError(
-            f"{folder} cannot be written: {reason}; the report is kept: {again}", ExitCode.FAILED
-        ) from None
-    if options.as_json:
-        output.document(result.model_dump(mode="json") | {"paths": {form: str(path) for form, path in paths.items()}})
-    elif options.quiet:
-        for path in paths.values():
-            output.say(str(path))
-    else:
-        stored = await context.stored_state(result.research_id)
-        can_go_on = stored is not None and _resumable(result.outcome)
-        _tell(result, paths, _resuming(result.research_id, options) if can_go_on else None)
-    return exit_code(result.outcome, result.stop_reason)
-
-
-def _tell(result: ResearchResult, paths: dict[str, Path], resuming: str | None) -> None:
-    """How the run ended and what can be done next; `resuming` is the command that goes on with it, if it can."""
-    output.say(ending(result))
-    for told in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
-        for line in told.splitlines():
-            output.say(Text(f"  {line}", style="yellow"))
-    shown = paths.get("html") or next(iter(paths.values()), None)
-    if shown is not None:
-        others = ", ".join(form for form in paths if paths[form] != shown)
-        output.say(f"  {shown}" + (f"   ({others} beside it)" if others else ""))
-        output.say(f"  next: research open {result.research_id} · research audit {result.research_id}")
-    if resuming is not None:
-        output.say(f"  go on: {resuming}" + (f" · report from what is there: {resuming} --now" if not paths else ""))
-
-
-def _resuming(research_id: str, options: RunOptions) -> str:
-    """The whole command: a model that was named by hand must be named again."""
-    return f"research resume {research_id}{model_flags(options)}"
-
-
-def _left(context: CommandContext, research_id: str, options: RunOptions) -> int:
-    if context.settings.uses_cluster:
-        output.tell(f"detached; the run goes on: research watch {research_id} · research cancel {research_id}")
-        return ExitCode.COMPLETED
-    resuming = _resuming(research_id, options)
-    output.tell(
-        f"the run did not close in time; its state is kept: {resuming} · report from what is there: {resuming} --now"
-    )
-    return ExitCode.CANCELLED
-
-
-async def _asked(context: CommandContext, options: RunOptions) -> Asked:
+async def _ask(context: CommandContext, options: RunOptions) -> Asked:
     """The request; the question of a known run when only its id is given."""
     if options.question is None and options.request_file is None and options.research_id is not None:
         state = await context.stored_state(options.research_id)
         if state is not None and state.resolved is not None:
-            options = replace(options, question=state.resolved.query)
-            if options.corpus is None and state.resolved.corpus is not None:
-                options = replace(options, corpus=state.resolved.corpus.name)
+            corpus = state.resolved.corpus.name if state.resolved.corpus is not None else None
+            options = replace(options, question=state.resolved.query, corpus=options.corpus or corpus)
     return ask(options, context.settings, await registered_folders(context))
 
 
-def _id_for(options: RunOptions) -> str:
-    return new_id(_now()) if options.research_id is None else checked(options.research_id)
+@dataclass(frozen=True)
+class Work:
+    """What a command does for one run, from its beginning to the files of its report."""
 
+    context: CommandContext
+    asked: Asked
+    research_id: str
+    options: RunOptions
+    report_now: bool = False
 
-def _resumable(outcome: Outcome) -> bool:
-    return outcome not in (Outcome.COMPLETED, Outcome.REFUSED)
+    @property
+    def resuming(self) -> str:
+        """The command that goes on with the run, whole: a model that was named by hand must be named again."""
+        return f"research resume {self.research_id}{model_flags(self.options)}"
 
+    async def do(self) -> int:
+        """Begin the run, show it until it is over or left, write its report."""
+        client = await ready(self.context, self.asked, self.options)
+        while True:
+            try:
+                result = await self._stay(client)
+            except EngineMovedError:
+                output.tell("the engine came back at another port: going on there")
+                client = await self.context.ensured_client()
+                continue
+            return self._leave() if result is None else await self._deliver(result)
 
-def _now() -> datetime:
-    return datetime.now().astimezone()
+    async def print_stored(self, result: ResearchResult) -> int:
+        """The stored report of a run that is complete: nothing is started for it."""
+        documents = await self.context.report_documents(result)
+        if "md" in documents and not self.options.as_json and not self.options.quiet:
+            output.raw(documents["md"] + b"\n")
+        return await self._deliver(result)
+
+    async def _stay(self, client: ResearchClient) -> ResearchResult | None:
+        """Work for a run and show it until it is over; None if it was left."""
+        from client.cli.local_workers import workers_here  # noqa: PLC0415  loaded while the engine comes up
+
+        context, options, research_id = self.context, self.options, self.research_id
+        async with workers_here(context, client, self.resuming), first_interrupt() as interrupt:
+            # From here on Ctrl-C means this run, also in the moment in which it is just being started.
+            beginning = await begin(context, client, self.asked.request, research_id)
+            if not options.quiet:
+                output.tell(f"{research_id} {beginning.how}")
+            if beginning.how == JOINED and options.assignments:
+                output.tell("the run goes on as it was begun: what --set says is not taken over")
+            if self.report_now:
+                await beginning.handle.stop_and_report()
+            cluster = context.settings.uses_cluster
+            hint = (HINT_CLUSTER if cluster else HINT).format(id=short(research_id))
+            frame = Frame(research_id, self.asked.request.query, context.web_address(research_id), hint=hint)
+            sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
+            recover = None if cluster else context.recover
+            return await stay_with(beginning.handle, sink, interrupt, recover=recover, detach=cluster)
+
+    def _leave(self) -> int:
+        if self.context.settings.uses_cluster:
+            output.tell(
+                f"detached; the run goes on: research watch {self.research_id} · research cancel {self.research_id}"
+            )
+            return ExitCode.COMPLETED
+        output.tell(
+            f"the run did not close in time; its state is kept: {self.resuming} "
+            f"· report from what is there: {self.resuming} --now"
+        )
+        return ExitCode.CANCELLED
+
+    async def _deliver(self, result: ResearchResult) -> int:
+        """Write the files, say where they are and what can be done next."""
+        documents = await self.context.report_documents(result)
+        folder = self.options.out or default_folder(
+            self.asked.request.query, self.research_id, datetime.now().astimezone(), Path()
+        )
+        try:
+            paths = write_all(folder, documents, umask=umask_of_person()) if documents else {}
+        except OSError as error:
+            again = f"research report {self.research_id} --out FILE"
+            raise CommandError(
+                f"{folder} cannot be written: {reason_of(error)}; the report is kept: {again}", ExitCode.FAILED
+            ) from None
+        if self.options.as_json:
+            shown = {form: str(path) for form, path in paths.items()}
+            output.document(result.model_dump(mode="json") | {"paths": shown})
+        elif self.options.quiet:
+            for path in paths.values():
+                output.say(str(path))
+        else:
+            stored = await self.context.stored_state(self.research_id)
+            self._tell(result, paths, can_go_on=stored is not None and result.outcome not in OVER)
+        return exit_code(result.outcome, result.stop_reason)
+
+    def _tell(self, result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
+        """How the run ended and what can be done next."""
+        output.say(ending(result))
+        for told in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
+            for line in told.splitlines():
+                output.say(Text(f"  {line}", style="yellow"))
+        shown = paths.get("html") or next(iter(paths.values()), None)
+        if shown is not None:
+            others = ", ".join(form for form in paths if paths[form] != shown)
+            output.say(f"  {shown}" + (f"   ({others} beside it)" if others else ""))
+            output.say(f"  next: research open {self.research_id} · research audit {self.research_id}")
+        if can_go_on:
+            now = "" if paths else f" · report from what is there: {self.resuming} --now"
+            output.say(f"  go on: {self.resuming}{now}")
 
 
 async def standing(context: CommandContext, research_id: str) -> RunStanding:
@@ -331,9 +295,9 @@ async def begin(
     return Beginning(resumed, "resumed")
 
 
-def request_again(resolved: ResolvedResearch) -> ResearchRequest:
+def request_again(resolved: ResolvedResearch) -> dict[str, Any]:
     """What a resumed run is asked: the same question; everything else is kept in its stored resolution."""
-    return ResearchRequest(query=resolved.query, tenant=resolved.tenant, priority=resolved.priority)
+    return {"query": resolved.query, "tenant": resolved.tenant, "priority": resolved.priority}
 
 
 async def _is_running(handle: ResearchHandle) -> bool:

@@ -211,7 +211,7 @@ async def _documents(context: CommandContext, research_id: str) -> dict[str, byt
     """The forms of a report. Raises `CommandError` when there is none, with what to do."""
     result: ResearchResult | None = await context.stored_result(research_id)
     client = await context.client_if_running()
-    if result is None and client is not None and await context.engine_knows(research_id):
+    if result is None and client is not None and await context.engine_run(research_id):
         handle = client.handle(research_id)
         if await handle.is_running():
             draft = await handle.report()

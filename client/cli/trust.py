@@ -1,11 +1,8 @@
 """`trust`: what a file would set is shown before it is trusted."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
-
-import typer
 
 from client.cli import output
 from client.cli.errors import CommandError, ExitCode, quoted
@@ -33,18 +30,11 @@ async def trust(file: Path, *, yes: bool, forget: bool) -> int:
     output.say(f"{_shown(file)} would set:")
     for path, value in granted:
         output.say(f"  {printable('.'.join(path))} = {_as_text(value)}")
-    if not yes:
-        _confirm()
+    if not yes and not output.confirm("trust it?", "read what it would set, and add --yes"):
+        raise CommandError("it is not trusted")
     trusted.record(file, data)
     output.say("trusted as it is now; after a change it has to be trusted again")
     return ExitCode.COMPLETED
-
-
-def _confirm() -> None:
-    if not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here: read what it would set, and add --yes")
-    if not typer.confirm("Trust it?"):
-        raise CommandError("it is not trusted")
 
 
 def _shown(file: Path) -> str:

@@ -70,7 +70,7 @@ async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> 
         client = await context.client_if_running()
         if client is None or not await context.is_running(research_id):
             result = await context.stored_result(research_id)
-            if result is None and client is not None and await context.engine_knows(research_id):
+            if result is None and client is not None and await context.engine_run(research_id):
                 result = await client.handle(research_id).result()
             return tell_ending(result, as_json=as_json) if result else _unfinished(research_id)
         question = await context.question(research_id)
