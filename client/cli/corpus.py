@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from client.cli import output
@@ -25,7 +26,7 @@ async def add(folder: str, *, name: str | None, quiet: bool) -> int:
         raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
     path = folder_named(folder)
     async with open_desk() as context:
-        chosen = name or await named_folder(context, path)
+        chosen = name or name_of_folder(path, await registered_folders(context))
         snapshot = await index(context, chosen, path, quiet=quiet)
     output.say(f"{snapshot.name}: {summary(snapshot)}")
     output.tell(f'research run "…" --corpus {snapshot.name}')
@@ -50,7 +51,10 @@ async def status(name: str, *, as_json: bool) -> int:
     """What the index holds and what was left out."""
     async with open_desk() as context:
         library = await context.stores.corpora()
-        snapshot = await _known(library.describe(name), name)
+        try:
+            snapshot = await library.describe(name)
+        except CorpusUnknown:
+            raise CommandError(_unknown(name)) from None
         skipped = await library.skipped(name)
         folder = library.definition(name).path
     if as_json:
@@ -96,18 +100,6 @@ async def registered_folders(context: CommandContext) -> dict[str, Path]:
     return {name: library.definition(name).path for name in library.names()}
 
 
-async def named_folder(context: CommandContext, folder: Path) -> str:
-    """The name that a folder has or gets."""
-    return name_of_folder(folder, await registered_folders(context))
-
-
-async def _known(work: Awaitable[CorpusSnapshot], name: str) -> CorpusSnapshot:
-    try:
-        return await work
-    except CorpusUnknown:
-        raise CommandError(_unknown(name)) from None
-
-
 def _unknown(name: str) -> str:
     return f"no corpus is called {quoted(name)}: research corpus list shows the known ones"
 
@@ -130,72 +122,45 @@ async def index_progress(name: str, *, quiet: bool) -> AsyncIterator[Show | None
     if quiet:
         yield None
     elif output.terminal().is_terminal:
-        with _Bar(name) as show:
+        with _draw_bar(printable(name)) as show:
             yield show
     else:
-        lines = _Lines(name)
-        ticking = asyncio.create_task(lines.tick())
+        seen: deque[IndexProgress] = deque(maxlen=1)
+        ticking = asyncio.create_task(_write_lines(name, seen))
         try:
-            yield lines.show
+            yield seen.append
         finally:
             ticking.cancel()
 
 
-class _Lines:
-    """Writes where it stands, but nothing of an index that is ready at once."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._started = time.monotonic()
-        self._progress: IndexProgress | None = None
-
-    def show(self, progress: IndexProgress) -> None:
-        self._progress = progress
-
-    async def tick(self) -> None:
-        while True:
-            await asyncio.sleep(LINE_SECONDS)
-            seen = self._progress
-            seconds = time.monotonic() - self._started
-            what = "looking through the folder" if seen is None else f"{seen.done:,} of {seen.total:,} documents read"
-            output.tell(f"corpus {self._name}: {what} ({seconds:.0f} s)")
+async def _write_lines(name: str, seen: deque[IndexProgress]) -> None:
+    """Write where it stands, but nothing of an index that is ready at once."""
+    started = time.monotonic()
+    while True:
+        await asyncio.sleep(LINE_SECONDS)
+        what = f"{seen[-1].done:,} of {seen[-1].total:,} documents read" if seen else "looking through the folder"
+        output.tell(f"corpus {name}: {what} ({time.monotonic() - started:.0f} s)")
 
 
-class _Bar:
-    def __init__(self, name: str) -> None:
-        from rich.progress import (  # noqa: PLC0415  only a terminal needs it
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-        )
+@contextmanager
+def _draw_bar(name: str) -> Iterator[Show]:
+    from rich import progress as bars  # noqa: PLC0415  only a terminal needs it
 
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[current]}", markup=False),
-        )
-        self._progress = Progress(*columns, console=output.terminal(), transient=True)
-        self._task = self._progress.add_task(f"looking through {printable(name)}", total=None, current="")
-        self._name = printable(name)
+    columns = (
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}", markup=False),
+        bars.BarColumn(bar_width=24),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("{task.fields[current]}", markup=False),
+    )
+    with bars.Progress(*columns, console=output.terminal(), transient=True) as bar:
+        task = bar.add_task(f"looking through {name}", total=None, current="")
 
-    def __enter__(self) -> Show:
-        self._progress.start()
-        return self.show
+        def show(progress: IndexProgress) -> None:
+            current = printable(progress.current)[-NAME_COLUMNS:]
+            bar.update(
+                task, description=f"reading {name}", completed=progress.done, total=progress.total, current=current
+            )
 
-    def __exit__(self, *exception: object) -> None:
-        self._progress.stop()
-
-    def show(self, progress: IndexProgress) -> None:
-        self._progress.update(
-            self._task,
-            description=f"reading {self._name}",
-            completed=progress.done,
-            total=progress.total,
-            current=printable(progress.current)[-NAME_COLUMNS:],
-        )
+        yield show

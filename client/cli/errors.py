@@ -30,14 +30,6 @@ class ExitCode(IntEnum):
     """The watchdog ended a process that did nothing any more (`workers.watchdog.EXIT_CODE`)."""
 
 
-BY_OUTCOME = {
-    Outcome.COMPLETED: ExitCode.COMPLETED,
-    Outcome.PARTIAL: ExitCode.PARTIAL,
-    Outcome.EMPTY: ExitCode.EMPTY,
-    Outcome.CANCELLED: ExitCode.CANCELLED,
-    Outcome.TIMED_OUT: ExitCode.TIMED_OUT,
-    Outcome.FAILED: ExitCode.FAILED,
-}
 BY_REFUSAL = {
     StopReason.INVALID_INPUT: ExitCode.USAGE,
     StopReason.NO_PROVIDERS: ExitCode.NOTHING_TO_WORK_WITH,
@@ -49,7 +41,7 @@ def exit_code(outcome: Outcome, stop_reason: StopReason) -> ExitCode:
     """The code of a run's ending."""
     if outcome is Outcome.REFUSED:
         return BY_REFUSAL.get(stop_reason, ExitCode.FAILED)
-    return BY_OUTCOME[outcome]
+    return ExitCode[outcome.name]
 
 
 LONGEST_QUOTE = 80

@@ -3,10 +3,9 @@
 Sizes of calls are those of `contracts.expected_calls`, which the run's own ledger goes by, too.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from contracts.base import Contract
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
@@ -20,7 +19,6 @@ from providers.models.prices import PriceTable
 
 FEWEST_SOURCES: Final = 2
 """Sources of a sub-query that finds little."""
-CallCost = Callable[[str, CallSize], float | None]
 NOBODY: Final[Mapping[str, float | None]] = MappingProxyType({})
 
 
@@ -80,14 +78,6 @@ class Estimate(Contract):
             parts.append(f"{asked}, {_between(self.reads)} reads")
         return f"{'; '.join([*parts, self._cost_words()])}; {self._cap_words()}"
 
-    def lines(self) -> list[str]:
-        """One line per role, for who wants to know more."""
-        return [role.line() for role in self.by_role]
-
-    def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
-        return self.model_dump(mode="json")
-
     def _cost_words(self) -> str:
         unpriced = [*self.unpriced_models, *self.unpriced_providers]
         if self.cost_usd is not None:
@@ -132,7 +122,29 @@ def estimate(
     in one call, and `endpoints` are the names that may stand before a model's. Repeated phases and repairs are not
     counted.
     """
-    by_role = _roles(strategy, limits, models, partial(_call_usd, prices, endpoints), reasoning_tokens, thinks=thinks)
+    expected = strategy.expected_calls(limits, thinks)
+    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
+    by_role = []
+    for role in strategy.roles:
+        model, (fewest, most) = models.get(role.tier.value), expected[role.name]
+        if model is None or not most:
+            continue
+        small = expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES)
+        large = expected_call(
+            role, sources=limits.max_sources_per_query, findings=findings, reasoning_tokens=reasoning_tokens
+        )
+        cheapest, dearest = (_call_usd(prices, endpoints, model, size) for size in (small, large))
+        unpriced = cheapest is None or dearest is None
+        by_role.append(
+            RoleEstimate(
+                role=role.name,
+                model=model,
+                calls=Range(low=fewest, high=most),
+                input_tokens=Range(low=fewest * small.input_tokens, high=most * large.input_tokens),
+                output_tokens=Range(low=fewest * small.output_tokens, high=most * large.output_tokens),
+                cost_usd=None if unpriced else _rounded(fewest * (cheapest or 0.0), most * (dearest or 0.0)),
+            )
+        )
     calls = _capped(_sum(role.calls for role in by_role), limits.max_model_calls)
     tokens = _sum(amount for role in by_role for amount in (role.input_tokens, role.output_tokens))
     searches = _searches(limits, len(searching), policy)
@@ -142,8 +154,8 @@ def estimate(
     return Estimate(
         calls=calls,
         tokens=_capped(tokens, limits.max_tokens),
-        cost_usd=None if cost is None else _capped(cost, limits.max_cost_usd),
-        model_cost_usd=None if model_cost is None else _capped(model_cost, limits.max_cost_usd),
+        cost_usd=cost and _capped(cost, limits.max_cost_usd),
+        model_cost_usd=model_cost and _capped(model_cost, limits.max_cost_usd),
         search_cost_usd=search_cost,
         by_role=by_role,
         searches=searches,
@@ -181,45 +193,6 @@ def estimate_of(
     )
 
 
-def _roles(
-    strategy: StrategyDeclaration,
-    limits: EffectiveLimits,
-    models: Mapping[str, str],
-    usd_of: CallCost,
-    reasoning_tokens: int,
-    *,
-    thinks: bool,
-) -> list[RoleEstimate]:
-    expected = strategy.expected_calls(limits, thinks)
-    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
-    made = []
-    for role in strategy.roles:
-        low, high = expected[role.name]
-        model, times = models.get(role.tier.value), Range(low=low, high=high)
-        if model is None or not times.high:
-            continue
-        sizes = (
-            expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES),
-            expected_call(
-                role,
-                sources=limits.max_sources_per_query,
-                findings=findings,
-                reasoning_tokens=reasoning_tokens,
-            ),
-        )
-        made.append(
-            RoleEstimate(
-                role=role.name,
-                model=model,
-                calls=times,
-                input_tokens=_each(times, sizes, lambda size: size.input_tokens),
-                output_tokens=_each(times, sizes, lambda size: size.output_tokens),
-                cost_usd=_cost(model, times, sizes, usd_of),
-            )
-        )
-    return made
-
-
 def _searches(limits: EffectiveLimits, providers: int, policy: SearchPolicy) -> Range:
     """Every question is asked of all providers at once, or of one after another until one has an answer."""
     at_once = providers if policy is SearchPolicy.FAN_OUT else min(1, providers)
@@ -246,21 +219,9 @@ def _call_usd(prices: PriceTable, endpoints: Collection[str], written: str, size
     return prices.cost_usd(split_name(written, endpoints)[1], tokens, written=written)
 
 
-def _cost(model: str, calls: Range, sizes: tuple[CallSize, CallSize], usd_of: CallCost) -> Range | None:
-    low, high = (usd_of(model, size) for size in sizes)
-    return None if low is None or high is None else _rounded(calls.low * low, calls.high * high)
-
-
-def _each(calls: Range, sizes: tuple[CallSize, CallSize], amount: Callable[[CallSize], int]) -> Range:
-    return Range(low=calls.low * amount(sizes[0]), high=calls.high * amount(sizes[1]))
-
-
 def _sum(ranges: Iterable[Range]) -> Range:
-    low: int | float = 0
-    high: int | float = 0
-    for item in ranges:
-        low, high = low + item.low, high + item.high
-    return Range(low=low, high=high)
+    known = list(ranges)
+    return Range(low=sum(each.low for each in known), high=sum(each.high for each in known))
 
 
 def _total(costs: Iterable[Range | None]) -> Range | None:
@@ -279,10 +240,12 @@ def _rounded(low: float, high: float) -> Range:
 
 
 def _between(amount: Range) -> str:
-    low, high = f"{amount.low:,.0f}", f"{amount.high:,.0f}"
-    return low if low == high else f"{low} to {high}"
+    return _span(f"{amount.low:,.0f}", f"{amount.high:,.0f}")
 
 
 def _money(amount: Range) -> str:
-    low, high = f"{amount.low:.2f}", f"{amount.high:.2f}"
+    return _span(f"{amount.low:.2f}", f"{amount.high:.2f}")
+
+
+def _span(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"

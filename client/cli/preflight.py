@@ -3,7 +3,7 @@
 import asyncio
 import shlex
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from activities.preparation import RunRefused, resolve
 from client.cli import output
@@ -19,7 +19,7 @@ from client.view.decision_wording import engine_words, searching_words
 from client.view.rendering import duration, printable
 from contracts.request import EngineChoice, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ProviderChoice, ResolvedResearch
-from contracts.vocabulary import EngineKind, StopReason, ThinkMode
+from contracts.vocabulary import EngineKind, StopReason
 from contracts.where_text_goes import where_text_goes
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import load_prices
@@ -36,6 +36,10 @@ from workflows.rules.provider_choice import with_providers, without
 
 EFFECTIVE = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice"}
 """What of a resolution is the configuration's doing."""
+UNKNOWN_CORPUS_FILES = 1
+"""What a folder holds is known once it is indexed; until then it counts as something to search."""
+REACH_SECONDS: Final = 2.5
+"""All are asked at once; what takes longer than this counts as out of reach."""
 
 
 async def announce(
@@ -82,7 +86,15 @@ async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) ->
         resolved = await reached(resolved, context.settings)
     expected = _estimate(context, resolved)
     if options.as_json:
-        output.document(_effective(asked, resolved, expected))
+        shown = resolved.model_dump(mode="json", include=EFFECTIVE)
+        output.document(
+            {
+                "request": asked.request.model_dump(mode="json", exclude_unset=True),
+                **shown,
+                "corpus_folder": str(asked.folder) if asked.folder else None,
+                "estimate": expected and expected.model_dump(mode="json"),
+            }
+        )
         return ExitCode.COMPLETED
     limits, corpus = resolved.limits, asked.request.corpus or "-"
     rows = {
@@ -98,8 +110,8 @@ async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) ->
     }
     for label, value in rows.items():
         output.say(f"{label:<9} {printable(value)}")
-    for line in [] if expected is None else expected.lines():
-        output.say(f"{'':<9} {printable(line)}")
+    for role in [] if expected is None else expected.by_role:
+        output.say(f"{'':<9} {printable(role.line())}")
     for advice in resolved.advice:
         output.tell(advice)
     output.tell("nothing was started; --json shows the whole effective request")
@@ -150,20 +162,6 @@ def _estimate(context: CommandContext, resolved: ResolvedResearch) -> Estimate |
     return estimate_of(resolved, load_prices().with_models(models.prices), known, models.endpoints)
 
 
-def _effective(asked: Asked, resolved: ResolvedResearch, expected: Estimate | None) -> dict[str, Any]:
-    shown = resolved.model_dump(mode="json", include=EFFECTIVE)
-    return {
-        "request": asked.request.model_dump(mode="json", exclude_unset=True),
-        **shown,
-        "corpus_folder": str(asked.folder) if asked.folder else None,
-        "estimate": None if expected is None else expected.as_json(),
-    }
-
-
-UNKNOWN_CORPUS_FILES = 1
-"""What a folder holds is known once it is indexed; until then it counts as something to search."""
-
-
 def outlook(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
     """Engine, models, providers, limits and where text goes. Raises `CommandError` for what cannot be done here."""
     corpus = None if request.corpus is None else CorpusSnapshot(name=request.corpus, files=UNKNOWN_CORPUS_FILES)
@@ -173,15 +171,6 @@ def outlook(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
         nothing = refusal.reason is StopReason.NO_PROVIDERS
         code = ExitCode.NOTHING_TO_WORK_WITH if nothing else ExitCode.USAGE
         raise CommandError(str(refusal), code) from None
-
-
-def thinks(resolved: ResolvedResearch) -> bool:
-    """Whether the supervisor's think-pauses ask a model."""
-    return resolved.gates.think is ThinkMode.MODEL
-
-
-REACH_SECONDS: Final = 2.5
-"""Everybody is looked at at once; who takes longer than this counts as out of reach."""
 
 
 async def reached(resolved: ResolvedResearch, settings: Settings) -> ResolvedResearch:

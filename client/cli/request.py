@@ -91,7 +91,9 @@ def settings_of(assignments: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise CommandError(f"--set {assignment!r}: write it as PATH=VALUE, like limits.max_iterations=2")
         if path not in paths:
-            raise CommandError(_unknown_path(path, list(paths)))
+            close = difflib.get_close_matches(path, paths, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise CommandError(f"--set knows no {path!r}{hint}\nknown: {', '.join(paths)}")
         values = merged(values, _nested(path.split("."), _parsed(path, text.strip(), paths[path])))
     return values
 
@@ -152,12 +154,6 @@ def _parsed(path: str, text: str, kind: Any) -> Any:
         except json.JSONDecodeError:
             raise CommandError(f"--set {path}: write the value as JSON") from None
     return text
-
-
-def _unknown_path(path: str, paths: list[str]) -> str:
-    close = difflib.get_close_matches(path, paths, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return f"--set knows no {path!r}{hint}\nknown: {', '.join(paths)}"
 
 
 def _nested(parts: Sequence[str], value: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol, Self
 
@@ -63,7 +63,7 @@ class TerminalSink:
 
     def __exit__(self, *exception: object) -> None:
         if self._live is not None:
-            self.frame = _with(self.frame, hint="", notice="")
+            self.frame = replace(self.frame, hint="", notice="")
             self._live.stop()
 
     def show(self, view: LiveView, news: list[Event]) -> None:
@@ -75,7 +75,7 @@ class TerminalSink:
 
     def notice(self, text: str) -> None:
         """Show a line of the watcher itself."""
-        self.frame = _with(self.frame, notice=text)
+        self.frame = replace(self.frame, notice=text)
 
     def draw(self) -> RenderableType:
         """One frame: the clock goes on between two answers of the run."""
@@ -84,7 +84,7 @@ class TerminalSink:
         since = self.clock() - self._seen_at
         over = status is not None and status.outcome is not None
         elapsed = (status.elapsed_seconds if status else 0.0) + (0.0 if over else since)
-        return live(self.view, _with(self.frame, elapsed_seconds=elapsed))
+        return live(self.view, replace(self.frame, elapsed_seconds=elapsed))
 
 
 @dataclass
@@ -207,7 +207,3 @@ async def _result(handle: ResearchHandle, recover: Callable[[], Awaitable[None]]
             doubted = isinstance(error, RunUnknown)
             sink.notice("the engine stopped: starting it again, the run goes on where it was")
             await recover()
-
-
-def _with(frame: Frame, **changes: object) -> Frame:
-    return Frame(**{**frame.__dict__, **changes})

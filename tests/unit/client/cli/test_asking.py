@@ -7,11 +7,11 @@ import pytest
 from client.cli.errors import CommandError, ExitCode
 from client.cli.folders import find_corpus, name_of_folder
 from client.cli.options import RunOptions
-from client.cli.preflight import outlook, thinks
+from client.cli.preflight import outlook
 from client.cli.request import ask
 from client.view.decision_wording import providers_line
 from contracts.request import Depth, EngineChoice, ResearchRequest
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, ThinkMode
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
 
@@ -141,5 +141,6 @@ def test_a_named_model_wins_over_the_configured_one() -> None:
     )
     made = outlook(request, settings)
     assert made.models == {"simple": "m", "analytical": "m", "complex": "large"}
-    assert not thinks(made)
-    assert thinks(outlook(ResearchRequest(query="q", corpus="manual"), settings))
+    assert made.gates.think is not ThinkMode.MODEL
+    asked = ResearchRequest(query="q", corpus="manual")
+    assert outlook(asked, settings).gates.think is ThinkMode.MODEL
