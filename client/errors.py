@@ -5,8 +5,8 @@ class ClientError(Exception):
     """Root of the tree; the message is one line for a person."""
 
 
-class EngineUnreachable(ClientError):
-    """No engine answers."""
+class ServerUnreachable(ClientError):
+    """No server answers."""
 
 
 class NoWorker(ClientError):
@@ -18,7 +18,7 @@ class WorkerStuck(ClientError):
 
 
 class RunUnknown(ClientError):
-    """The engine knows no such run; its session may still be stored."""
+    """The server knows no such run; its session may still be stored."""
 
 
 class RunForeign(ClientError):

@@ -22,9 +22,9 @@ First steps:
 An id (r-20261121-7k3f) may be shortened to any unique beginning, to its end (7k3f), or be written `last`.
 
 \b
-Exit codes: 0 completed, 1 internal error or a difference found by audit, 2 wrong usage or input, 3 partial,
-4 failed, 5 cancelled, 6 timed out without a report, 7 nothing to work with, 8 nothing in the sources answers,
-12 stood still and was ended: the message says how to go on.
+Exit codes: 0 completed, 1 internal error or a difference found by audit, 2 invalid usage or request, 3 partial,
+4 failed, 5 cancelled, 6 timed out without a report, 7 no model or search provider available,
+8 nothing in the sources answers, 12 stalled and was ended: the message says how to continue.
 """
 ALL_POOLS = "workflows,models,search,reading,records"
 NOT_OF_START = ("model_url", "out", "quiet")
@@ -49,7 +49,7 @@ app = CommandLine(
 def run(options: RunOptions) -> None:
     """Start a run, show it live, write the report.
 
-    Starts what is missing: the embedded engine, the index of the folder, the workers. Press Ctrl-C once to cancel
+    Starts what is missing: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
     (the state is kept), twice to leave at once. Against a cluster Ctrl-C only detaches.
 
     research run "How does vacuum work?" --corpus ./manual
@@ -68,7 +68,7 @@ def run(options: RunOptions) -> None:
 @app.command("start")
 @takes(RunOptions, without=NOT_OF_START)
 def start(options: RunOptions) -> None:
-    """Start a run and return its id at once; needs a running engine with workers (`research serve`).
+    """Start a run and return its id at once; needs a running server with workers (`research serve`).
 
     research start "How does vacuum work?" --corpus manual
     research watch last
@@ -158,7 +158,7 @@ def delete(research_id: RunId, yes: Annotated[bool, typer.Option("--yes", "-y", 
 # --- what there is ----------------------------------------------------------------------------------------------------
 @app.command("status")
 def status(research_id: RunId = "last", as_json: AsJson = False) -> None:
-    """Where a run stands; also works with no engine running."""
+    """Where a run stands; also works with no server running."""
     from client.cli.show import status as work
 
     finish(work(research_id, as_json=as_json))
@@ -170,7 +170,7 @@ def list_runs(
     limit: Annotated[int, typer.Option("--limit", min=1, help="at most so many")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """All runs, newest first, also those that the engine no longer keeps.
+    """All runs, newest first, also those that the server no longer keeps.
 
     research list --query vacuum
     """
@@ -231,7 +231,7 @@ def source(
 
 @app.command("decisions")
 def decisions(research_id: RunId = "last", as_json: AsJson = False) -> None:
-    """What was decided in a run, by whom and why."""
+    """The decisions of a run: who decided what, and why."""
     from client.cli.show import decisions as work
 
     finish(work(research_id, as_json=as_json))
@@ -279,7 +279,7 @@ def search(options: SearchOptions) -> None:
     research search "heat pumps" --provider tavily --type news --from 2026-01 --not-domain example.com
 
     Providers of the web: tavily, google, semantic_scholar, brave, searxng, wikipedia, anthropic. `research doctor`
-    shows which are set up. What a provider cannot do of what is asked is told on standard error, and in --json as
+    shows which are set up. Options that a provider does not support are named on standard error, and in --json as
     `warnings`.
     """
     from client.cli.read_search import search as work
@@ -304,7 +304,7 @@ def worker(
     health_port: HealthPort = 0,
     metrics_port: MetricsPort = 0,
 ) -> None:
-    """Run worker pools until stopped, against TEMPORAL_ADDRESS or the engine that runs on this machine.
+    """Run worker pools until stopped, against TEMPORAL_ADDRESS or the server that runs on this machine.
 
     Indexes of known corpora are brought up to date first. Prints the addresses of health and metrics.
 
@@ -319,7 +319,7 @@ def worker(
 
 @app.command("serve")
 def serve(host: Host = "127.0.0.1", health_port: HealthPort = 0, metrics_port: MetricsPort = 0) -> None:
-    """Run the engine and all pools on this machine until stopped; prints the addresses.
+    """Run the server and all pools on this machine until stopped; prints the addresses.
 
     Indexes of known corpora are brought up to date first; start it again after a folder has changed, or use
     `research corpus add`, which does the same beside it.

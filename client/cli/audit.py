@@ -49,7 +49,7 @@ def _reference(text: str) -> DocumentRef:
     try:
         return DocumentRef(hash=text)
     except ValueError:
-        raise ContentMissing("the report names a document by something that is no hash") from None
+        raise ContentMissing("the report names a document by something other than a hash") from None
 
 
 def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
@@ -58,13 +58,13 @@ def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
         path = path / FORMATS["json"]
     data = start_of_file(path, LARGEST_REPORT + 1, "the report")
     if len(data) > LARGEST_REPORT:
-        raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: no report.json")
+        raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes and so not a report.json")
     try:
         report = json.loads(data)
     except (ValueError, RecursionError):
         report = None
     if not isinstance(report, dict):
-        raise CommandError(f"{path} is no report.json")
+        raise CommandError(f"{path} is not a report.json")
     beside = path.with_name(FORMATS["md"])
     return report, beside.read_text(encoding="utf-8") if beside.is_file() else None
 
@@ -72,7 +72,7 @@ def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
 async def _stored(context: CommandContext, research_id: str) -> tuple[dict[str, Any], str | None]:
     result = await context.stored_result(research_id)
     if result is None or result.files is None:
-        raise CommandError(f"the run {research_id} has no report to audit: research status {research_id}")
+        raise CommandError(f"the run {research_id} has no report to audit: see `research status {research_id}`")
     report = json.loads(await context.stores.content.get(result.files.json_document))
     return report, (await context.stores.content.get(result.files.markdown)).decode()
 

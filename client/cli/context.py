@@ -1,4 +1,4 @@
-"""What every command needs: the configuration, the stored runs, and the engine if one is there."""
+"""What every command needs: the configuration, the stored runs, and the server if one is there."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from client.cli.errors import CommandError, ExitCode
 from client.cli.options import command_settings
 from client.cli.research_ids import resolve
 from client.cli.stores import Stores, open_stores, read_deleted_histories
-from client.errors import EngineUnreachable, NoWorker, RunUnknown, WorkerStuck
+from client.errors import NoWorker, RunUnknown, ServerUnreachable, WorkerStuck
 from client.handle import ResearchClient
 from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus
@@ -27,7 +27,7 @@ from workers.temporal import open_connection
 from workflows.deep_research import status_of
 from workflows.phases.closing import counts_of
 
-NO_ENGINE = "no engine is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
+NO_SERVER = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 LISTED = 500
 RUNNING = "running"
 RECOVERY_PAUSE_SECONDS = 0.5
@@ -38,7 +38,7 @@ OUTCOME_OF = {
     RunStatus.FAILED: (Outcome.FAILED, StopReason.INTERNAL_ERROR),
     RunStatus.REFUSED: (Outcome.REFUSED, StopReason.INVALID_INPUT),
 }
-STATUS_OF_ENGINE = {
+STATUS_OF_SERVER = {
     "running": RunStatus.RUNNING,
     "completed": RunStatus.COMPLETED,
     "failed": RunStatus.FAILED,
@@ -46,13 +46,13 @@ STATUS_OF_ENGINE = {
     "canceled": RunStatus.CANCELLED,
     "timed_out": RunStatus.TIMED_OUT,
 }
-"""What the engine calls the end of a run."""
+"""What the server calls the end of a run."""
 INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
-class EngineRun:
-    """A run as the engine lists it."""
+class ServerRun:
+    """A run as the server lists it."""
 
     research_id: str
     status: str
@@ -69,22 +69,22 @@ class CommandContext:
     ui_url: str | None = None
     _client: ResearchClient | None = None
     _address: str = ""
-    _runs: list[EngineRun] | None = field(default=None, repr=False)
+    _runs: list[ServerRun] | None = field(default=None, repr=False)
 
-    # --- the engine ------------------------------------------------------------------------------------------------
+    # --- the server ------------------------------------------------------------------------------------------------
     async def ensured_client(self) -> ResearchClient:
-        """The cluster's client, or the one of the embedded engine, which is started if need be."""
+        """The cluster's client, or the one of the dev server, which is started if need be."""
         return await self._connected(start=True)
 
     async def recover(self) -> None:
-        """Bring the embedded engine up again. Raises `EngineMovedError` if its port was taken, `EngineError`."""
+        """Bring the dev server up again. Raises `EngineMovedError` if its port was taken, `EngineError`."""
         await asyncio.sleep(RECOVERY_PAUSE_SECONDS)
         engine = await ensure_engine(self.settings.home)
         if engine.address != self._address:
             raise EngineMovedError(engine.address)
 
     async def client_if_running(self) -> ResearchClient | None:
-        """A client if an engine runs already; null without one. Raises `EngineError` for a silent cluster."""
+        """A client if a server runs already; None without one. Raises `EngineError` for a silent cluster."""
         if self._client is not None:
             return self._client
         if not self.settings.uses_cluster and describe_engine(self.settings.home) is None:
@@ -92,26 +92,26 @@ class CommandContext:
         return await self._connected(start=False)
 
     async def running_client(self) -> ResearchClient:
-        """A client of the running engine. Raises `CommandError` when there is none."""
+        """A client of the running server. Raises `CommandError` when there is none."""
         client = await self.client_if_running()
         if client is None:
-            raise CommandError(NO_ENGINE, ExitCode.FAILED)
+            raise CommandError(NO_SERVER, ExitCode.FAILED)
         return client
 
-    async def engine_runs(self) -> list[EngineRun]:
-        """The runs that the engine keeps, newest first; empty when no engine runs."""
+    async def server_runs(self) -> list[ServerRun]:
+        """The runs that the server keeps, newest first; empty when no server runs."""
         if self._runs is None:
             client = await self.client_if_running()
             self._runs = [] if client is None else await _list_runs(client, read_deleted_histories(self.settings.home))
         return self._runs
 
-    async def engine_run(self, research_id: str) -> EngineRun | None:
-        """The run of this id as the engine lists it, as of the list that this command has read."""
-        return next((run for run in await self.engine_runs() if run.research_id == research_id), None)
+    async def server_run(self, research_id: str) -> ServerRun | None:
+        """The run of this id as the server lists it, as of the list that this command has read."""
+        return next((run for run in await self.server_runs() if run.research_id == research_id), None)
 
     async def is_running(self, research_id: str) -> bool:
-        """Whether the engine says that a run goes on."""
-        run = await self.engine_run(research_id)
+        """Whether the server says that a run goes on."""
+        run = await self.server_run(research_id)
         return run is not None and run.status == RUNNING
 
     async def _connected(self, *, start: bool) -> ResearchClient:
@@ -119,21 +119,21 @@ class CommandContext:
         self.ui_url, self._address = connection.ui_url, connection.address
         moved = connection.embedded.moved_aside if connection.embedded else ""
         if moved:
-            output.tell(f"the engine's database was of another version and is kept at {moved}")
+            output.tell(f"the server's database was of another version and was replaced: it is kept at {moved}")
         self._client = ResearchClient(connection.client, stored_result=self.stored_result)
-        self._runs = None  # what was listed before may have been no engine's list
+        self._runs = None  # what was listed before may have been no server's list
         return self._client
 
     def web_address(self, research_id: str) -> str | None:
-        """Where the web UI of the embedded engine shows a run."""
+        """Where the web UI of the dev server shows a run."""
         if self.ui_url is None:
             return None
         return f"{self.ui_url}/namespaces/default/workflows/{quote(research_id, safe='')}"
 
     # --- the record ------------------------------------------------------------------------------------------------
     async def known_ids(self) -> list[str]:
-        """Ids of all runs that the engine or the session store knows, newest first."""
-        started = {run.research_id: run.started_at for run in reversed(await self.engine_runs())}
+        """Ids of all runs that the server or the session store knows, newest first."""
+        started = {run.research_id: run.started_at for run in reversed(await self.server_runs())}
         for session in await self.stores.sessions.list():
             started.setdefault(session.research_id, session.saved_at)
         return sorted(started, key=lambda name: started[name], reverse=True)
@@ -143,12 +143,12 @@ class CommandContext:
         return resolve(given, await self.known_ids())
 
     async def stored_state(self, research_id: str) -> ResearchState | None:
-        """The newest checkpoint, or null."""
+        """The newest checkpoint, or None."""
         text = await self.stores.sessions.load(research_id)
         return None if text is None else ResearchState.model_validate_json(text)
 
     async def stored_result(self, research_id: str) -> ResearchResult | None:
-        """The stored result of a run that is over, or null."""
+        """The stored result of a run that is over, or None."""
         state = await self.stored_state(research_id)
         return None if state is None else result_of(research_id, state)
 
@@ -164,7 +164,7 @@ class CommandContext:
         except ContentMissing:
             if not result.report:
                 raise
-            output.tell("the stored report is not to be found here: only the Markdown of the result is written")
+            output.tell("the stored report is missing here: only the Markdown of the result is written")
             return {"md": result.report.encode()}
 
     async def state(self, research_id: str) -> ResearchState:
@@ -174,15 +174,15 @@ class CommandContext:
         if client is not None and (kept is None or kept.result is None):
             try:
                 return await client.handle(research_id).session()
-            except (RunUnknown, NoWorker, WorkerStuck, EngineUnreachable) as error:
+            except (RunUnknown, NoWorker, WorkerStuck, ServerUnreachable) as error:
                 if kept is None:
                     raise CommandError(str(error), ExitCode.FAILED) from error
         if kept is None:
-            raise CommandError(f"nothing is stored of the run {research_id} yet: research watch {research_id}")
+            raise CommandError(f"nothing is stored of the run {research_id} yet: see `research watch {research_id}`")
         return kept
 
     async def question(self, research_id: str) -> str:
-        """The question of a run, from the record or from the engine's own summary."""
+        """The question of a run, from the record or from the server's own summary."""
         state = await self.stored_state(research_id)
         if state is not None and state.resolved is not None:
             return state.resolved.query
@@ -202,18 +202,18 @@ async def open_desk(flags: Flags | None = None) -> AsyncIterator[CommandContext]
             detach_engine(settings.home)
 
 
-async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[EngineRun]:
-    runs: list[EngineRun] = []
+async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[ServerRun]:
+    runs: list[ServerRun] = []
     found = client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED)
     try:
         async for run in found:
             if run.run_id in deleted or not SAFE_ID.fullmatch(run.id):
-                continue  # every program may start workflows there: what has no research id is no run of ours
+                continue  # any program may start workflows there: one without a research id is not a run
             status = run.status.name.lower() if run.status else ""
-            runs.append(EngineRun(run.id, status, run.start_time.isoformat(), run.run_id))
+            runs.append(ServerRun(run.id, status, run.start_time.isoformat(), run.run_id))
     except ValueError:
-        output.tell("the engine's list is incomplete: a paused run cannot be read by this client")
-    newest: dict[str, EngineRun] = {}
+        output.tell("the server's list of runs is incomplete: this client cannot read a paused run")
+    newest: dict[str, ServerRun] = {}
     for listed in sorted(runs, key=lambda each: each.started_at, reverse=True):
         newest.setdefault(listed.research_id, listed)
     return list(newest.values())
@@ -225,7 +225,7 @@ def status_at_checkpoint(state: ResearchState) -> ResearchStatus:
 
 
 def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
-    """The stored result; one without a report for a run that ended without; null while nothing says it ended."""
+    """The stored result; one without a report for a run that ended without; None while nothing says it ended."""
     if state.result is not None:
         return state.result
     if state.status not in OUTCOME_OF:

@@ -80,7 +80,7 @@ async def remove(name: str) -> int:
             library.remove(name)
         except CorpusUnknown:
             raise CommandError(_unknown(name)) from None
-    output.say(f"{name} is forgotten; its documents are where they were")
+    output.say(f"{name} is forgotten; its documents stay where they are")
     return ExitCode.COMPLETED
 
 

@@ -27,13 +27,13 @@ PATIENCE: Final = timedelta(seconds=10)
 
 
 async def delete(given: str, *, yes: bool) -> int:
-    """Remove session, journal rows, documents that no other run uses, and the engine's history.
+    """Remove session, journal rows, documents that no other run uses, and the server's history.
 
     The journal goes first: while it cannot be removed, everything stays. Documents stay while any run goes on.
     """
     async with open_desk() as context:
         home = context.settings.home
-        client = await _engine(context)
+        client = await _server(context)
         research_id = resolve(given, [*await context.known_ids(), *read_noted_documents(home)])
         await _refuse_running(client, research_id)
         if not yes:
@@ -49,7 +49,7 @@ async def delete(given: str, *, yes: bool) -> int:
         documents, kept = await _remove_documents(context, client)
     output.say(f"{research_id} removed: session, {documents} documents, {rows} journalled calls, {histories} histories")
     if kept:
-        output.tell(f"{kept}; the next research delete removes them then, of {research_id} or of any other run")
+        output.tell(f"{kept}; the next `research delete`, of this or any other run, removes them then")
     return ExitCode.COMPLETED
 
 
@@ -68,8 +68,8 @@ def references_of(value: Any) -> Iterable[DocumentRef]:
             yield from references_of(each)
 
 
-async def _engine(context: CommandContext) -> ResearchClient | None:
-    """The engine, the embedded one started if need be; null where there never was one.
+async def _server(context: CommandContext) -> ResearchClient | None:
+    """The server, the embedded one started if need be; None where there never was one.
 
     Where it stands still it cannot be told what to forget, nor say which runs will go on with what they have read.
     """
@@ -86,14 +86,14 @@ async def _refuse_running(client: ResearchClient | None, research_id: str) -> No
     except ValueError:  # paused: a status that the client's library does not know
         going_on = True
     if going_on:
-        raise CommandError(f"the run {research_id} is going on: research cancel {research_id} first")
+        raise CommandError(f"the run {research_id} is going on: cancel it with `research cancel {research_id}`")
 
 
 async def _forget_calls(context: CommandContext, research_id: str) -> int:
     try:
         return await (await context.stores.calls()).forget(research_id)
     except SharedStateUnavailable as error:
-        message = f"{error}; the run {research_id} is kept: delete it again when research doctor finds Redis well"
+        message = f"{error}; the run {research_id} is kept: delete it again once `research doctor` reports Redis as ok"
         raise CommandError(message, ExitCode.FAILED) from None
 
 
@@ -101,7 +101,7 @@ async def _remove_documents(context: CommandContext, client: ResearchClient | No
     """Remove what deleted runs left behind and nobody uses: how many documents, and why others are kept.
 
     What a run has read since its last checkpoint is written down nowhere, so nothing is removed while one goes on.
-    The engine is asked last, and then the sessions again: a run may have ended or begun while they were read.
+    The server is asked last, and then the sessions again: a run may have ended or begun while they were read.
     """
     waiting = read_noted_documents(context.settings.home)
     unused = {each.hash: each for documents in waiting.values() for each in documents}
@@ -115,7 +115,7 @@ async def _remove_documents(context: CommandContext, client: ResearchClient | No
     except ContentCorrupt as error:
         return 0, f"{len(unused)} documents are kept until all sessions can be read ({error})"
     if await _any_goes_on(client) or await context.stores.sessions.list() != sessions:
-        return 0, f"{len(unused)} documents are kept until no run is going on that may use them"
+        return 0, f"{len(unused)} documents are kept while a run that may use them is going on"
     for reference in unused.values():
         await context.stores.content.delete(reference)
     forget_documents(context.settings.home, waiting)
@@ -123,7 +123,7 @@ async def _remove_documents(context: CommandContext, client: ResearchClient | No
 
 
 async def _any_goes_on(client: ResearchClient | None) -> bool:
-    """Whether any run is open, paused ones too; an engine that does not say counts as one where some are."""
+    """Whether any run is open, paused ones too; a server that does not say counts as one where some are."""
     if client is None:
         return False
     try:

@@ -118,18 +118,18 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     try:
         client = await context.client_if_running()
     except EngineError as error:
-        yield Check("engine", Grade.FAIL, str(error), "check TEMPORAL_ADDRESS and the network")
+        yield Check("server", Grade.FAIL, str(error), "check TEMPORAL_ADDRESS and the network")
         return
     if client is None:
-        yield Check("engine", Grade.OK, "not running; `research run` and `research serve` start it")
+        yield Check("server", Grade.OK, "not running; `research run` and `research serve` start it")
         return
     where = context.ui_url or "a cluster"
-    yield Check("engine", Grade.OK, f"running ({where})")
+    yield Check("server", Grade.OK, f"running ({where})")
     try:
         yield await _pollers(client)
         yield await _stuck(client)
     except RPCError as error:
-        yield Check("engine", Grade.FAIL, f"does not answer: {error.status.name.lower()}", "see its log")
+        yield Check("server", Grade.FAIL, f"does not answer: {error.status.name.lower()}", "see its log")
 
 
 def _program() -> Check:
@@ -158,7 +158,7 @@ def _home(home: Path) -> Check:
 
 
 def _privacy(home: Path, user: int) -> Check | None:
-    """Close an old home to other users of the machine; null if there is no home."""
+    """Close an old home to other users of the machine; None if there is no home."""
     try:
         done = repair_home(home, user)
     except FileNotFoundError:
@@ -166,13 +166,13 @@ def _privacy(home: Path, user: int) -> Check | None:
     except OSError as error:
         return Check("privacy", Grade.WARN, f"{home} cannot be looked through: {reason_of(error)}", f"ls -la {home}")
     if done.owner != user:
-        found = f"{home} belongs to {_name_of_user(done.owner)}; its rights were left as they are"
+        found = f"{home} belongs to {_name_of_user(done.owner)}; its permissions were left unchanged"
         return Check("privacy", Grade.WARN, found, "set RESEARCH_HOME to a folder of your own")
     told = [f"{done.closed:,} of its files and folders were open to other users: closed"] if done.closed else []
     if done.foreign:
-        told.append(f"{done.foreign:,} belong to somebody else and were left as they are")
+        told.append(f"{done.foreign:,} belong to another user and were left unchanged")
     if done.shared:
-        told.append(f"{home} also holds other things, so the folder itself was left as it is")
+        told.append(f"{home} also holds other things, so the folder itself was left unchanged")
     remedy = f"give {home} to one owner, or set RESEARCH_HOME to a folder of its own" if done.foreign else ""
     return Check("privacy", Grade.WARN if done.foreign else Grade.OK, "; ".join(told) or "for its owner alone", remedy)
 
@@ -272,7 +272,7 @@ async def models(settings: Settings) -> AsyncIterator[Check]:
                 remedy = f"check {setting} and the network; meanwhile: research run --engine extractive"
                 yield Check("model", Grade.WARN if len(usable) > 1 else Grade.FAIL, f"{found}: {why}", remedy)
             elif await circuits.state(f"model/{endpoint}") is not CircuitState.CLOSED:
-                remedy = "calls go to the next model meanwhile; see the endpoint's own status"
+                remedy = "calls go to the next model until then; see the endpoint's own status"
                 yield Check("model", Grade.WARN, f"{found}: failed again and again, left alone for a while", remedy)
             else:
                 yield Check("model", Grade.OK, f"{found} (reachable)")
@@ -321,12 +321,12 @@ async def shared_state(settings: Settings) -> Check:
         policy = await store.eviction_policy()
     except SharedStateUnavailable as error:
         found, remedy = REDIS_TROUBLES.get(error.kind, (str(error), "check REDIS_URL and the server"))
-        return Check("shared", Grade.FAIL, found, f"{remedy}; runs go on meanwhile, each host by itself")
+        return Check("shared", Grade.FAIL, found, f"{remedy}; until then each host works with its local store")
     finally:
         await store.close()
     if policy not in {None, KEEPS_ALL}:
-        remedy = f"it holds what was paid for: set maxmemory-policy to {KEEPS_ALL}"
-        return Check("shared", Grade.WARN, f"Redis (throws keys away when it is full: {policy})", remedy)
+        remedy = f"paid answers could be lost: set maxmemory-policy to {KEEPS_ALL}"
+        return Check("shared", Grade.WARN, f"Redis (evicts keys when it is full: {policy})", remedy)
     return Check("shared", Grade.OK, "Redis (takes changes)")
 
 

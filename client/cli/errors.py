@@ -61,7 +61,7 @@ def quoted(given: str) -> str:
 
 
 def explain(error: Exception) -> tuple[str, ExitCode] | None:
-    """The line and the code of an expected error, or null for one that nobody foresaw."""
+    """The line and the code of an expected error, or None for an unforeseen one."""
     if isinstance(error, CommandError):
         return str(error), error.code
     from client import errors as client  # noqa: PLC0415  loaded only when something went wrong
@@ -72,7 +72,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     from workers.settings.loading import SettingsError  # noqa: PLC0415
 
     if isinstance(error, SettingsError):
-        return f"the configuration cannot be used:\n{error}", ExitCode.USAGE
+        return f"invalid configuration:\n{error}", ExitCode.USAGE
     usage = (
         PortUnusableError, UnknownPoolError,
         client.RunUnknown, client.RunForeign, client.RunClosed, client.RunFinished, client.MessageRefused,
@@ -93,7 +93,7 @@ def reason_of(error: OSError) -> str:
 
 
 def write_crash_file(error: BaseException, home: Path) -> Path | None:
-    """Keep the traceback of an unforeseen error for a bug report; null when even that is impossible."""
+    """Keep the traceback of an unforeseen error for a bug report; None when even that is impossible."""
     folder = home / "crashes"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -38,7 +38,7 @@ class RoleEstimate(Contract):
     input_tokens: Range
     output_tokens: Range
     cost_usd: Range | None
-    """Null for a model without a known price."""
+    """None for a model without a known price."""
 
     def line(self) -> str:
         """One line for a person."""
@@ -49,7 +49,7 @@ class RoleEstimate(Contract):
 
 
 class Estimate(Contract):
-    """Expected amounts of a run; a cost of null is unknown, never 0."""
+    """Expected amounts of a run; a cost of None is unknown, never 0."""
 
     calls: Range
     tokens: Range
@@ -118,7 +118,7 @@ def estimate(
     """From a run that stops after one iteration with few questions to one that uses all that its limits allow.
 
     `models` are names by tier, none for a run without a model. `searching` says what each provider that is asked
-    charges for a search in US dollars, null where nobody knows. `reasoning_tokens` is what a model may generate unseen
+    charges for a search in US dollars, None where nobody knows. `reasoning_tokens` is what a model may generate unseen
     in one call, and `endpoints` are the names that may stand before a model's. Repeated phases and repairs are not
     counted.
     """

@@ -17,7 +17,7 @@ NAME_CHARACTERS: Final = 48
 def folder_named(given: str) -> Path:
     """The folder that a text names. Raises `CommandError`, also for no text: an unset variable is not this folder."""
     if not given.strip():
-        raise CommandError("the name of the folder is empty; the one you are in is written .")
+        raise CommandError("the folder's name is empty: write . for the current folder")
     return usable_folder(Path(given))
 
 
@@ -34,9 +34,9 @@ def usable_folder(given: Path) -> Path:
             f"{given} is a file; a corpus is a folder of documents" if exists else f"{given} is no folder"
         )
     if path == Path(path.anchor):
-        raise CommandError(f"{path} is the whole file system: name the folder of the documents")
+        raise CommandError(f"{path} is the root of the file system: name the folder of your documents")
     if any(path.is_relative_to(place) for place in NO_DOCUMENTS):
-        raise CommandError(f"{path} holds no documents, but what the kernel shows as files")
+        raise CommandError(f"{path} holds kernel files and no documents: name another folder")
     if not os.access(path, os.R_OK | os.X_OK):
         raise CommandError(f"{given} cannot be read: permission denied")
     return path
@@ -92,14 +92,14 @@ def find_corpus(given: str, registered: dict[str, Path]) -> tuple[str, Path | No
             )
         return given, None
     if known.is_dir():
-        raise CommandError(f"{given} is a corpus of another folder and a folder here: write {known} or ./{given}")
+        raise CommandError(f"{given} names both a corpus and a folder here: write {known} or ./{given}")
     return name_of_folder(beside, registered), usable_folder(beside)
 
 
 def corpus_of_cluster(given: str) -> str:
     """A name that the cluster's workers may know. Raises `CommandError`."""
     if looks_like_path(given):
-        raise CommandError("a cluster's workers do not see your folders: name a corpus of their configuration")
+        raise CommandError("a cluster's workers cannot read your folders: name a corpus of their configuration")
     return given
 
 

@@ -9,7 +9,7 @@ from client.handle import ResearchHandle
 async def steer(given: str, text: str) -> int:
     """Give guidance to the next phase."""
     if not text.strip():
-        raise CommandError('there is no text: research steer last "Look at …"')
+        raise CommandError('the text is empty: research steer last "Look at …"')
     async with open_desk() as context:
         handle = await _handle(context, given)
         answer = await handle.steer(text)
@@ -32,10 +32,10 @@ async def cancel(given: str) -> int:
     async with open_desk() as context:
         handle = await _handle(context, given)
         if not await handle.is_running():
-            output.say(f"{handle.research_id} is over already")
+            output.say(f"{handle.research_id} has already ended")
             return ExitCode.COMPLETED
         await handle.cancel()
-    output.say(f"{handle.research_id} is being cancelled; go on with research resume {handle.research_id}")
+    output.say(f"{handle.research_id} is being cancelled; continue it with `research resume {handle.research_id}`")
     return ExitCode.COMPLETED
 
 

@@ -90,7 +90,7 @@ class SearchOptions:
     """What `search` is asked for; None means: not given."""
 
     query: Annotated[str, typer.Argument(metavar="QUERY", help="words to look for")]
-    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="who is asked")] = "corpus"
+    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="the provider to ask")] = "corpus"
     corpus: Annotated[str | None, typer.Option("--corpus", metavar="DIR|NAME", help="where")] = None
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="at most so many hits")] = 10
     source_type: Annotated[

@@ -52,13 +52,13 @@ async def announce(
 ) -> None:
     """Say where text goes and, before anything is paid, what the run may cost.
 
-    `stored` is what a run that goes on was given; without it the request is resolved as a worker will do it. Who is to
-    be asked is looked at first, unless the run is `going_on` anyway. Raises `CommandError` for what cannot be done
-    here.
+    `stored` is what a run that goes on was given; without it the request is resolved as a worker will do it. Unless the
+    run is `going_on` anyway, its endpoints and providers are probed first. Raises `CommandError` for what cannot be
+    done here.
     """
     if context.settings.uses_cluster:
         if not options.quiet:
-            output.tell("the cluster's workers decide where text goes: `research status` tells it")
+            output.tell("the cluster's workers decide where text goes: see `research status`")
         return
     resolved = _outlook(context, request, options) if stored is None else served_here(stored, context.settings, options)
     if not going_on:
@@ -119,20 +119,20 @@ async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) ->
 
 
 async def ready(context: CommandContext, asked: Asked, options: RunOptions) -> ResearchClient:
-    """The engine's client, when the index of the run's folder is up to date, too: the one comes up beside the other."""
+    """The server's client, when the index of the run's folder is up to date, too: the one comes up beside the other."""
     ensure_folder(context.settings.home, SET_HOME)
     if options.out is not None:
         with files_of_person():
             ensure_folder(options.out, "choose another --out")
     if not options.quiet and not context.settings.uses_cluster and describe_engine(context.settings.home) is None:
-        output.tell("starting the engine")
-    engine = asyncio.create_task(context.ensured_client())
+        output.tell("starting the server")
+    connecting = asyncio.create_task(context.ensured_client())
     try:
         await index_of(context, asked, options)
-        return await engine
+        return await connecting
     finally:
-        engine.cancel()
-        await asyncio.gather(engine, return_exceptions=True)
+        connecting.cancel()
+        await asyncio.gather(connecting, return_exceptions=True)
 
 
 async def index_of(context: CommandContext, asked: Asked, options: RunOptions) -> None:
@@ -153,7 +153,7 @@ def _outlook(context: CommandContext, request: ResearchRequest, options: RunOpti
 
 
 def _estimate(context: CommandContext, resolved: ResolvedResearch) -> Estimate | None:
-    """Null where nothing is paid: neither a model nor the web is asked."""
+    """None where nothing is paid: neither a model nor the web is asked."""
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
     stated = {name: price / 1_000 for name, price in context.settings.search.usd_per_1000.items()}
@@ -176,13 +176,13 @@ def outlook(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
 async def reached(resolved: ResolvedResearch, settings: Settings) -> ResolvedResearch:
     """The resolution with what cannot be reached now marked as such.
 
-    Raises `CommandError` (exit code 7) where no model or nobody to search with is left.
+    Raises `CommandError` (exit code 7) where no model or no search provider is reachable.
     """
     silent, lost = await asyncio.gather(_silent_endpoints(resolved, settings), _lost_providers(resolved, settings))
     providers = without(resolved.providers, lost)
     if providers and not any(choice.available for choice in providers):
-        raise CommandError(_nobody(providers, settings), ExitCode.NOTHING_TO_WORK_WITH)
-    told = [*resolved.advice, *(f"{what}: calls go to the next endpoint meanwhile" for what in silent)]
+        raise CommandError(_explain_unreachable(providers, settings), ExitCode.NOTHING_TO_WORK_WITH)
+    told = [*resolved.advice, *(f"{what}: calls go to the next endpoint until it answers" for what in silent)]
     known = with_providers(resolved, providers) if lost else resolved
     return known.model_copy(update={"advice": told})
 
@@ -244,7 +244,7 @@ async def _silent_endpoints(resolved: ResolvedResearch, settings: Settings) -> l
         settings_of = ["--model-url or ANTHROPIC_BASE_URL" if name == DEFAULT_ENDPOINT else f"models.endpoints.{name}"
                        for name in endpoints]  # fmt: skip
         raise CommandError(
-            "\n".join([*silent, f"start it, check {', '.join(settings_of)}, or ask without: --engine extractive"]),
+            "\n".join([*silent, f"start it, check {', '.join(settings_of)}, or use no model: --engine extractive"]),
             ExitCode.NOTHING_TO_WORK_WITH,
         )
     return silent
@@ -264,13 +264,13 @@ async def _lost_providers(resolved: ResolvedResearch, settings: Settings) -> dic
     return lost | {name: why for name, why in zip(able, reasons, strict=True) if why is not None}
 
 
-def _nobody(providers: Sequence[ProviderChoice], settings: Settings) -> str:
-    """Who was to be asked and why that fails, and what else could be set up."""
+def _explain_unreachable(providers: Sequence[ProviderChoice], settings: Settings) -> str:
+    """Why each provider of the run cannot be asked, and what else could be set up."""
     asked = {choice.name for choice in providers}
     others = [choice for choice in search_choices(settings) if not choice.available and choice.name not in asked]
     return "\n".join(
         [
-            "there is nobody to search with: no provider can be reached",
+            "no search provider is reachable",
             *(f"{choice.name}: {choice.reason}" for choice in providers),
             *(f"or set up {choice.name}: {choice.reason}" for choice in others),
             "or search a folder: --corpus DIR",
@@ -279,7 +279,7 @@ def _nobody(providers: Sequence[ProviderChoice], settings: Settings) -> str:
 
 
 def _host(model: str, settings: Settings) -> str | None:
-    """Where this machine would ask a model, `host` or `host:port`; null where its endpoint cannot be asked."""
+    """Where this machine would ask a model, `host` or `host:port`; None where its endpoint cannot be asked."""
     endpoint = split_name(model, settings.models.endpoints)[0]
     address = settings.models.address_of(endpoint)
     if address is None:

@@ -47,7 +47,7 @@ async def search(options: SearchOptions) -> int:
     """Ask a provider one query."""
     query = options.query
     if not query.strip():
-        raise CommandError("there is nothing to search for")
+        raise CommandError("the query is empty")
     if len(query) > LONGEST_QUERY:
         raise CommandError(f"a search has at most {LONGEST_QUERY:,} characters, and this one has {len(query):,}")
     if options.provider == "corpus":
@@ -82,12 +82,12 @@ async def _search_corpus(options: SearchOptions) -> SearchResponse:
     corpus = options.corpus
     if options.narrow_the_web:
         raise CommandError(
-            "--domain, --not-domain, --language, --from, --to and --type belong to the web: --provider NAME"
+            "--domain, --not-domain, --language, --from, --to and --type need a provider of the web: --provider NAME"
         )
     async with open_desk() as context:
         registered = await registered_folders(context)
         if corpus is None:
-            raise CommandError("say where: --corpus ./folder, or the name of a corpus")
+            raise CommandError("no corpus is named: add --corpus ./folder or --corpus NAME")
         name, folder = find_corpus(corpus, registered)
         if folder is not None:
             await index(context, name, folder, quiet=options.as_json)
@@ -135,7 +135,7 @@ def _origin(document: ExtractedDocument) -> str:
 def _access(document: ExtractedDocument) -> str:
     if document.access is PageAccess.OPEN:
         return ""
-    return f"this page holds its content back: {document.access.replace('_', ' ')}"
+    return f"the page does not show its full content: {document.access.replace('_', ' ')}"
 
 
 def _tell_failure(given: str, error: ProviderError, *, as_json: bool) -> None:
@@ -176,7 +176,7 @@ async def search_web(options: SearchOptions) -> SearchResponse:
         known = ", ".join(["corpus", *choices])
         raise CommandError(f"no search provider is called {quoted(provider)}; there are: {known}")
     if options.corpus is not None:
-        raise CommandError("--corpus belongs to the provider corpus: leave one of the two out")
+        raise CommandError("--corpus cannot be combined with --provider: leave one of the two out")
     request = request_of(options)
     if not chosen.available:
         message = f"the provider {provider} cannot be asked: {chosen.reason}"

@@ -93,7 +93,7 @@ def settings_of(assignments: Sequence[str]) -> dict[str, Any]:
         if path not in paths:
             close = difflib.get_close_matches(path, paths, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise CommandError(f"--set knows no {path!r}{hint}\nknown: {', '.join(paths)}")
+            raise CommandError(f"--set has no path {path!r}{hint}\nknown: {', '.join(paths)}")
         values = merged(values, _nested(path.split("."), _parsed(path, text.strip(), paths[path])))
     return values
 
@@ -106,7 +106,7 @@ def read_request_file(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except RecursionError:
-        raise CommandError(f"the request file {path} is nested too deep") from None
+        raise CommandError(f"the request file {path} is nested too deeply") from None
     except UnicodeDecodeError:
         raise CommandError(f"the request file {path} cannot be read: not UTF-8 text") from None
     except json.JSONDecodeError as error:
@@ -129,7 +129,7 @@ def build_request(values: Mapping[str, Any]) -> ResearchRequest:
         lines = error_lines(error)
     except InvalidRequest as error:
         lines = error.lines
-    raise CommandError("the request cannot be used:\n" + "\n".join(lines))
+    raise CommandError("invalid request:\n" + "\n".join(lines))
 
 
 def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:

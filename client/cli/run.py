@@ -54,9 +54,9 @@ class RunStanding:
     state: ResearchState | None
     """Its newest checkpoint."""
     going_on: bool
-    """Whether the engine has it open."""
+    """Whether the server has it open."""
     question: str | None
-    """As the record or else the engine keeps it."""
+    """As the record or else the server keeps it."""
 
     @property
     def resolved(self) -> ResolvedResearch | None:
@@ -85,14 +85,14 @@ async def run(options: RunOptions) -> int:
 
 
 async def start(options: RunOptions) -> int:
-    """Start a run on a running engine and print its id."""
+    """Start a run on a running server and print its id."""
     async with open_desk(Flags(model=options.model)) as context:
         asked = await _ask(context, options)
         if options.dry_run:
             return await dry_run(context, asked, options)
         research_id = choose_id(options.research_id)
         if await finished(context, asked.request, research_id) is not None:
-            raise CommandError(f"the run {research_id} is completed: research report {research_id}")
+            raise CommandError(f"the run {research_id} is completed: read it with `research report {research_id}`")
         client = await context.running_client()
         await index_of(context, asked, options)
         beginning = await begin(context, client, asked.request, research_id)
@@ -102,7 +102,7 @@ async def start(options: RunOptions) -> int:
             output.say(research_id)
             output.tell(f"{beginning.how} · research watch {research_id}")
         if not await client.polled_by(names.WORKFLOWS_QUEUE):
-            output.tell("no worker is there, and the run waits for one: start it with `research serve`")
+            output.tell("no worker is running, so the run waits: start one with `research serve`")
         return ExitCode.COMPLETED
 
 
@@ -114,10 +114,12 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
         resolved = known.resolved
         if not known.going_on:
             if known.state is None or resolved is None:
-                raise CommandError(f"nothing is stored of the run {research_id}: it cannot go on, start it anew")
+                raise CommandError(
+                    f"nothing is stored of the run {research_id}, so it cannot be resumed: start a new run"
+                )
             outcome = last_outcome(known.state)
             if known.state.result is not None and outcome in OVER:
-                raise CommandError(f"the run {research_id} is {outcome.value}: research report {research_id}")
+                raise CommandError(f"the run {research_id} is {outcome.value}: see `research report {research_id}`")
         again = {"query": known.question} if resolved is None else request_again(resolved)
         request = build_request(merged(again, settings_of(options.assignments)))
         if resolved is not None:
@@ -126,7 +128,7 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
 
 
 async def _known_id(context: CommandContext, given: str) -> str:
-    """The run that is meant. Where the record knows none, a stopped engine is asked, too: its database outlives it."""
+    """The run that is meant. Where the record knows none, a stopped server is asked, too: its database outlives it."""
     try:
         return await context.resolve(given)
     except CommandError:
@@ -168,7 +170,7 @@ class Work:
             try:
                 result = await self._stay(client)
             except EngineMovedError:
-                output.tell("the engine came back at another port: going on there")
+                output.tell("the server moved to another port: continuing there")
                 client = await self.context.ensured_client()
                 continue
             return self._leave() if result is None else await self._deliver(result)
@@ -182,7 +184,7 @@ class Work:
 
     async def _stay(self, client: ResearchClient) -> ResearchResult | None:
         """Work for a run and show it until it is over; None if it was left."""
-        from client.cli.local_workers import workers_here  # noqa: PLC0415  loaded while the engine comes up
+        from client.cli.local_workers import workers_here  # noqa: PLC0415  loaded while the server comes up
 
         context, options, research_id = self.context, self.options, self.research_id
         async with workers_here(context, client, self.resuming), first_interrupt() as interrupt:
@@ -191,7 +193,7 @@ class Work:
             if not options.quiet:
                 output.tell(f"{research_id} {beginning.how}")
             if beginning.how == JOINED and options.assignments:
-                output.tell("the run goes on as it was begun: what --set says is not taken over")
+                output.tell("--set is ignored when joining a run: it goes on with the limits it was started with")
             if self.report_now:
                 await beginning.handle.stop_and_report()
             cluster = context.settings.uses_cluster
@@ -254,7 +256,7 @@ class Work:
 
 
 async def standing(context: CommandContext, research_id: str) -> RunStanding:
-    """Look the run up in the record and, if an engine runs, there."""
+    """Look the run up in the record and, if a server runs, there."""
     state = await context.stored_state(research_id)
     client = await context.client_if_running()
     handle = None if client is None else client.handle(research_id)
@@ -308,7 +310,7 @@ async def _is_running(handle: ResearchHandle) -> bool:
 
 
 async def _running_question(handle: ResearchHandle, state: ResearchState | None) -> str | None:
-    """The question of a running run; null where nobody can tell it."""
+    """The question of a running run; None where it cannot be read."""
     if state is not None and state.resolved is not None:
         return state.resolved.query
     try:

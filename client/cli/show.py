@@ -11,7 +11,7 @@ from typing import Final
 from rich.text import Text
 
 from client.cli import output
-from client.cli.context import INTERRUPTED, RUNNING, STATUS_OF_ENGINE, CommandContext, open_desk, status_at_checkpoint
+from client.cli.context import INTERRUPTED, RUNNING, STATUS_OF_SERVER, CommandContext, open_desk, status_at_checkpoint
 from client.cli.errors import CommandError, ExitCode, quoted
 from client.cli.report_files import FORMATS, write_all, write_atomically
 from client.errors import ClientError
@@ -44,14 +44,14 @@ async def status(given: str, *, as_json: bool) -> int:
 
 
 async def list_runs(query: str, *, limit: int, as_json: bool) -> int:
-    """Newest run per id, of the session store and of the engine."""
+    """Newest run per id, of the session store and of the server."""
     async with open_desk() as context:
         rows = await _rows(context)
     wanted = [row for row in rows if query.casefold() in row["query"].casefold()][:limit]
     if as_json:
         output.document(wanted)
     elif not wanted:
-        output.tell('no runs yet: research run "…" --corpus ./folder' if not rows else "no question contains this")
+        output.tell('no runs yet: research run "…" --corpus ./folder' if not rows else "no question contains this text")
     else:
         width = max(len(row["research_id"]) for row in wanted)
         for row in wanted:
@@ -64,7 +64,7 @@ async def list_runs(query: str, *, limit: int, as_json: bool) -> int:
 async def report(given: str, *, form: str, out: Path | None) -> int:
     """The report on standard output or in a file."""
     if form not in FORMATS:
-        raise CommandError(f"--format knows {', '.join(FORMATS)}")
+        raise CommandError(f"--format is one of {', '.join(FORMATS)}")
     async with open_desk() as context:
         research_id = await context.resolve(given)
         data = (await _documents(context, research_id)).get(form)
@@ -89,7 +89,7 @@ async def open_report(given: str) -> int:
     with files_of_person():  # what a browser downloads is the person's
         opened = await asyncio.to_thread(webbrowser.open, path.as_uri())
     if not opened:
-        output.tell("no browser can be opened here; open the file above yourself")
+        output.tell("no browser can be opened here: open the file above yourself")
     return ExitCode.COMPLETED
 
 
@@ -155,10 +155,10 @@ async def _status(context: CommandContext, research_id: str) -> tuple[ResearchSt
         note = f"the run was interrupted: research resume {research_id}" if interrupted else ""
         return status_at_checkpoint(state), note
     if client is None:
-        raise CommandError(f"nothing is stored of the run {research_id} yet", ExitCode.FAILED)
-    return await _engines_word(
+        raise CommandError(f"nothing is stored of the run {research_id} yet: try again in a moment", ExitCode.FAILED)
+    return await _status_of_server(
         client.handle(research_id)
-    ), f"only as the engine has it, nothing is stored yet: {silence}"
+    ), f"only what the server knows, nothing is stored yet: {silence}"
 
 
 async def _age(context: CommandContext, research_id: str) -> str:
@@ -171,10 +171,10 @@ async def _age(context: CommandContext, research_id: str) -> str:
     return f"{duration((datetime.now(tz=UTC) - datetime.fromisoformat(saved)).total_seconds())} ago"
 
 
-async def _engines_word(handle: ResearchHandle) -> ResearchStatus:
-    """What the engine knows of a run by itself."""
-    known = await handle.engine_status()
-    status = STATUS_OF_ENGINE.get(known.name.lower() if known else "", RunStatus.RUNNING)
+async def _status_of_server(handle: ResearchHandle) -> ResearchStatus:
+    """What the server knows of a run by itself."""
+    known = await handle.server_status()
+    status = STATUS_OF_SERVER.get(known.name.lower() if known else "", RunStatus.RUNNING)
     begun = await handle.started_at()
     elapsed = (datetime.now(tz=UTC) - begun).total_seconds() if status is RunStatus.RUNNING else 0.0
     return ResearchStatus(
@@ -187,7 +187,7 @@ async def _engines_word(handle: ResearchHandle) -> ResearchStatus:
 
 
 async def _rows(context: CommandContext) -> list[dict[str, str]]:
-    running = {run.research_id: run for run in await context.engine_runs()}
+    running = {run.research_id: run for run in await context.server_runs()}
     rows = {}
     for session in await context.stores.sessions.list():
         run = running.get(session.research_id)
@@ -211,7 +211,7 @@ async def _documents(context: CommandContext, research_id: str) -> dict[str, byt
     """The forms of a report. Raises `CommandError` when there is none, with what to do."""
     result: ResearchResult | None = await context.stored_result(research_id)
     client = await context.client_if_running()
-    if result is None and client is not None and await context.engine_run(research_id):
+    if result is None and client is not None and await context.server_run(research_id):
         handle = client.handle(research_id)
         if await handle.is_running():
             draft = await handle.report()

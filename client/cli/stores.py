@@ -1,4 +1,4 @@
-"""What a command reads and writes without an engine: sessions, documents, corpora, the journal of calls."""
+"""What a command reads and writes without a server: sessions, documents, corpora, the journal of calls."""
 
 import os
 import time
@@ -96,7 +96,7 @@ KEPT_SECONDS: Final = 3_600.0
 
 
 def record_deleted_histories(home: Path, run_ids: Iterable[str]) -> None:
-    """Remember deleted histories by the engine's run id; forget those of long ago."""
+    """Remember deleted histories by the server's run id; forget those of long ago."""
     folder = home / "deleted"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for run_id in run_ids:

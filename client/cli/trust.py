@@ -14,7 +14,7 @@ from workers.settings.loading import user_config_folder, without_user
 async def trust(file: Path, *, yes: bool, forget: bool) -> int:
     """Remember a file, named by its whole path, as it is now, or forget it. Raises `CommandError`, `SettingsError`."""
     if file.name != FILE_NAME:
-        raise CommandError(f"a folder is searched for {FILE_NAME} alone; for {quoted(str(file))} use --config")
+        raise CommandError(f"only {FILE_NAME} is read from a folder: use --config for {quoted(str(file))}")
     trusted = TrustedFiles(user_config_folder())
     if forget:
         was = trusted.forget(file)
@@ -25,15 +25,15 @@ async def trust(file: Path, *, yes: bool, forget: bool) -> int:
         raise CommandError(f"there is no file {quoted(str(file))}")
     granted = refused_keys(parsed(file, data))
     if not granted:
-        output.say(f"{_shown(file)} sets only what counts without trust")
+        output.say(f"{_shown(file)} sets only keys that need no trust")
         return ExitCode.COMPLETED
     output.say(f"{_shown(file)} would set:")
     for path, value in granted:
         output.say(f"  {printable('.'.join(path))} = {_as_text(value)}")
     if not yes and not output.confirm("trust it?", "read what it would set, and add --yes"):
-        raise CommandError("it is not trusted")
+        raise CommandError("the file stays untrusted")
     trusted.record(file, data)
-    output.say("trusted as it is now; after a change it has to be trusted again")
+    output.say("trusted in its present form; trust it again after a change")
     return ExitCode.COMPLETED
 
 

@@ -40,7 +40,7 @@ async def stay_with(
     recover: Callable[[], Awaitable[None]] | None,
     detach: bool,
 ) -> ResearchResult | None:
-    """Show a run until it is over; null when Ctrl-C (`asked`) detached or a cancelled run did not close in time.
+    """Show a run until it is over; None when Ctrl-C (`asked`) detached or a cancelled run did not close in time.
 
     Without `detach` the first Ctrl-C cancels the run and waits until it is closed.
     """
@@ -70,7 +70,7 @@ async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> 
         client = await context.client_if_running()
         if client is None or not await context.is_running(research_id):
             result = await context.stored_result(research_id)
-            if result is None and client is not None and await context.engine_run(research_id):
+            if result is None and client is not None and await context.server_run(research_id):
                 result = await client.handle(research_id).result()
             return tell_ending(result, as_json=as_json) if result else _unfinished(research_id)
         question = await context.question(research_id)
@@ -98,7 +98,7 @@ def tell_ending(result: ResearchResult, *, as_json: bool) -> int:
 
 
 def _unfinished(research_id: str) -> int:
-    output.tell(f"the run {research_id} is not going on: research resume {research_id}")
+    output.tell(f"the run {research_id} is not running: continue it with `research resume {research_id}`")
     return ExitCode.FAILED
 
 

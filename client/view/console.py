@@ -11,7 +11,7 @@ from typing import Final, Protocol, Self
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from client.errors import ClientError, EngineUnreachable, RunUnknown
+from client.errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.live_view import LiveView, fold, with_status
 from client.view.plain_lines import SILENT_SECONDS, PlainLines, standing
@@ -146,8 +146,8 @@ async def follow(
 ) -> ResearchResult:
     """Show a run until it is over and give its result.
 
-    `recover` is called when the engine does not answer, or when whoever answers does not know the run (the embedded
-    engine can be started again, and another may have come up in its place); without it `EngineUnreachable` is raised.
+    `recover` is called when the server does not answer, or when whatever answers does not know the run (the dev
+    server can be restarted, and another may have come up in its place); without it `ServerUnreachable` is raised.
     """
     watcher = _Watcher(handle, sink)
     ending = asyncio.create_task(_result(handle, recover, sink))
@@ -201,9 +201,9 @@ async def _result(handle: ResearchHandle, recover: Callable[[], Awaitable[None]]
     while True:
         try:
             return await handle.result()
-        except (EngineUnreachable, RunUnknown) as error:
+        except (ServerUnreachable, RunUnknown) as error:
             if recover is None or (doubted and isinstance(error, RunUnknown)):
                 raise
             doubted = isinstance(error, RunUnknown)
-            sink.notice("the engine stopped: starting it again, the run goes on where it was")
+            sink.notice("the server stopped: restarting it, the run continues where it was")
             await recover()

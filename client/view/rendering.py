@@ -35,7 +35,7 @@ class Frame:
     web_address: str | None = None
     elapsed_seconds: float = 0.0
     notice: str = ""
-    """What the watcher itself has to say: the engine is being restarted, the run is being cancelled."""
+    """What the watcher itself has to say: the server is being restarted, the run is being cancelled."""
     hint: str = ""
 
 

@@ -79,7 +79,7 @@ def test_a_cluster_is_asked_for_its_own_corpora() -> None:
     """A name is for its workers to know; a folder of this machine is refused."""
     cluster = SETTINGS.model_copy(update={"temporal_variables": {"TEMPORAL_ADDRESS": "cluster:7233"}})
     assert ask(RunOptions(question="What is it?", corpus="theirs"), cluster, {}).request.corpus == "theirs"
-    with pytest.raises(CommandError, match="do not see your folders"):
+    with pytest.raises(CommandError, match="cannot read your folders"):
         ask(RunOptions(question="What is it?", corpus="./mine"), cluster, {})
 
 

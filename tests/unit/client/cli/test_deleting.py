@@ -101,7 +101,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     async def given(_: object) -> Engine:
         return made
 
-    monkeypatch.setattr(deleting, "_engine", given)
+    monkeypatch.setattr(deleting, "_server", given)
     return made
 
 
@@ -126,7 +126,7 @@ async def test_documents_stay_while_any_run_goes_on(
     assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
     told = capsys.readouterr()
     assert told.out == "one removed: session, 0 documents, 0 journalled calls, 0 histories\n"
-    assert "1 documents are kept until no run is going on" in told.err
+    assert "1 documents are kept while a run that may use them is going on" in told.err
     assert await home.sessions() == set()
     assert home.holds(read_by_both)
     await home.save("in-flight", "read by both")
