@@ -40,7 +40,7 @@ from client.errors import (
     ServerUnreachable,
     WorkerStuck,
 )
-from client.run_results import result_of_failure, timed
+from client.run_results import result_of_failure, with_duration
 from contracts import names
 from contracts.decisions import AgentDecision
 from contracts.events import EventPage
@@ -56,7 +56,7 @@ MESSAGE_PATIENCE_SECONDS: Final = 10.0
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
-"""The same words within this time are one message: who was told of no answer may say them again."""
+"""The same words within this time are one message: they may be sent again after no answer."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
 FAIRNESS_KEY_CHARACTERS: Final = 64
@@ -303,11 +303,11 @@ class ResearchHandle:
     async def _result_without_return(self, cause: BaseException | None) -> ResearchResult:
         result = result_of_failure(self.research_id, cause, self._last_status)
         if result.report or self._stored_result is None:
-            return timed(result, self._last_status)
+            return with_duration(result, self._last_status)
         stored = await self._stored_result(self.research_id)
         if stored is not None and stored.outcome is result.outcome:
-            return timed(stored, self._last_status)
-        return timed(result, self._last_status)
+            return with_duration(stored, self._last_status)
+        return with_duration(result, self._last_status)
 
     async def _ask(self, query: str, answer: Any, *arguments: object) -> Any:
         try:

@@ -70,8 +70,8 @@ def bare_result(research_id: str, outcome: Outcome, last: ResearchStatus | None,
     )
 
 
-def timed(result: ResearchResult, last: ResearchStatus | None) -> ResearchResult:
-    """The result with how long the run worked, from its last status where nobody wrote it down (a cancelled run)."""
+def with_duration(result: ResearchResult, last: ResearchStatus | None) -> ResearchResult:
+    """The result with how long the run worked, from its last status where the result lacks it (a cancelled run)."""
     if last is None or result.usage.active_seconds:
         return result
     usage = result.usage.model_copy(update={"active_seconds": round(last.elapsed_seconds, 3)})

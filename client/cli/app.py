@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from client.cli.options import AsJson, CommandLine, Quiet, RunId, RunOptions, SearchOptions, finish, takes
+from client.cli.options import AsJson, CommandLine, Quiet, RunId, RunOptions, SearchCommandOptions, finish, takes
 
 HELP = """Deep research on your own machine: a question goes in, a report comes out whose every citation
 resolves to an exact passage of an archived source.
@@ -270,8 +270,8 @@ def read(
 
 
 @app.command("search")
-@takes(SearchOptions)
-def search(options: SearchOptions) -> None:
+@takes(SearchCommandOptions)
+def search(options: SearchCommandOptions) -> None:
     """Search exactly as a worker does, and show the hits.
 
     research search "transaction id wraparound" --corpus manual

@@ -8,7 +8,7 @@ from typing import Any
 from activities.reporting.audit import AuditResult
 from activities.reporting.audit import audit as check
 from client.cli import output
-from client.cli.context import CommandContext, open_desk
+from client.cli.context import CommandContext, open_context
 from client.cli.errors import CommandError, ExitCode
 from client.cli.folders import exists, start_of_file
 from client.cli.report_files import FORMATS
@@ -23,7 +23,7 @@ LARGEST_REPORT = 100_000_000
 async def audit(target: str, *, as_json: bool) -> int:
     """Audit a stored report by its run, or a `report.json` by its path; exit code 1 on any difference."""
     is_file = bool(target) and (target.endswith(".json") or exists(target))
-    async with open_desk() as context:
+    async with open_context() as context:
         if is_file:
             report, markdown = _read_files(Path(target))
         else:

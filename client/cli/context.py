@@ -74,7 +74,7 @@ class CommandContext:
     # --- the server ------------------------------------------------------------------------------------------------
     async def ensured_client(self) -> ResearchClient:
         """The cluster's client, or the one of the dev server, which is started if need be."""
-        return await self._connected(start=True)
+        return await self._connect(start=True)
 
     async def recover(self) -> None:
         """Bring the dev server up again. Raises `EngineMovedError` if its port was taken, `EngineError`."""
@@ -89,7 +89,7 @@ class CommandContext:
             return self._client
         if not self.settings.uses_cluster and describe_engine(self.settings.home) is None:
             return None
-        return await self._connected(start=False)
+        return await self._connect(start=False)
 
     async def running_client(self) -> ResearchClient:
         """A client of the running server. Raises `CommandError` when there is none."""
@@ -114,7 +114,7 @@ class CommandContext:
         run = await self.server_run(research_id)
         return run is not None and run.status == RUNNING
 
-    async def _connected(self, *, start: bool) -> ResearchClient:
+    async def _connect(self, *, start: bool) -> ResearchClient:
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
         self.ui_url, self._address = connection.ui_url, connection.address
         moved = connection.embedded.moved_aside if connection.embedded else ""
@@ -192,7 +192,7 @@ class CommandContext:
 
 
 @asynccontextmanager
-async def open_desk(flags: Flags | None = None) -> AsyncIterator[CommandContext]:
+async def open_context(flags: Flags | None = None) -> AsyncIterator[CommandContext]:
     """The context of one command; closes what it opened."""
     settings = command_settings(flags)
     async with open_stores(settings) as stores:

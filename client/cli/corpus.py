@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from client.cli import output
-from client.cli.context import CommandContext, open_desk
-from client.cli.errors import CommandError, ExitCode, quoted
+from client.cli.context import CommandContext, open_context
+from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.folders import SET_HOME, ensure_folder, folder_named, name_of_folder
 from client.cli.research_ids import ALLOWED
 from client.view.rendering import plural, printable
@@ -25,7 +25,7 @@ async def add(folder: str, *, name: str | None, quiet: bool) -> int:
     if name is not None and not ALLOWED.fullmatch(name):
         raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
     path = folder_named(folder)
-    async with open_desk() as context:
+    async with open_context() as context:
         chosen = name or name_of_folder(path, await registered_folders(context))
         snapshot = await index(context, chosen, path, quiet=quiet)
     output.say(f"{snapshot.name}: {summary(snapshot)}")
@@ -35,7 +35,7 @@ async def add(folder: str, *, name: str | None, quiet: bool) -> int:
 
 async def list_corpora(*, as_json: bool) -> int:
     """Every corpus with its folder."""
-    async with open_desk() as context:
+    async with open_context() as context:
         library = await context.stores.corpora()
         rows = [(await library.describe(name), library.definition(name).path) for name in library.names()]
     if as_json:
@@ -49,7 +49,7 @@ async def list_corpora(*, as_json: bool) -> int:
 
 async def status(name: str, *, as_json: bool) -> int:
     """What the index holds and what was left out."""
-    async with open_desk() as context:
+    async with open_context() as context:
         library = await context.stores.corpora()
         try:
             snapshot = await library.describe(name)
@@ -74,7 +74,7 @@ async def status(name: str, *, as_json: bool) -> int:
 
 async def remove(name: str) -> int:
     """Forget a folder and its index."""
-    async with open_desk() as context:
+    async with open_context() as context:
         library = await context.stores.corpora()
         try:
             library.remove(name)
@@ -101,7 +101,7 @@ async def registered_folders(context: CommandContext) -> dict[str, Path]:
 
 
 def _unknown(name: str) -> str:
-    return f"no corpus is called {quoted(name)}: research corpus list shows the known ones"
+    return f"no corpus is called {quote(name)}: research corpus list shows the known ones"
 
 
 def summary(snapshot: CorpusSnapshot) -> str:

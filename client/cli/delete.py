@@ -10,7 +10,7 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import RPCError, RPCStatusCode
 
 from client.cli import output
-from client.cli.context import CommandContext, open_desk
+from client.cli.context import CommandContext, open_context
 from client.cli.errors import CommandError, ExitCode
 from client.cli.research_ids import resolve
 from client.cli.stores import forget_documents, note_documents, read_noted_documents, record_deleted_histories
@@ -31,7 +31,7 @@ async def delete(given: str, *, yes: bool) -> int:
 
     The journal goes first: while it cannot be removed, everything stays. Documents stay while any run goes on.
     """
-    async with open_desk() as context:
+    async with open_context() as context:
         home = context.settings.home
         client = await _server(context)
         research_id = resolve(given, [*await context.known_ids(), *read_noted_documents(home)])
@@ -71,7 +71,7 @@ def references_of(value: Any) -> Iterable[DocumentRef]:
 async def _server(context: CommandContext) -> ResearchClient | None:
     """The server, the embedded one started if need be; None where there never was one.
 
-    Where it stands still it cannot be told what to forget, nor say which runs will go on with what they have read.
+    While it is down, histories cannot be removed and it is unknown which runs will go on with what they have read.
     """
     if context.settings.uses_cluster or EngineFiles.of(context.settings.home).database.exists():
         return await context.ensured_client()
@@ -98,7 +98,7 @@ async def _forget_calls(context: CommandContext, research_id: str) -> int:
 
 
 async def _remove_documents(context: CommandContext, client: ResearchClient | None) -> tuple[int, str]:
-    """Remove what deleted runs left behind and nobody uses: how many documents, and why others are kept.
+    """Remove documents of deleted runs that no run uses: how many were removed, and why the rest is kept.
 
     What a run has read since its last checkpoint is written down nowhere, so nothing is removed while one goes on.
     The server is asked last, and then the sessions again: a run may have ended or begun while they were read.

@@ -16,7 +16,7 @@ from pathlib import Path
 from temporalio.client import RPCError, WorkflowExecutionStatus
 
 from client.cli import output
-from client.cli.context import CommandContext, open_desk
+from client.cli.context import CommandContext, open_context
 from client.cli.corpus import registered_folders
 from client.cli.errors import ExitCode, reason_of
 from client.handle import ResearchClient
@@ -87,7 +87,7 @@ class Check:
 async def doctor(*, as_json: bool) -> int:
     """Look at everything; exit code 1 if anything fails."""
     checks: list[Check] = []
-    async with open_desk() as context:
+    async with open_context() as context:
         async for check in _checks(context):
             checks.append(check)
             if not as_json:
@@ -282,7 +282,7 @@ async def models(settings: Settings) -> AsyncIterator[Check]:
 
 
 async def web_search(settings: Settings) -> Check:
-    """Which services of the web a run can ask, whether they answer or are left alone, and what the others lack."""
+    """Which services of the web a run can ask, whether they answer or are paused, and what unavailable ones lack."""
     choices = search_choices(settings)
     usable = [choice for choice in choices if choice.available]
     missing = [f"{choice.name}: {choice.reason}" for choice in choices if not choice.available]

@@ -55,7 +55,7 @@ class CommandError(Exception):
         self.code = code
 
 
-def quoted(given: str) -> str:
+def quote(given: str) -> str:
     """What a person typed, as a message may repeat it: on one line, without control characters, not endless."""
     return repr(given if len(given) <= LONGEST_QUOTE else given[:LONGEST_QUOTE] + "…")
 
@@ -106,7 +106,7 @@ def write_crash_file(error: BaseException, home: Path) -> Path | None:
     return Path(name)
 
 
-def guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
+def run_guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
     """Run a command at the edge of the process: every error becomes a line on standard error and a code."""
     try:
         return command()

@@ -118,7 +118,7 @@ def estimate(
     """From a run that stops after one iteration with few questions to one that uses all that its limits allow.
 
     `models` are names by tier, none for a run without a model. `searching` says what each provider that is asked
-    charges for a search in US dollars, None where nobody knows. `reasoning_tokens` is what a model may generate unseen
+    charges for a search in US dollars, None where it is unknown. `reasoning_tokens` is what a model may generate unseen
     in one call, and `endpoints` are the names that may stand before a model's. Repeated phases and repairs are not
     counted.
     """
@@ -142,10 +142,10 @@ def estimate(
                 calls=Range(low=fewest, high=most),
                 input_tokens=Range(low=fewest * small.input_tokens, high=most * large.input_tokens),
                 output_tokens=Range(low=fewest * small.output_tokens, high=most * large.output_tokens),
-                cost_usd=None if unpriced else _rounded(fewest * (cheapest or 0.0), most * (dearest or 0.0)),
+                cost_usd=None if unpriced else _round(fewest * (cheapest or 0.0), most * (dearest or 0.0)),
             )
         )
-    calls = _capped(_sum(role.calls for role in by_role), limits.max_model_calls)
+    calls = _cap(_sum(role.calls for role in by_role), limits.max_model_calls)
     tokens = _sum(amount for role in by_role for amount in (role.input_tokens, role.output_tokens))
     searches = _searches(limits, len(searching), policy)
     model_cost = _total(role.cost_usd for role in by_role)
@@ -153,9 +153,9 @@ def estimate(
     cost = _total([model_cost, search_cost])
     return Estimate(
         calls=calls,
-        tokens=_capped(tokens, limits.max_tokens),
-        cost_usd=cost and _capped(cost, limits.max_cost_usd),
-        model_cost_usd=model_cost and _capped(model_cost, limits.max_cost_usd),
+        tokens=_cap(tokens, limits.max_tokens),
+        cost_usd=cost and _cap(cost, limits.max_cost_usd),
+        model_cost_usd=model_cost and _cap(model_cost, limits.max_cost_usd),
         search_cost_usd=search_cost,
         by_role=by_role,
         searches=searches,
@@ -185,7 +185,7 @@ def estimate_of(
         resolved.models if resolved.engine is EngineKind.MODEL else {},
         prices,
         thinks=resolved.gates.think is ThinkMode.MODEL,
-        # What has no host is here, and nobody charges for it.
+        # A provider without a host is local and free.
         searching={choice.name: search_prices.get(choice.name) if choice.host else 0.0 for choice in asked},
         policy=resolved.search.policy,
         reasoning_tokens=reasoning_room(resolved.reasoning_tokens),
@@ -210,7 +210,7 @@ def _search_cost(searches: Range, searching: Mapping[str, float | None]) -> Rang
     if any(price is None for price in searching.values()):
         return None
     known = [price for price in searching.values() if price is not None] or [0.0]
-    return _rounded(searches.low * min(known), searches.high * max(known))
+    return _round(searches.low * min(known), searches.high * max(known))
 
 
 def _call_usd(prices: PriceTable, endpoints: Collection[str], written: str, size: CallSize) -> float | None:
@@ -227,15 +227,15 @@ def _sum(ranges: Iterable[Range]) -> Range:
 def _total(costs: Iterable[Range | None]) -> Range | None:
     known = list(costs)
     together = _sum(cost for cost in known if cost is not None)
-    return None if None in known else _rounded(together.low, together.high)
+    return None if None in known else _round(together.low, together.high)
 
 
-def _capped(amount: Range, cap: float | None) -> Range:
+def _cap(amount: Range, cap: float | None) -> Range:
     high = amount.high if cap is None else min(amount.high, cap)
     return Range(low=min(amount.low, high), high=high)
 
 
-def _rounded(low: float, high: float) -> Range:
+def _round(low: float, high: float) -> Range:
     return Range(low=round(float(low), 4), high=round(float(high), 4))
 
 

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from client.cli.errors import CommandError, ExitCode, quoted, reason_of
+from client.cli.errors import CommandError, ExitCode, quote, reason_of
 from contracts.identity import short_hash
 
 SET_HOME: Final = "set RESEARCH_HOME to a folder that can be"
@@ -121,4 +121,4 @@ def name_of_folder(folder: Path, registered: dict[str, Path]) -> str:
 def unknown_corpus(given: str, registered: dict[str, Path]) -> str:
     """What to say when neither a folder nor a corpus is called so."""
     known = f"known corpora: {', '.join(sorted(registered))}" if registered else "no corpus is registered yet"
-    return f"there is no folder and no corpus {quoted(given)}; {known}"
+    return f"there is no folder and no corpus {quote(given)}; {known}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, get_type_hint
 import typer
 
 from client.cli import output
-from client.cli.errors import guarded
+from client.cli.errors import run_guarded
 
 if TYPE_CHECKING:
     from workers.settings.loading import Flags, Settings
@@ -86,7 +86,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions:
+class SearchCommandOptions:
     """What `search` is asked for; None means: not given."""
 
     query: Annotated[str, typer.Argument(metavar="QUERY", help="words to look for")]
@@ -200,7 +200,7 @@ def finish(work: Coroutine[Any, Any, int]) -> NoReturn:
     """Run a command's work and end the process with its code."""
     from workers.process_exit import run_to_end  # noqa: PLC0415  `--help` needs none of it
 
-    raise typer.Exit(guarded(lambda: run_to_end(work), _home))
+    raise typer.Exit(run_guarded(lambda: run_to_end(work), _home))
 
 
 def _home() -> Path:

@@ -1,4 +1,4 @@
-"""Before a run begins: what it gets here, who can be reached, what it may cost, and what it needs."""
+"""Before a run begins: what it gets here, which services it can reach, what it may cost, and what it needs."""
 
 import asyncio
 import shlex
@@ -60,9 +60,13 @@ async def announce(
         if not options.quiet:
             output.tell("the cluster's workers decide where text goes: see `research status`")
         return
-    resolved = _outlook(context, request, options) if stored is None else served_here(stored, context.settings, options)
+    resolved = (
+        _resolve(context, request, options)
+        if stored is None
+        else use_local_endpoints(stored, context.settings, options)
+    )
     if not going_on:
-        resolved = await reached(resolved, context.settings)
+        resolved = await check_reachable(resolved, context.settings)
     if options.quiet:
         return
     output.tell(resolved.egress)
@@ -81,9 +85,9 @@ async def announce(
 
 async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) -> int:
     """Show what would be started; nothing is. Raises `CommandError` for what could not be done here."""
-    resolved = _outlook(context, asked.request, options)
+    resolved = _resolve(context, asked.request, options)
     if not context.settings.uses_cluster:
-        resolved = await reached(resolved, context.settings)
+        resolved = await check_reachable(resolved, context.settings)
     expected = _estimate(context, resolved)
     if options.as_json:
         shown = resolved.model_dump(mode="json", include=EFFECTIVE)
@@ -118,7 +122,7 @@ async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) ->
     return ExitCode.COMPLETED
 
 
-async def ready(context: CommandContext, asked: Asked, options: RunOptions) -> ResearchClient:
+async def prepare(context: CommandContext, asked: Asked, options: RunOptions) -> ResearchClient:
     """The server's client, when the index of the run's folder is up to date, too: the one comes up beside the other."""
     ensure_folder(context.settings.home, SET_HOME)
     if options.out is not None:
@@ -128,14 +132,14 @@ async def ready(context: CommandContext, asked: Asked, options: RunOptions) -> R
         output.tell("starting the server")
     connecting = asyncio.create_task(context.ensured_client())
     try:
-        await index_of(context, asked, options)
+        await update_index(context, asked, options)
         return await connecting
     finally:
         connecting.cancel()
         await asyncio.gather(connecting, return_exceptions=True)
 
 
-async def index_of(context: CommandContext, asked: Asked, options: RunOptions) -> None:
+async def update_index(context: CommandContext, asked: Asked, options: RunOptions) -> None:
     """Register the folder and bring the index up to date; a cluster's workers look after their own."""
     name = asked.request.corpus
     if name is None or context.settings.uses_cluster:
@@ -145,11 +149,11 @@ async def index_of(context: CommandContext, asked: Asked, options: RunOptions) -
         output.tell(f"corpus {name}: {summary(snapshot)}")
 
 
-def _outlook(context: CommandContext, request: ResearchRequest, options: RunOptions) -> ResolvedResearch:
+def _resolve(context: CommandContext, request: ResearchRequest, options: RunOptions) -> ResolvedResearch:
     """What a worker of this machine would make of a request. Raises `CommandError`."""
     if request.engine is not EngineChoice.EXTRACTIVE and not context.settings.uses_cluster:
         check_model_named(options, context.settings)
-    return outlook(request, context.settings)
+    return resolve_here(request, context.settings)
 
 
 def _estimate(context: CommandContext, resolved: ResolvedResearch) -> Estimate | None:
@@ -162,7 +166,7 @@ def _estimate(context: CommandContext, resolved: ResolvedResearch) -> Estimate |
     return estimate_of(resolved, load_prices().with_models(models.prices), known, models.endpoints)
 
 
-def outlook(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
+def resolve_here(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
     """Engine, models, providers, limits and where text goes. Raises `CommandError` for what cannot be done here."""
     corpus = None if request.corpus is None else CorpusSnapshot(name=request.corpus, files=UNKNOWN_CORPUS_FILES)
     try:
@@ -173,7 +177,7 @@ def outlook(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
         raise CommandError(str(refusal), code) from None
 
 
-async def reached(resolved: ResolvedResearch, settings: Settings) -> ResolvedResearch:
+async def check_reachable(resolved: ResolvedResearch, settings: Settings) -> ResolvedResearch:
     """The resolution with what cannot be reached now marked as such.
 
     Raises `CommandError` (exit code 7) where no model or no search provider is reachable.
@@ -187,7 +191,7 @@ async def reached(resolved: ResolvedResearch, settings: Settings) -> ResolvedRes
     return known.model_copy(update={"advice": told})
 
 
-def served_here(stored: ResolvedResearch, settings: Settings, options: RunOptions) -> ResolvedResearch:
+def use_local_endpoints(stored: ResolvedResearch, settings: Settings, options: RunOptions) -> ResolvedResearch:
     """What a stored run gets from the endpoints of this machine: its own models, at an address that may be a new one.
 
     Raises `CommandError` where no endpoint here is the one that the run used, unless another was named by hand.

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from client.cli import output
-from client.cli.context import CommandContext, open_desk
+from client.cli.context import CommandContext, open_context
 from client.cli.corpus import index, registered_folders
-from client.cli.errors import CommandError, ExitCode, quoted
+from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.folders import find_corpus
-from client.cli.options import SearchOptions, command_settings
+from client.cli.options import SearchCommandOptions, command_settings
 from client.view.rendering import plural, printable
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
@@ -31,7 +31,7 @@ ADDRESS = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
 async def read(inputs: list[str], *, as_json: bool) -> int:
     """Read documents; exit code 4 if any of them cannot be read."""
     failed = 0
-    async with open_desk() as context:
+    async with open_context() as context:
         for given in inputs:
             try:
                 document = await _read_one(context, given)
@@ -43,7 +43,7 @@ async def read(inputs: list[str], *, as_json: bool) -> int:
     return ExitCode.FAILED if failed else ExitCode.COMPLETED
 
 
-async def search(options: SearchOptions) -> int:
+async def search(options: SearchCommandOptions) -> int:
     """Ask a provider one query."""
     query = options.query
     if not query.strip():
@@ -77,14 +77,14 @@ def _tell_hits(answer: SearchResponse) -> None:
         output.tell(f"cost: ${answer.cost_usd:.4f}")
 
 
-async def _search_corpus(options: SearchOptions) -> SearchResponse:
+async def _search_corpus(options: SearchCommandOptions) -> SearchResponse:
     """Ask a folder one query, its index being up to date."""
     corpus = options.corpus
     if options.narrow_the_web:
         raise CommandError(
             "--domain, --not-domain, --language, --from, --to and --type need a provider of the web: --provider NAME"
         )
-    async with open_desk() as context:
+    async with open_context() as context:
         registered = await registered_folders(context)
         if corpus is None:
             raise CommandError("no corpus is named: add --corpus ./folder or --corpus NAME")
@@ -143,7 +143,7 @@ def _tell_failure(given: str, error: ProviderError, *, as_json: bool) -> None:
     if as_json:
         output.json_line(_line(given, None, error={"type": kind, "message": str(error)}))
     else:
-        output.tell(f"{quoted(given)}: {kind}: {error}")
+        output.tell(f"{quote(given)}: {kind}: {error}")
 
 
 def _line(given: str, document: ExtractedDocument | None, error: dict[str, str] | None = None) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def _line(given: str, document: ExtractedDocument | None, error: dict[str, str] 
     }
 
 
-async def search_web(options: SearchOptions) -> SearchResponse:
+async def search_web(options: SearchCommandOptions) -> SearchResponse:
     """Ask one service one query. Raises `CommandError` for one that is unknown or lacks something (exit code 7)."""
     settings, provider = command_settings(), options.provider
     model = search_model(settings)
@@ -174,7 +174,7 @@ async def search_web(options: SearchOptions) -> SearchResponse:
     chosen = choices.get(provider)
     if chosen is None:
         known = ", ".join(["corpus", *choices])
-        raise CommandError(f"no search provider is called {quoted(provider)}; there are: {known}")
+        raise CommandError(f"no search provider is called {quote(provider)}; there are: {known}")
     if options.corpus is not None:
         raise CommandError("--corpus cannot be combined with --provider: leave one of the two out")
     request = request_of(options)
@@ -186,12 +186,12 @@ async def search_web(options: SearchOptions) -> SearchResponse:
         return await providers[provider].search(request)
 
 
-def request_of(options: SearchOptions) -> SearchRequest:
+def request_of(options: SearchCommandOptions) -> SearchRequest:
     """The request that a run would make. Raises `CommandError` for a type that there is not."""
     types = {source_type.value: source_type for source_type in SourceType}
     wanted = types.get(options.source_type or SourceType.WEB.value)
     if wanted is None:
-        raise CommandError(f"--type is one of {', '.join(types)}, not {quoted(options.source_type or '')}")
+        raise CommandError(f"--type is one of {', '.join(types)}, not {quote(options.source_type or '')}")
     return SearchRequest(
         research_id="command-line",
         operation="search/command-line",

@@ -29,8 +29,8 @@ class Asked:
 def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) -> Asked:
     """The request of the options over the file. Raises `CommandError` for anything that cannot be used."""
     values: dict[str, Any] = {} if options.request_file is None else read_request_file(options.request_file)
-    values = merged(values, _flags(options))
-    values = merged(values, settings_of(options.assignments))
+    values = merge(values, _flags(options))
+    values = merge(values, parse_assignments(options.assignments))
     if options.model is not None and values.get("engine") in (None, EngineChoice.AUTO.value):
         values["engine"] = EngineChoice.MODEL.value  # a model that is named is meant: no report without it
     folder = None
@@ -81,7 +81,7 @@ def known_paths(model: type[BaseModel] = ResearchRequest, prefix: str = "") -> d
     return paths
 
 
-def settings_of(assignments: Sequence[str]) -> dict[str, Any]:
+def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:
     """`--set` assignments as nested values. Raises `CommandError` naming the known paths."""
     paths = known_paths()
     values: dict[str, Any] = {}
@@ -94,7 +94,7 @@ def settings_of(assignments: Sequence[str]) -> dict[str, Any]:
             close = difflib.get_close_matches(path, paths, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise CommandError(f"--set has no path {path!r}{hint}\nknown: {', '.join(paths)}")
-        values = merged(values, _nested(path.split("."), _parsed(path, text.strip(), paths[path])))
+        values = merge(values, _nested(path.split("."), _parsed(path, text.strip(), paths[path])))
     return values
 
 
@@ -132,13 +132,13 @@ def build_request(values: Mapping[str, Any]) -> ResearchRequest:
     raise CommandError("invalid request:\n" + "\n".join(lines))
 
 
-def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     """Both, the upper one winning key by key."""
     result = dict(lower)
     for key, value in upper.items():
         below = result.get(key)
         both = isinstance(value, Mapping) and isinstance(below, Mapping)
-        result[key] = merged(below, value) if both and isinstance(below, Mapping) else value
+        result[key] = merge(below, value) if both and isinstance(below, Mapping) else value
     return result
 
 

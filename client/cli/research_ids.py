@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from client.cli.errors import CommandError, quoted
+from client.cli.errors import CommandError, quote
 
 ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"
-"""No signs that look alike."""
+"""Without characters that look alike."""
 MADE: Final = re.compile(r"r-\d{8}-[a-z0-9]{4}")
 LAST: Final = "last"
 SHOWN: Final = 5
@@ -53,6 +53,6 @@ def resolve(given: str, known: Sequence[str]) -> str:
     if len(distinct) == 1:
         return distinct[0]
     if not distinct:
-        raise CommandError(f"no run {quoted(given)}: `research list` shows the known ones")
+        raise CommandError(f"no run {quote(given)}: `research list` shows the known ones")
     more = "" if len(distinct) <= SHOWN else f" and {len(distinct) - SHOWN} more"
-    raise CommandError(f"{quoted(given)} fits several runs: {', '.join(distinct[:SHOWN])}{more}; give more of the id")
+    raise CommandError(f"{quote(given)} fits several runs: {', '.join(distinct[:SHOWN])}{more}; give more of the id")

@@ -8,18 +8,18 @@ from typing import Any, Final
 from rich.text import Text
 
 from client.cli import output
-from client.cli.context import CommandContext, last_outcome, open_desk
+from client.cli.context import CommandContext, last_outcome, open_context
 from client.cli.corpus import registered_folders
 from client.cli.errors import CommandError, ExitCode, exit_code, reason_of
 from client.cli.options import RunOptions
-from client.cli.preflight import announce, dry_run, index_of, model_flags, ready
+from client.cli.preflight import announce, dry_run, model_flags, prepare, update_index
 from client.cli.report_files import default_folder, write_all
-from client.cli.request import Asked, ask, build_request, merged, settings_of
+from client.cli.request import Asked, ask, build_request, merge, parse_assignments
 from client.cli.research_ids import choose_id, short
 from client.cli.watch import first_interrupt, sink_for, stay_with
 from client.errors import NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
-from client.view.rendering import Frame, ending
+from client.view.rendering import Frame, render_ending
 from contracts import names
 from contracts.identity import normalized_text
 from contracts.outcome import ResearchResult
@@ -66,19 +66,19 @@ class RunStanding:
 
 async def run(options: RunOptions) -> int:
     """Start or join a run, show it, write its report."""
-    async with open_desk(Flags(model=options.model, model_url=options.model_url)) as context:
+    async with open_context(Flags(model=options.model, model_url=options.model_url)) as context:
         asked = await _ask(context, options)
         if options.dry_run:
             return await dry_run(context, asked, options)
         research_id = choose_id(options.research_id)
         work = Work(context, asked, research_id, options)
-        done = await finished(context, asked.request, research_id)
+        done = await find_finished(context, asked.request, research_id)
         if done is not None:
             return await work.print_stored(done)
         if options.research_id is None:
             await announce(context, asked.request, options)
         else:
-            known = await standing(context, research_id)
+            known = await look_up(context, research_id)
             check_question(asked.request.query, known.question, research_id)
             await announce(context, asked.request, options, known.resolved, going_on=known.going_on)
         return await work.do()
@@ -86,15 +86,15 @@ async def run(options: RunOptions) -> int:
 
 async def start(options: RunOptions) -> int:
     """Start a run on a running server and print its id."""
-    async with open_desk(Flags(model=options.model)) as context:
+    async with open_context(Flags(model=options.model)) as context:
         asked = await _ask(context, options)
         if options.dry_run:
             return await dry_run(context, asked, options)
         research_id = choose_id(options.research_id)
-        if await finished(context, asked.request, research_id) is not None:
+        if await find_finished(context, asked.request, research_id) is not None:
             raise CommandError(f"the run {research_id} is completed: read it with `research report {research_id}`")
         client = await context.running_client()
-        await index_of(context, asked, options)
+        await update_index(context, asked, options)
         beginning = await begin(context, client, asked.request, research_id)
         if options.as_json:
             output.document({"research_id": research_id, "how": beginning.how})
@@ -108,9 +108,9 @@ async def start(options: RunOptions) -> int:
 
 async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
     """Go on with a stored run, possibly with new limits."""
-    async with open_desk(Flags(model=options.model, model_url=options.model_url)) as context:
+    async with open_context(Flags(model=options.model, model_url=options.model_url)) as context:
         research_id = await _known_id(context, given)
-        known = await standing(context, research_id)
+        known = await look_up(context, research_id)
         resolved = known.resolved
         if not known.going_on:
             if known.state is None or resolved is None:
@@ -121,7 +121,7 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
             if known.state.result is not None and outcome in OVER:
                 raise CommandError(f"the run {research_id} is {outcome.value}: see `research report {research_id}`")
         again = {"query": known.question} if resolved is None else request_again(resolved)
-        request = build_request(merged(again, settings_of(options.assignments)))
+        request = build_request(merge(again, parse_assignments(options.assignments)))
         if resolved is not None:
             await announce(context, request, options, resolved, going_on=known.going_on)
         return await Work(context, Asked(request), research_id, options, report_now=report_now).do()
@@ -165,7 +165,7 @@ class Work:
 
     async def do(self) -> int:
         """Begin the run, show it until it is over or left, write its report."""
-        client = await ready(self.context, self.asked, self.options)
+        client = await prepare(self.context, self.asked, self.options)
         while True:
             try:
                 result = await self._stay(client)
@@ -241,7 +241,7 @@ class Work:
 
     def _tell(self, result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
         """How the run ended and what can be done next."""
-        output.say(ending(result))
+        output.say(render_ending(result))
         for told in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
             for line in told.splitlines():
                 output.say(Text(f"  {line}", style="yellow"))
@@ -255,7 +255,7 @@ class Work:
             output.say(f"  go on: {self.resuming}{now}")
 
 
-async def standing(context: CommandContext, research_id: str) -> RunStanding:
+async def look_up(context: CommandContext, research_id: str) -> RunStanding:
     """Look the run up in the record and, if a server runs, there."""
     state = await context.stored_state(research_id)
     client = await context.client_if_running()
@@ -266,7 +266,7 @@ async def standing(context: CommandContext, research_id: str) -> RunStanding:
     return RunStanding(state, going_on, await handle.question() if handle is not None and going_on else None)
 
 
-async def finished(context: CommandContext, request: ResearchRequest, research_id: str) -> ResearchResult | None:
+async def find_finished(context: CommandContext, request: ResearchRequest, research_id: str) -> ResearchResult | None:
     """The stored result if the run of this id is complete. Raises `CommandError` for another question or tenant."""
     state = await context.stored_state(research_id)
     if state is None or state.resolved is None or state.result is None:

@@ -11,8 +11,15 @@ from typing import Final
 from rich.text import Text
 
 from client.cli import output
-from client.cli.context import INTERRUPTED, RUNNING, STATUS_OF_SERVER, CommandContext, open_desk, status_at_checkpoint
-from client.cli.errors import CommandError, ExitCode, quoted
+from client.cli.context import (
+    INTERRUPTED,
+    RUNNING,
+    STATUS_OF_SERVER,
+    CommandContext,
+    open_context,
+    status_at_checkpoint,
+)
+from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.report_files import FORMATS, write_all, write_atomically
 from client.errors import ClientError
 from client.handle import ResearchHandle
@@ -31,7 +38,7 @@ CODE: Final = re.compile(r"^[a-z]+(_[a-z]+)+(?=:)")
 
 async def status(given: str, *, as_json: bool) -> int:
     """Where a run stands: asked of the run if it goes on, else of the session store."""
-    async with open_desk() as context:
+    async with open_context() as context:
         research_id = await context.resolve(given)
         known, note = await _status(context, research_id)
     if as_json:
@@ -45,7 +52,7 @@ async def status(given: str, *, as_json: bool) -> int:
 
 async def list_runs(query: str, *, limit: int, as_json: bool) -> int:
     """Newest run per id, of the session store and of the server."""
-    async with open_desk() as context:
+    async with open_context() as context:
         rows = await _rows(context)
     wanted = [row for row in rows if query.casefold() in row["query"].casefold()][:limit]
     if as_json:
@@ -65,7 +72,7 @@ async def report(given: str, *, form: str, out: Path | None) -> int:
     """The report on standard output or in a file."""
     if form not in FORMATS:
         raise CommandError(f"--format is one of {', '.join(FORMATS)}")
-    async with open_desk() as context:
+    async with open_context() as context:
         research_id = await context.resolve(given)
         data = (await _documents(context, research_id)).get(form)
         if data is None:
@@ -80,7 +87,7 @@ async def report(given: str, *, form: str, out: Path | None) -> int:
 
 async def open_report(given: str) -> int:
     """The report in the browser; its path is printed in any case."""
-    async with open_desk() as context:
+    async with open_context() as context:
         research_id = await context.resolve(given)
         documents = await _documents(context, research_id)
         paths = write_all(context.settings.home / "opened" / research_id, documents)
@@ -95,7 +102,7 @@ async def open_report(given: str) -> int:
 
 async def sources(given: str, *, as_json: bool) -> int:
     """All sources with what became of them."""
-    async with open_desk() as context:
+    async with open_context() as context:
         state = await context.state(await context.resolve(given))
     numbers = {citation.source_id: citation.number for citation in state.citations}
     ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
@@ -109,7 +116,7 @@ async def sources(given: str, *, as_json: bool) -> int:
 
 async def source(given: str, source_id: str, *, raw: bool) -> int:
     """The archived text (or bytes) of one source, by id or citation number."""
-    async with open_desk() as context:
+    async with open_context() as context:
         state = await context.state(await context.resolve(given))
         wanted = _find_source(state, source_id)
         reference = wanted.raw if raw else wanted.text
@@ -122,7 +129,7 @@ async def source(given: str, source_id: str, *, raw: bool) -> int:
 
 async def decisions(given: str, *, as_json: bool) -> int:
     """The decision log."""
-    async with open_desk() as context:
+    async with open_context() as context:
         log = (await context.state(await context.resolve(given))).decisions
     if as_json:
         output.document([each.model_dump(mode="json") for each in log])
@@ -236,7 +243,7 @@ def _find_source(state: ResearchState, given: str) -> Source:
     matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
     if len(matches) != 1:
         what = "no source" if not matches else "more than one source"
-        raise CommandError(f"{what} {quoted(given)} in this run: research sources ID shows them")
+        raise CommandError(f"{what} {quote(given)} in this run: research sources ID shows them")
     return matches[0]
 
 

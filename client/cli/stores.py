@@ -133,7 +133,7 @@ def read_noted_documents(home: Path) -> dict[str, list[DocumentRef]]:
 
 
 def forget_documents(home: Path, research_ids: Iterable[str]) -> None:
-    """Remove the notes of these runs, whose documents are gone or used by others."""
+    """Remove the notes of these runs, whose documents are gone or used by other runs."""
     for research_id in research_ids:
         (_notes_folder(home) / f"{research_id}{ENDING}").unlink(missing_ok=True)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from client.cli import output
-from client.cli.errors import CommandError, ExitCode, quoted
+from client.cli.errors import CommandError, ExitCode, quote
 from client.view.rendering import printable
 from workers.settings.files import FILE_NAME, TrustedFiles, parsed, read_file, refused_keys
 from workers.settings.loading import user_config_folder, without_user
@@ -14,7 +14,7 @@ from workers.settings.loading import user_config_folder, without_user
 async def trust(file: Path, *, yes: bool, forget: bool) -> int:
     """Remember a file, named by its whole path, as it is now, or forget it. Raises `CommandError`, `SettingsError`."""
     if file.name != FILE_NAME:
-        raise CommandError(f"only {FILE_NAME} is read from a folder: use --config for {quoted(str(file))}")
+        raise CommandError(f"only {FILE_NAME} is read from a folder: use --config for {quote(str(file))}")
     trusted = TrustedFiles(user_config_folder())
     if forget:
         was = trusted.forget(file)
@@ -22,7 +22,7 @@ async def trust(file: Path, *, yes: bool, forget: bool) -> int:
         return ExitCode.COMPLETED
     data = read_file(file)
     if data is None:
-        raise CommandError(f"there is no file {quoted(str(file))}")
+        raise CommandError(f"there is no file {quote(str(file))}")
     granted = refused_keys(parsed(file, data))
     if not granted:
         output.say(f"{_shown(file)} sets only keys that need no trust")

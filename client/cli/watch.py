@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from client.cli import output
-from client.cli.context import open_desk
+from client.cli.context import open_context
 from client.cli.errors import ExitCode, exit_code
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, QuietSink, Sink, TerminalSink, follow
-from client.view.rendering import Frame, ending
+from client.view.rendering import Frame, render_ending
 from contracts.outcome import ResearchResult
 from workers.private_files import umask_of_person
 
@@ -65,7 +65,7 @@ async def stay_with(
 
 async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> int:
     """Follow a run that goes on elsewhere; a run that is over only in the session store is told of at once."""
-    async with open_desk() as context:
+    async with open_context() as context:
         research_id = await context.resolve(given)
         client = await context.client_if_running()
         if client is None or not await context.is_running(research_id):
@@ -93,7 +93,7 @@ def tell_ending(result: ResearchResult, *, as_json: bool) -> int:
     if as_json:
         output.document(result.model_dump(mode="json"))
     else:
-        output.say(ending(result))
+        output.say(render_ending(result))
     return exit_code(result.outcome, result.stop_reason)
 
 

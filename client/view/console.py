@@ -14,8 +14,8 @@ from rich.live import Live
 from client.errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.live_view import LiveView, fold, with_status
-from client.view.plain_lines import SILENT_SECONDS, PlainLines, standing
-from client.view.rendering import Frame, live
+from client.view.plain_lines import SILENT_SECONDS, PlainLines, describe_standing
+from client.view.rendering import Frame, render_live
 from contracts.events import Event
 from contracts.outcome import ResearchResult, ResearchStatus
 
@@ -84,7 +84,7 @@ class TerminalSink:
         since = self.clock() - self._seen_at
         over = status is not None and status.outcome is not None
         elapsed = (status.elapsed_seconds if status else 0.0) + (0.0 if over else since)
-        return live(self.view, replace(self.frame, elapsed_seconds=elapsed))
+        return render_live(self.view, replace(self.frame, elapsed_seconds=elapsed))
 
 
 @dataclass
@@ -108,7 +108,7 @@ class PlainSink:
         lines = self._lines.of(news)
         now = self.clock()
         if not lines and self._spoke_at is not None and now - self._spoke_at >= SILENT_SECONDS:
-            lines = [standing(view, datetime.now().astimezone())]
+            lines = [describe_standing(view, datetime.now().astimezone())]
         for line in lines:
             self.write(line)
         if lines or self._spoke_at is None:
