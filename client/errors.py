@@ -1,24 +1,12 @@
-"""What can go wrong between a client and a run: each error says what to do next.
-
-ClientError
-├── EngineUnreachable    no engine answers at the address
-├── NoWorker             the engine answers, but nothing polls the workflow queue
-├── WorkerStuck          a worker polls, but its workflow task does not finish
-├── RunUnknown           the engine knows no run of this id
-├── RunForeign           what the engine has under this id is a workflow of another program
-├── RunClosed            the run is over: messages come too late
-├── RunFinished          a run of this id exists and is over: nothing was started
-├── IdInUse              a run of this id goes on that is not this tenant's
-└── MessageRefused       the run refused the message, with its reason
-"""
+"""What can go wrong between a client and a run: each message says what to do next."""
 
 
 class ClientError(Exception):
     """Root of the tree; the message is one line for a person."""
 
 
-class EngineUnreachable(ClientError):
-    """No engine answers."""
+class ServerUnreachable(ClientError):
+    """No server answers."""
 
 
 class NoWorker(ClientError):
@@ -30,7 +18,7 @@ class WorkerStuck(ClientError):
 
 
 class RunUnknown(ClientError):
-    """The engine knows no such run; its session may still be stored."""
+    """The server knows no such run; its session may still be stored."""
 
 
 class RunForeign(ClientError):

@@ -30,7 +30,6 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from client.errors import (
-    EngineUnreachable,
     IdInUse,
     MessageRefused,
     NoWorker,
@@ -38,9 +37,10 @@ from client.errors import (
     RunFinished,
     RunForeign,
     RunUnknown,
+    ServerUnreachable,
     WorkerStuck,
 )
-from client.run_results import result_of_failure, timed
+from client.run_results import result_of_failure, with_duration
 from contracts import names
 from contracts.decisions import AgentDecision
 from contracts.events import EventPage
@@ -56,7 +56,7 @@ MESSAGE_PATIENCE_SECONDS: Final = 10.0
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
-"""The same words within this time are one message: who was told of no answer may say them again."""
+"""The same words within this time are one message: they may be sent again after no answer."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
 FAIRNESS_KEY_CHARACTERS: Final = 64
@@ -66,7 +66,7 @@ UNREADABLE: Final = (ValueError, KeyError)
 """What the SDK raises for a payload that is not of the expected form or encoding."""
 
 MAY_STILL_BE_TAKEN: Final = (
-    "\nit may still be taken when a worker is back; the same words said again in the next minutes count once"
+    "\na worker may still take it once it is back; the same message sent again within ten minutes counts once"
 )
 
 StoredResult = Callable[[str], Awaitable[ResearchResult | None]]
@@ -83,7 +83,7 @@ class Reuse(Enum):
 class ResearchClient:
     """Starts runs and hands out handles.
 
-    `stored_result` reads a result from the session store; it is asked when the engine has none (a cancelled run).
+    `stored_result` reads a result from the session store; it is asked when the server has none (a cancelled run).
     """
 
     def __init__(self, client: Client, *, stored_result: StoredResult | None = None) -> None:
@@ -94,11 +94,11 @@ class ResearchClient:
     async def connect(
         cls, address: str, namespace: str = "default", *, stored_result: StoredResult | None = None
     ) -> "ResearchClient":
-        """Connect without any configuration but the address. Raises `EngineUnreachable`."""
+        """Connect without any configuration but the address. Raises `ServerUnreachable`."""
         try:
             client = await Client.connect(address, namespace=namespace, data_converter=pydantic_data_converter)
         except (RuntimeError, RPCError) as error:
-            raise EngineUnreachable(f"no engine answers at {address}: start one with `research serve`") from error
+            raise ServerUnreachable(f"no server answers at {address}: start one with `research serve`") from error
         return cls(client, stored_result=stored_result)
 
     def handle(self, research_id: str) -> "ResearchHandle":
@@ -111,7 +111,7 @@ class ResearchClient:
         """Start a run; attaches (`handle.attached`) when a run of this id is going on.
 
         Raises `RunFinished` when `reuse` forbids to use the id again, `IdInUse` when the run that goes on is not this
-        tenant's, pydantic's ValidationError for a bad request, `EngineUnreachable`.
+        tenant's, pydantic's ValidationError for a bad request, `ServerUnreachable`.
         """
         valid = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
         handle = self.handle(research_id)
@@ -128,7 +128,7 @@ class ResearchClient:
             )
         except WorkflowAlreadyStartedError as error:
             if not await handle.is_running():
-                raise RunFinished(f"a run {research_id} exists and is over") from error
+                raise RunFinished(f"a run {research_id} exists and has ended") from error
             if await handle.tenant() != valid.tenant:
                 raise IdInUse(f"the id {research_id} cannot be used: choose another one") from error
             handle.attached = True
@@ -148,7 +148,7 @@ class ResearchClient:
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
         """Identities of the workers that poll a task queue now.
 
-        The engine lists pollers for minutes after they are gone; one that did not come back in `POLLER_SECONDS`
+        The server lists pollers for minutes after they are gone; one that did not come back in `POLLER_SECONDS`
         counts as gone.
         """
         kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY if activities else TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
@@ -163,7 +163,7 @@ class ResearchClient:
 
 
 class ResearchHandle:
-    """One run. Queries work on running and on closed runs as long as the engine keeps them."""
+    """One run. Queries work on running and on closed runs as long as the server keeps them."""
 
     def __init__(self, client: Client, research_id: str, *, stored_result: StoredResult | None = None) -> None:
         self.research_id = research_id
@@ -186,7 +186,7 @@ class ResearchHandle:
         return page
 
     async def report(self) -> ResearchResult | ReportDraft | None:
-        """The result if there is one, else where the newest draft is; null before the first draft."""
+        """The result if there is one, else where the newest draft is; None before the first draft."""
         written: ResearchResult | ReportDraft | None = await self._ask(
             names.REPORT, ResearchResult | ReportDraft | None
         )
@@ -224,11 +224,11 @@ class ResearchHandle:
                 raise _rpc_failure(error, self.research_id) from error
 
     async def is_running(self) -> bool:
-        """Whether the engine has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
-        return await self.engine_status() is WorkflowExecutionStatus.RUNNING
+        """Whether the server has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
+        return await self.server_status() is WorkflowExecutionStatus.RUNNING
 
-    async def engine_status(self) -> WorkflowExecutionStatus | None:
-        """What the engine itself says of the newest run. Raises `RunUnknown`, `RunForeign`."""
+    async def server_status(self) -> WorkflowExecutionStatus | None:
+        """What the server itself says of the newest run. Raises `RunUnknown`, `RunForeign`."""
         try:
             found = await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
         except RPCError as error:
@@ -238,9 +238,9 @@ class ResearchHandle:
         return found.status
 
     async def question(self) -> str | None:
-        """The question as the engine keeps it, without asking a worker; its beginning where the request is encoded.
+        """The question as the server keeps it, without asking a worker; its beginning where the request is encoded.
 
-        Raises `RunUnknown`, `EngineUnreachable`.
+        Raises `RunUnknown`, `ServerUnreachable`.
         """
         try:
             begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
@@ -257,9 +257,9 @@ class ResearchHandle:
         return None if shown is None else from_markdown(shown)
 
     async def tenant(self) -> str | None:
-        """Whom the newest run belongs to, without asking a worker; null where its request cannot be read.
+        """Whom the newest run belongs to, without asking a worker; None where its request cannot be read.
 
-        Raises `RunUnknown`, `EngineUnreachable`.
+        Raises `RunUnknown`, `ServerUnreachable`.
         """
         try:
             begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
@@ -276,7 +276,7 @@ class ResearchHandle:
         return tenant if isinstance(tenant, str) else None
 
     async def started_at(self) -> datetime:
-        """When the engine began the newest run. Raises `RunUnknown`, `EngineUnreachable`."""
+        """When the server began the newest run. Raises `RunUnknown`, `ServerUnreachable`."""
         try:
             return (await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))).start_time
         except RPCError as error:
@@ -285,7 +285,7 @@ class ResearchHandle:
     async def result(self) -> ResearchResult:
         """Wait for the end; always a `ResearchResult`, whatever the ending (see `endings`).
 
-        Raises `RunUnknown`, `RunForeign` and `EngineUnreachable` only.
+        Raises `RunUnknown`, `RunForeign` and `ServerUnreachable` only.
         """
         try:
             raw = await self._run.result()
@@ -303,11 +303,11 @@ class ResearchHandle:
     async def _result_without_return(self, cause: BaseException | None) -> ResearchResult:
         result = result_of_failure(self.research_id, cause, self._last_status)
         if result.report or self._stored_result is None:
-            return timed(result, self._last_status)
+            return with_duration(result, self._last_status)
         stored = await self._stored_result(self.research_id)
         if stored is not None and stored.outcome is result.outcome:
-            return timed(stored, self._last_status)
-        return timed(result, self._last_status)
+            return with_duration(stored, self._last_status)
+        return with_duration(result, self._last_status)
 
     async def _ask(self, query: str, answer: Any, *arguments: object) -> Any:
         try:
@@ -337,19 +337,17 @@ class ResearchHandle:
             raise MessageRefused(str(error.cause or error)) from error
         except RPCError as error:
             if "already completed" in error.message:
-                raise RunClosed(f"the run {self.research_id} is over: messages come too late") from error
+                raise RunClosed(f"the run {self.research_id} has ended and takes no more messages") from error
             if _no_poller(error):
                 raise await self._why_silent(MAY_STILL_BE_TAKEN) from error
             raise _rpc_failure(error, self.research_id) from error
         return answer if isinstance(answer, str) else ""
 
-    async def _why_silent(self, consequence: str = "") -> NoWorker | WorkerStuck | EngineUnreachable:
+    async def _why_silent(self, consequence: str = "") -> NoWorker | WorkerStuck | ServerUnreachable:
         try:
             pollers = await ResearchClient(self._client).polled_by(names.WORKFLOWS_QUEUE)
         except RPCError:
-            return EngineUnreachable(
-                f"the engine does not answer any more: start it with `research serve`{consequence}"
-            )
+            return ServerUnreachable(f"the server stopped answering: start it with `research serve`{consequence}")
         if pollers:
             return WorkerStuck(
                 f"the run {self.research_id} gave no answer for {MESSAGE_PATIENCE_SECONDS:.0f} s, although a worker "
@@ -362,13 +360,13 @@ class ResearchHandle:
 
 
 def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:
-    """The engine takes an update of one id once in a run: the same words in the same ten minutes are one message."""
+    """The server takes an update of one id once in a run: the same words in the same ten minutes are one message."""
     said = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
     return f"{update}-{hashlib.sha256(said.encode()).hexdigest()[:24]}"
 
 
 def static_summary(question: str) -> str:
-    """The question as one line of the engine's web UI, in Markdown: at most 180 characters and 200 bytes."""
+    """The question as one line of the server's web UI, in Markdown: at most 180 characters and 200 bytes."""
     return as_markdown(question, SUMMARY_CHARACTERS, SUMMARY_BYTES)
 
 
@@ -378,7 +376,7 @@ def shown_question(question: str) -> str:
 
 
 def _question_in(arguments: Payloads) -> str | None:
-    """The question of the request that a run was started with; null for one that is encoded or no request."""
+    """The question of the request that a run was started with; None for one that is encoded or no request."""
     try:
         request = json.loads(arguments.payloads[0].data) if arguments.payloads else None
     except ValueError:
@@ -388,16 +386,14 @@ def _question_in(arguments: Payloads) -> str | None:
 
 
 def _foreign(research_id: str) -> RunForeign:
-    return RunForeign(f"{research_id} is a workflow of another program: take another id (`research list` shows runs)")
+    return RunForeign(f"{research_id} is a workflow of another program: choose another id, see `research list`")
 
 
 def _no_poller(error: RPCError) -> bool:
     return error.status in (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.FAILED_PRECONDITION, RPCStatusCode.CANCELLED)
 
 
-def _rpc_failure(error: RPCError, research_id: str) -> RunUnknown | EngineUnreachable:
+def _rpc_failure(error: RPCError, research_id: str) -> RunUnknown | ServerUnreachable:
     if error.status is RPCStatusCode.NOT_FOUND:
-        return RunUnknown(f"the engine knows no run {research_id}")
-    return EngineUnreachable(
-        f"the engine does not answer properly ({error.status.name.lower()}): see `research doctor`"
-    )
+        return RunUnknown(f"the server knows no run {research_id}")
+    return ServerUnreachable(f"the server answers with an error ({error.status.name.lower()}): see `research doctor`")

@@ -1,4 +1,4 @@
-"""From what the engine says of a closed run to a `ResearchResult`: a handle always gives one."""
+"""From what the server says of a closed run to a `ResearchResult`: a handle always gives one."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def carried_result(error: ApplicationError) -> ResearchResult | None:
 def result_of_failure(research_id: str, cause: BaseException | None, last: ResearchStatus | None) -> ResearchResult:
     """What is known of a run that did not return.
 
-    `cause` is the cause of the engine's failure; `last` the last status seen, if any, for the counts.
+    `cause` is the cause of the server's failure; `last` the last status seen, if any, for the counts.
     """
     if isinstance(cause, ApplicationError):
         carried = carried_result(cause)
@@ -49,7 +49,7 @@ def result_of_failure(research_id: str, cause: BaseException | None, last: Resea
         return bare_result(research_id, Outcome.CANCELLED, last, "")
     if isinstance(cause, TerminatedError):
         return bare_result(research_id, Outcome.FAILED, last, "the run was terminated from outside")
-    return bare_result(research_id, Outcome.FAILED, last, "the engine closed the run")
+    return bare_result(research_id, Outcome.FAILED, last, "the server closed the run")
 
 
 def bare_result(research_id: str, outcome: Outcome, last: ResearchStatus | None, explanation: str) -> ResearchResult:
@@ -70,8 +70,8 @@ def bare_result(research_id: str, outcome: Outcome, last: ResearchStatus | None,
     )
 
 
-def timed(result: ResearchResult, last: ResearchStatus | None) -> ResearchResult:
-    """The result with how long the run worked, from its last status where nobody wrote it down (a cancelled run)."""
+def with_duration(result: ResearchResult, last: ResearchStatus | None) -> ResearchResult:
+    """The result with how long the run worked, from its last status where the result lacks it (a cancelled run)."""
     if last is None or result.usage.active_seconds:
         return result
     usage = result.usage.model_copy(update={"active_seconds": round(last.elapsed_seconds, 3)})

@@ -1,4 +1,4 @@
-"""What every command needs: the configuration, the stored runs, and the engine if one is there."""
+"""What every command needs: the configuration, the stored runs, and the server if one is there."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,34 +6,53 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from client.cli import output, stored
-from client.cli.configured import command_settings
-from client.cli.deleted_histories import buried
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli import output
+from client.cli.errors import CommandError, ExitCode
+from client.cli.options import command_settings
 from client.cli.research_ids import resolve
-from client.cli.stores import Stores, open_stores
-from client.errors import EngineUnreachable, NoWorker, RunUnknown, WorkerStuck
+from client.cli.stores import Stores, open_stores, read_deleted_histories
+from client.errors import NoWorker, RunUnknown, ServerUnreachable, WorkerStuck
 from client.handle import ResearchClient
 from contracts import names
-from contracts.outcome import ResearchResult
+from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.state import ResearchState
+from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
+from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server.attach import describe_engine, detach_engine, ensure_engine
 from workers.dev_server.files import EngineMovedError
 from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
+from workflows.deep_research import status_of
+from workflows.phases.closing import counts_of
 
-NO_ENGINE = "no engine is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
+NO_SERVER = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 LISTED = 500
 RUNNING = "running"
 RECOVERY_PAUSE_SECONDS = 0.5
 
+OUTCOME_OF = {
+    RunStatus.CANCELLED: (Outcome.CANCELLED, StopReason.USER_CANCELLED),
+    RunStatus.TIMED_OUT: (Outcome.TIMED_OUT, StopReason.BUDGET_TIME),
+    RunStatus.FAILED: (Outcome.FAILED, StopReason.INTERNAL_ERROR),
+    RunStatus.REFUSED: (Outcome.REFUSED, StopReason.INVALID_INPUT),
+}
+STATUS_OF_SERVER = {
+    "running": RunStatus.RUNNING,
+    "completed": RunStatus.COMPLETED,
+    "failed": RunStatus.FAILED,
+    "terminated": RunStatus.FAILED,
+    "canceled": RunStatus.CANCELLED,
+    "timed_out": RunStatus.TIMED_OUT,
+}
+"""What the server calls the end of a run."""
+INTERRUPTED = "interrupted"
+
 
 @dataclass(frozen=True)
-class EngineRun:
-    """A run as the engine lists it."""
+class ServerRun:
+    """A run as the server lists it."""
 
     research_id: str
     status: str
@@ -50,70 +69,71 @@ class CommandContext:
     ui_url: str | None = None
     _client: ResearchClient | None = None
     _address: str = ""
-    _runs: list[EngineRun] | None = field(default=None, repr=False)
+    _runs: list[ServerRun] | None = field(default=None, repr=False)
 
-    # --- the engine ------------------------------------------------------------------------------------------------
+    # --- the server ------------------------------------------------------------------------------------------------
     async def ensured_client(self) -> ResearchClient:
-        """The cluster's client, or the one of the embedded engine, which is started if need be."""
-        return await self._connected(start=True)
+        """The cluster's client, or the one of the dev server, which is started if need be."""
+        return await self._connect(start=True)
 
     async def recover(self) -> None:
-        """Bring the embedded engine up again. Raises `EngineMovedError` if its port was taken, `EngineError`."""
+        """Bring the dev server up again. Raises `EngineMovedError` if its port was taken, `EngineError`."""
         await asyncio.sleep(RECOVERY_PAUSE_SECONDS)
         engine = await ensure_engine(self.settings.home)
         if engine.address != self._address:
             raise EngineMovedError(engine.address)
 
     async def client_if_running(self) -> ResearchClient | None:
-        """A client if an engine runs already; null without one. Raises `EngineError` for a silent cluster."""
+        """A client if a server runs already; None without one. Raises `EngineError` for a silent cluster."""
         if self._client is not None:
             return self._client
         if not self.settings.uses_cluster and describe_engine(self.settings.home) is None:
             return None
-        return await self._connected(start=False)
+        return await self._connect(start=False)
 
     async def running_client(self) -> ResearchClient:
-        """A client of the running engine. Raises `CommandError` when there is none."""
+        """A client of the running server. Raises `CommandError` when there is none."""
         client = await self.client_if_running()
         if client is None:
-            raise CommandError(NO_ENGINE, ExitCode.FAILED)
+            raise CommandError(NO_SERVER, ExitCode.FAILED)
         return client
 
-    async def engine_runs(self) -> list[EngineRun]:
-        """The runs that the engine keeps, newest first; empty when no engine runs."""
+    async def server_runs(self) -> list[ServerRun]:
+        """The runs that the server keeps, newest first; empty when no server runs."""
         if self._runs is None:
             client = await self.client_if_running()
-            self._runs = [] if client is None else await _list_runs(client, buried(self.settings.home))
+            self._runs = [] if client is None else await _list_runs(client, read_deleted_histories(self.settings.home))
         return self._runs
 
+    async def server_run(self, research_id: str) -> ServerRun | None:
+        """The run of this id as the server lists it, as of the list that this command has read."""
+        return next((run for run in await self.server_runs() if run.research_id == research_id), None)
+
     async def is_running(self, research_id: str) -> bool:
-        """Whether the engine says that a run goes on, as of the list that this command has read."""
-        return any(run.research_id == research_id and run.status == RUNNING for run in await self.engine_runs())
+        """Whether the server says that a run goes on."""
+        run = await self.server_run(research_id)
+        return run is not None and run.status == RUNNING
 
-    async def engine_knows(self, research_id: str) -> bool:
-        """Whether the engine keeps a run of this id."""
-        return any(run.research_id == research_id for run in await self.engine_runs())
-
-    async def _connected(self, *, start: bool) -> ResearchClient:
+    async def _connect(self, *, start: bool) -> ResearchClient:
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
         self.ui_url, self._address = connection.ui_url, connection.address
         moved = connection.embedded.moved_aside if connection.embedded else ""
         if moved:
-            output.tell(f"the engine's database was of another version and is kept at {moved}")
+            output.tell(f"the server's database was of another version and was replaced: it is kept at {moved}")
         self._client = ResearchClient(connection.client, stored_result=self.stored_result)
-        self._runs = None  # what was listed before may have been no engine's list
+        self._runs = None  # what was listed before may have been no server's list
         return self._client
 
     def web_address(self, research_id: str) -> str | None:
-        """Where the web UI of the embedded engine shows a run."""
+        """Where the web UI of the dev server shows a run."""
         if self.ui_url is None:
             return None
         return f"{self.ui_url}/namespaces/default/workflows/{quote(research_id, safe='')}"
 
     # --- the record ------------------------------------------------------------------------------------------------
     async def known_ids(self) -> list[str]:
-        """Ids of all runs that the engine or the session store knows, newest first."""
-        started = {run.research_id: run.started_at for run in reversed(await self.engine_runs())}
+        """Ids of all runs that the server or the session store knows, newest first."""
+        started = {run.research_id: run.started_at for run in reversed(await self.server_runs())}
         for session in await self.stores.sessions.list():
             started.setdefault(session.research_id, session.saved_at)
         return sorted(started, key=lambda name: started[name], reverse=True)
@@ -123,14 +143,29 @@ class CommandContext:
         return resolve(given, await self.known_ids())
 
     async def stored_state(self, research_id: str) -> ResearchState | None:
-        """The newest checkpoint, or null."""
+        """The newest checkpoint, or None."""
         text = await self.stores.sessions.load(research_id)
         return None if text is None else ResearchState.model_validate_json(text)
 
     async def stored_result(self, research_id: str) -> ResearchResult | None:
-        """The stored result of a run that is over, or null."""
+        """The stored result of a run that is over, or None."""
         state = await self.stored_state(research_id)
-        return None if state is None else stored.result_of(research_id, state)
+        return None if state is None else result_of(research_id, state)
+
+    async def report_documents(self, result: ResearchResult) -> dict[str, bytes]:
+        """`md`, `html` and `json` as far as they exist; only `md` where the content store is out of reach."""
+        if result.files is None:
+            return {"md": result.report.encode()} if result.report else {}
+        references = {"md": result.files.markdown, "html": result.files.html, "json": result.files.json_document}
+        try:
+            return {form: await self.stores.content.get(reference) for form, reference in references.items()}
+        except ContentCorrupt:
+            raise
+        except ContentMissing:
+            if not result.report:
+                raise
+            output.tell("the stored report is missing here: only the Markdown of the result is written")
+            return {"md": result.report.encode()}
 
     async def state(self, research_id: str) -> ResearchState:
         """The newest state there is: of the running run, else of the session store. Raises `CommandError`."""
@@ -139,15 +174,15 @@ class CommandContext:
         if client is not None and (kept is None or kept.result is None):
             try:
                 return await client.handle(research_id).session()
-            except (RunUnknown, NoWorker, WorkerStuck, EngineUnreachable) as error:
+            except (RunUnknown, NoWorker, WorkerStuck, ServerUnreachable) as error:
                 if kept is None:
                     raise CommandError(str(error), ExitCode.FAILED) from error
         if kept is None:
-            raise CommandError(f"nothing is stored of the run {research_id} yet: research watch {research_id}")
+            raise CommandError(f"nothing is stored of the run {research_id} yet: see `research watch {research_id}`")
         return kept
 
     async def question(self, research_id: str) -> str:
-        """The question of a run, from the record or from the engine's own summary."""
+        """The question of a run, from the record or from the server's own summary."""
         state = await self.stored_state(research_id)
         if state is not None and state.resolved is not None:
             return state.resolved.query
@@ -157,7 +192,7 @@ class CommandContext:
 
 
 @asynccontextmanager
-async def open_desk(flags: Flags | None = None) -> AsyncIterator[CommandContext]:
+async def open_context(flags: Flags | None = None) -> AsyncIterator[CommandContext]:
     """The context of one command; closes what it opened."""
     settings = command_settings(flags)
     async with open_stores(settings) as stores:
@@ -167,18 +202,50 @@ async def open_desk(flags: Flags | None = None) -> AsyncIterator[CommandContext]
             detach_engine(settings.home)
 
 
-async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[EngineRun]:
-    runs: list[EngineRun] = []
+async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[ServerRun]:
+    runs: list[ServerRun] = []
     found = client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED)
     try:
         async for run in found:
             if run.run_id in deleted or not SAFE_ID.fullmatch(run.id):
-                continue  # every program may start workflows there: what has no research id is no run of ours
+                continue  # any program may start workflows there: one without a research id is not a run
             status = run.status.name.lower() if run.status else ""
-            runs.append(EngineRun(run.id, status, run.start_time.isoformat(), run.run_id))
+            runs.append(ServerRun(run.id, status, run.start_time.isoformat(), run.run_id))
     except ValueError:
-        output.tell("the engine's list is incomplete: a paused run cannot be read by this client")
-    newest: dict[str, EngineRun] = {}
+        output.tell("the server's list of runs is incomplete: this client cannot read a paused run")
+    newest: dict[str, ServerRun] = {}
     for listed in sorted(runs, key=lambda each: each.started_at, reverse=True):
         newest.setdefault(listed.research_id, listed)
     return list(newest.values())
+
+
+def status_at_checkpoint(state: ResearchState) -> ResearchStatus:
+    """The status as of the last checkpoint; the clock of a run that was interrupted does not go on."""
+    return status_of(state, state.clock_started_at)
+
+
+def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
+    """The stored result; one without a report for a run that ended without; None while nothing says it ended."""
+    if state.result is not None:
+        return state.result
+    if state.status not in OUTCOME_OF:
+        return None
+    outcome, reason = OUTCOME_OF[state.status]
+    return ResearchResult(
+        research_id=research_id,
+        outcome=outcome,
+        stop_reason=reason,
+        completeness=Completeness.EMPTY,
+        counts=counts_of(state),
+        usage=state.usage,
+        degraded=state.degraded,
+        failed_branches=state.failed_branches,
+        limitations=state.limitations,
+        started_at=state.started_at,
+    )
+
+
+def last_outcome(state: ResearchState) -> Outcome:
+    """How the last run of a session ended; a session that was never closed counts as failed."""
+    result = result_of("", state)
+    return Outcome.FAILED if result is None else result.outcome

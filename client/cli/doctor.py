@@ -4,25 +4,38 @@ import asyncio
 import os
 import platform
 import pwd
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from temporalio.client import RPCError, WorkflowExecutionStatus
 
-from client.cli import doctor_outside, output
-from client.cli.context import CommandContext, open_desk
-from client.cli.corpora import registered_folders
-from client.cli.doctor_checks import Check, Grade
-from client.cli.exit_codes import ExitCode
+from client.cli import output
+from client.cli.context import CommandContext, open_context
+from client.cli.corpus import registered_folders
+from client.cli.errors import ExitCode, reason_of
 from client.handle import ResearchClient
 from contracts.names import DEEP_RESEARCH, POOLS, WORKFLOWS_QUEUE
-from providers.errors import ProviderError
+from contracts.resolved import ProviderChoice
+from contracts.vocabulary import Tier
+from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
+from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
+from providers.search.reachability import probe, probe_address
+from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server.files import EngineError
 from workers.private_files import repair_home
+from workers.resolution_inputs import search_choices
+from workers.search_pool import LEFT_ALONE, service_of
+from workers.search_providers import open_search_providers, search_model
+from workers.settings.loading import Settings
+from workers.settings.models import PUBLIC_HOST, host_of, key_variable
+from workers.shared_state import shared_state as shared_state_of
 
 LOW_SPACE_BYTES = 1_000_000_000
 NO_SPACE_BYTES = 50_000_000
@@ -30,12 +43,51 @@ STUCK_ATTEMPTS = 3
 LOOKED_AT = 50
 DISTRIBUTION = "durable-research"
 OPEN_RUNS = f'WorkflowType="{DEEP_RESEARCH}" AND ExecutionStatus="Running"'
+SHARED_KEY = "doctor"
+SHARED_SECONDS = 5.0
+KEEPS_ALL = "noeviction"
+REDIS_TROUBLES = {
+    "full": (
+        "Redis is full and takes no changes",
+        "research delete runs that are no longer needed, or raise maxmemory",
+    ),
+    "read_only": ("Redis is a replica and takes no changes", "let REDIS_URL name the primary server"),
+    "too_few_replicas": (
+        "Redis takes no changes: too few replicas are connected",
+        "bring its replicas back, or lower min-replicas-to-write",
+    ),
+    "no_disk": ("Redis takes no changes: it cannot write its file", "make room on the server's disk; see its log"),
+    "forbidden": (
+        "Redis forbids its user what workers need",
+        "allow the user of REDIS_URL: ~research:* +eval +get +set +del +time +scan +unlink",
+    ),
+    "password": ("Redis refuses the user or the password", "check user and password in REDIS_URL"),
+}
+"""By the kind of the error: what was found, and what to do."""
+
+
+class Grade(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked at, what was found, what to do."""
+
+    name: str
+    grade: Grade
+    found: str
+    remedy: str = ""
 
 
 async def doctor(*, as_json: bool) -> int:
     """Look at everything; exit code 1 if anything fails."""
     checks: list[Check] = []
-    async with open_desk() as context:
+    async with open_context() as context:
         async for check in _checks(context):
             checks.append(check)
             if not as_json:
@@ -57,27 +109,27 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     if privacy is not None:
         yield privacy
     yield _configuration(context)
-    async for check in doctor_outside.models(context.settings):
+    async for check in models(context.settings):
         yield check
     async for check in _corpora(context):
         yield check
-    yield await doctor_outside.web_search(context.settings)
-    yield await doctor_outside.shared_state(context.settings)
+    yield await web_search(context.settings)
+    yield await shared_state(context.settings)
     try:
         client = await context.client_if_running()
     except EngineError as error:
-        yield Check("engine", Grade.FAIL, str(error), "check TEMPORAL_ADDRESS and the network")
+        yield Check("server", Grade.FAIL, str(error), "check TEMPORAL_ADDRESS and the network")
         return
     if client is None:
-        yield Check("engine", Grade.OK, "not running; `research run` and `research serve` start it")
+        yield Check("server", Grade.OK, "not running; `research run` and `research serve` start it")
         return
     where = context.ui_url or "a cluster"
-    yield Check("engine", Grade.OK, f"running ({where})")
+    yield Check("server", Grade.OK, f"running ({where})")
     try:
         yield await _pollers(client)
         yield await _stuck(client)
     except RPCError as error:
-        yield Check("engine", Grade.FAIL, f"does not answer: {error.status.name.lower()}", "see its log")
+        yield Check("server", Grade.FAIL, f"does not answer: {error.status.name.lower()}", "see its log")
 
 
 def _program() -> Check:
@@ -96,8 +148,9 @@ def _home(home: Path) -> Check:
             file.write(b"x")
         free = shutil.disk_usage(home).free
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        return Check("home", Grade.FAIL, f"{home} cannot be written: {reason}", "set RESEARCH_HOME to another folder")
+        return Check(
+            "home", Grade.FAIL, f"{home} cannot be written: {reason_of(error)}", "set RESEARCH_HOME to another folder"
+        )
     found = f"{home}, {free / 1e9:.1f} GB free"
     if free < NO_SPACE_BYTES:
         return Check("home", Grade.FAIL, found, "make room, or set RESEARCH_HOME to another disk")
@@ -105,22 +158,21 @@ def _home(home: Path) -> Check:
 
 
 def _privacy(home: Path, user: int) -> Check | None:
-    """Close an old home to other users of the machine; null if there is no home."""
+    """Close an old home to other users of the machine; None if there is no home."""
     try:
         done = repair_home(home, user)
     except FileNotFoundError:
         return None
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        return Check("privacy", Grade.WARN, f"{home} cannot be looked through: {reason}", f"ls -la {home}")
+        return Check("privacy", Grade.WARN, f"{home} cannot be looked through: {reason_of(error)}", f"ls -la {home}")
     if done.owner != user:
-        found = f"{home} belongs to {_name_of_user(done.owner)}; its rights were left as they are"
+        found = f"{home} belongs to {_name_of_user(done.owner)}; its permissions were left unchanged"
         return Check("privacy", Grade.WARN, found, "set RESEARCH_HOME to a folder of your own")
     told = [f"{done.closed:,} of its files and folders were open to other users: closed"] if done.closed else []
     if done.foreign:
-        told.append(f"{done.foreign:,} belong to somebody else and were left as they are")
+        told.append(f"{done.foreign:,} belong to another user and were left unchanged")
     if done.shared:
-        told.append(f"{home} also holds other things, so the folder itself was left as it is")
+        told.append(f"{home} also holds other things, so the folder itself was left unchanged")
     remedy = f"give {home} to one owner, or set RESEARCH_HOME to a folder of its own" if done.foreign else ""
     return Check("privacy", Grade.WARN if done.foreign else Grade.OK, "; ".join(told) or "for its owner alone", remedy)
 
@@ -197,3 +249,114 @@ async def _stuck(client: ResearchClient) -> Check:
         remedy = "start workers of the version that began the run, or: research cancel ID, then research resume ID"
         return Check("runs", Grade.FAIL, f"workflow task keeps failing: {', '.join(stuck)}", remedy)
     return Check("runs", Grade.OK, f"{running} running, none stuck")
+
+
+async def models(settings: Settings) -> AsyncIterator[Check]:
+    """Each endpoint that a configured model is at: whether it answers, and whether workers leave it alone for now."""
+    if not settings.model_configured:
+        yield Check("model", Grade.OK, "none: reports are extractive evidence briefs", settings.model_reason)
+        return
+    usable = settings.models.usable_endpoints(settings.model_keys())
+    names = sorted({name for tier in Tier for name in settings.models.names_for(tier)})
+    async with shared_state_of(_with_usable_redis(settings)) as shared:
+        circuits = CircuitBreaker(shared.store)
+        for endpoint in usable:
+            there = [
+                model for name in names for at, model in [split_name(name, settings.models.endpoints)] if at == endpoint
+            ]
+            address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
+            found = f"{', '.join(there)} at {host_of(address)}"
+            why = await probe_address(address)
+            if why is not None:
+                setting = "ANTHROPIC_BASE_URL" if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
+                remedy = f"check {setting} and the network; meanwhile: research run --engine extractive"
+                yield Check("model", Grade.WARN if len(usable) > 1 else Grade.FAIL, f"{found}: {why}", remedy)
+            elif await circuits.state(f"model/{endpoint}") is not CircuitState.CLOSED:
+                remedy = "calls go to the next model until then; see the endpoint's own status"
+                yield Check("model", Grade.WARN, f"{found}: failed again and again, left alone for a while", remedy)
+            else:
+                yield Check("model", Grade.OK, f"{found} (reachable)")
+    for endpoint in settings.models.used_endpoints():
+        if endpoint not in usable:
+            yield Check("model", Grade.WARN, f"{endpoint}: no key", f"set {key_variable(endpoint)}")
+
+
+async def web_search(settings: Settings) -> Check:
+    """Which services of the web a run can ask, whether they answer or are paused, and what unavailable ones lack."""
+    choices = search_choices(settings)
+    usable = [choice for choice in choices if choice.available]
+    missing = [f"{choice.name}: {choice.reason}" for choice in choices if not choice.available]
+    left_alone = dict.fromkeys(await _left_alone(settings, usable), LEFT_ALONE)
+    troubles = left_alone | {name: why async for name, why in _unreachable(settings, usable)}
+    found = ", ".join(
+        f"{choice.name} ({troubles[choice.name]})" if choice.name in troubles else choice.name for choice in usable
+    )
+    silent = len(troubles) == len(usable)
+    remedy = "; ".join(missing)
+    if usable and silent:
+        remedy = "without the web: research run … --corpus ./folder" + (f"; {remedy}" if remedy else "")
+    return Check(
+        "web search",
+        Grade.WARN if troubles or not usable or settings.web_search.broken() else Grade.OK,
+        found or "none",
+        remedy,
+    )
+
+
+async def shared_state(settings: Settings) -> Check:
+    """Where paid calls, caches and limits are kept, and whether it takes changes."""
+    if settings.redis_url is None:
+        return Check("shared", Grade.OK, "one SQLite file of this machine; for workers on several set REDIS_URL")
+    from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
+
+    try:
+        store = RedisSharedStore(settings.redis_url.get_secret_value())
+    except NotConfigured as error:
+        return Check("shared", Grade.FAIL, "Redis", str(error))
+    policy = None
+    try:
+        # A full server, and a replica, can be read. What is written here goes by itself.
+        await store.swap(f"{SHARED_KEY}/{secrets.token_hex(8)}", None, b"", SHARED_SECONDS)
+        await store.get(SHARED_KEY)
+        policy = await store.eviction_policy()
+    except SharedStateUnavailable as error:
+        found, remedy = REDIS_TROUBLES.get(error.kind, (str(error), "check REDIS_URL and the server"))
+        return Check("shared", Grade.FAIL, found, f"{remedy}; until then each host works with its local store")
+    finally:
+        await store.close()
+    if policy not in {None, KEEPS_ALL}:
+        remedy = f"paid answers could be lost: set maxmemory-policy to {KEEPS_ALL}"
+        return Check("shared", Grade.WARN, f"Redis (evicts keys when it is full: {policy})", remedy)
+    return Check("shared", Grade.OK, "Redis (takes changes)")
+
+
+def _with_usable_redis(settings: Settings) -> Settings:
+    """The settings without an address of Redis that is none: that has a line of its own and hides no other state."""
+    from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
+
+    try:
+        if settings.redis_url is not None:
+            RedisSharedStore(settings.redis_url.get_secret_value())
+    except NotConfigured:
+        return settings.model_copy(update={"redis_url": None})
+    return settings
+
+
+async def _left_alone(settings: Settings, usable: list[ProviderChoice]) -> list[str]:
+    try:
+        async with shared_state_of(_with_usable_redis(settings)) as shared:
+            circuits = CircuitBreaker(shared.store)
+            states = {choice.name: await circuits.state(service_of(choice.name)) for choice in usable}
+    except ProviderError:  # where that is kept has a line of its own
+        return []
+    return [name for name, state in states.items() if state is not CircuitState.CLOSED]
+
+
+async def _unreachable(settings: Settings, usable: list[ProviderChoice]) -> AsyncIterator[tuple[str, str]]:
+    names = [choice.name for choice in usable]
+    model = search_model(settings)
+    async with open_search_providers(settings.web_search, names, contact=settings.web.contact, model=model) as opened:
+        reasons = await asyncio.gather(*(probe(opened[name]) for name in names))
+    for name, why in zip(names, reasons, strict=True):
+        if why is not None:
+            yield name, why

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from client.cli.context import CommandContext
-from client.cli.interrupts import SHOW_CURSOR
+from client.cli.watch import SHOW_CURSOR
 from client.handle import ResearchClient
 from contracts.names import POOLS
 from workers.composition import compose

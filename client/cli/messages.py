@@ -1,17 +1,16 @@
 """`steer`, `stop`, `cancel`: messages to a run."""
 
 from client.cli import output
-from client.cli.context import CommandContext, open_desk
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.context import CommandContext, open_context
+from client.cli.errors import CommandError, ExitCode
 from client.handle import ResearchHandle
 
 
 async def steer(given: str, text: str) -> int:
     """Give guidance to the next phase."""
     if not text.strip():
-        raise CommandError('there is no text: research steer last "Look at …"')
-    async with open_desk() as context:
+        raise CommandError('the text is empty: research steer last "Look at …"')
+    async with open_context() as context:
         handle = await _handle(context, given)
         answer = await handle.steer(text)
     output.say(answer or "noted for the next phase")
@@ -20,7 +19,7 @@ async def steer(given: str, text: str) -> int:
 
 async def stop(given: str) -> int:
     """Ask for the report from what is there."""
-    async with open_desk() as context:
+    async with open_context() as context:
         handle = await _handle(context, given)
         answer = await handle.stop_and_report()
     output.say(answer or "the report is being written from what is there")
@@ -30,13 +29,13 @@ async def stop(given: str) -> int:
 
 async def cancel(given: str) -> int:
     """Stop a run without a report; a run that is over is left alone."""
-    async with open_desk() as context:
+    async with open_context() as context:
         handle = await _handle(context, given)
         if not await handle.is_running():
-            output.say(f"{handle.research_id} is over already")
+            output.say(f"{handle.research_id} has already ended")
             return ExitCode.COMPLETED
         await handle.cancel()
-    output.say(f"{handle.research_id} is being cancelled; go on with research resume {handle.research_id}")
+    output.say(f"{handle.research_id} is being cancelled; continue it with `research resume {handle.research_id}`")
     return ExitCode.COMPLETED
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from client.cli.failures import CommandError
+from client.cli.errors import CommandError
 from contracts.documents import DocumentRef
 from providers.storage.records import Records
 
@@ -13,19 +13,19 @@ LEFT_BEHIND: Final = "left-behind"
 NOTE: Final = TypeAdapter(list[DocumentRef])
 
 
-def note(notes: Records, research_id: str, documents: Iterable[DocumentRef]) -> None:
+def note_documents(notes: Records, research_id: str, documents: Iterable[DocumentRef]) -> None:
     """Write down what a run leaves behind, beside what an earlier run of its id did. Raises `CommandError`."""
     known = {each.hash: each for each in (*(_read(notes, research_id) or ()), *documents)}
     if known:
         notes.write(research_id, NOTE.dump_json(list(known.values())))
 
 
-def noted(notes: Records) -> dict[str, list[DocumentRef]]:
+def read_noted_documents(notes: Records) -> dict[str, list[DocumentRef]]:
     """What each deleted run has left behind. Raises `CommandError` for a damaged note."""
     return {name: found for name in notes.names() if (found := _read(notes, name)) is not None}
 
 
-def forget(notes: Records, research_ids: Iterable[str]) -> None:
+def forget_documents(notes: Records, research_ids: Iterable[str]) -> None:
     """Remove the notes of these runs, whose documents are gone or used by others."""
     for research_id in research_ids:
         notes.remove(research_id)

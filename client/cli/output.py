@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from client.cli.errors import CommandError
 from contracts.terminal_text import visible, visible_json
 
 
@@ -67,3 +69,10 @@ def raw(data: bytes) -> None:
         data = visible(data.decode("utf-8", "replace")).encode("utf-8", "replace")
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
+
+
+def confirm(question: str, elsewhere: str) -> bool:
+    """Ask a person on standard error. Raises `CommandError` with what to do `elsewhere` where there is no terminal."""
+    if not sys.stdin.isatty():
+        raise CommandError(f"there is no terminal to ask at: {elsewhere}")
+    return typer.confirm(question, err=True)

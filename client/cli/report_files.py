@@ -34,7 +34,7 @@ def default_folder(question: str, research_id: str, today: datetime, base: Path)
 
 
 def owner_of(folder: Path) -> str | None:
-    """The id of the run whose report lies in a folder; null when there is none."""
+    """The id of the run whose report lies in a folder; None when there is none."""
     try:
         text = (folder / FORMATS["json"]).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

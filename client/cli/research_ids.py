@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from client.cli.failures import CommandError, quoted
+from client.cli.errors import CommandError, quote
 
 ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"
-"""No signs that look alike."""
+"""Without characters that look alike."""
 MADE: Final = re.compile(r"r-\d{8}-[a-z0-9]{4}")
 LAST: Final = "last"
 SHOWN: Final = 5
@@ -26,8 +26,10 @@ def short(research_id: str) -> str:
     return research_id.rpartition("-")[2] if MADE.fullmatch(research_id) else research_id
 
 
-def checked(given: str) -> str:
-    """An id that a person chose. Raises `CommandError` for one that cannot be used."""
+def choose_id(given: str | None) -> str:
+    """The id that a person chose, else a new one. Raises `CommandError` for one that cannot be used."""
+    if given is None:
+        return new_id(datetime.now().astimezone())
     if given == LAST or not ALLOWED.fullmatch(given):
         raise CommandError("--id takes up to 64 letters, digits, dots, underscores and hyphens, and not `last`")
     return given
@@ -51,6 +53,6 @@ def resolve(given: str, known: Sequence[str]) -> str:
     if len(distinct) == 1:
         return distinct[0]
     if not distinct:
-        raise CommandError(f"no run {quoted(given)}: `research list` shows the known ones")
+        raise CommandError(f"no run {quote(given)}: `research list` shows the known ones")
     more = "" if len(distinct) <= SHOWN else f" and {len(distinct) - SHOWN} more"
-    raise CommandError(f"{quoted(given)} fits several runs: {', '.join(distinct[:SHOWN])}{more}; give more of the id")
+    raise CommandError(f"{quote(given)} fits several runs: {', '.join(distinct[:SHOWN])}{more}; give more of the id")

@@ -1,9 +1,11 @@
-"""What a command reads and writes without an engine: sessions, documents, corpora, the journal of calls."""
+"""What a command reads and writes without a server: sessions, documents, corpora, the journal of calls."""
 
 import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Reader, SessionStore
 from providers.isolated_calls import KillableCalls
@@ -101,3 +103,24 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
     """Stores that open what is used and close it at the end."""
     async with AsyncExitStack() as stack:
         yield Stores(settings, stack)
+
+
+KEPT_SECONDS: Final = 3_600.0
+
+
+def record_deleted_histories(home: Path, run_ids: Iterable[str]) -> None:
+    """Remember deleted histories by the server's run id; forget those of long ago."""
+    folder = home / "deleted"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for run_id in run_ids:
+        (folder / run_id).touch()
+    oldest = time.time() - KEPT_SECONDS
+    for path in folder.iterdir():
+        if path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
+
+
+def read_deleted_histories(home: Path) -> set[str]:
+    """Run ids of histories that were deleted a short while ago."""
+    folder = home / "deleted"
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()

@@ -4,18 +4,18 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol, Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from client.errors import ClientError, EngineUnreachable, RunUnknown
+from client.errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.live_view import LiveView, fold, with_status
-from client.view.plain_lines import SILENT_SECONDS, PlainLines, standing
-from client.view.rendering import Frame, live
+from client.view.plain_lines import SILENT_SECONDS, PlainLines, describe_standing
+from client.view.rendering import Frame, render_live
 from contracts.events import Event
 from contracts.outcome import ResearchResult, ResearchStatus
 
@@ -63,7 +63,7 @@ class TerminalSink:
 
     def __exit__(self, *exception: object) -> None:
         if self._live is not None:
-            self.frame = _with(self.frame, hint="", notice="")
+            self.frame = replace(self.frame, hint="", notice="")
             self._live.stop()
 
     def show(self, view: LiveView, news: list[Event]) -> None:
@@ -75,7 +75,7 @@ class TerminalSink:
 
     def notice(self, text: str) -> None:
         """Show a line of the watcher itself."""
-        self.frame = _with(self.frame, notice=text)
+        self.frame = replace(self.frame, notice=text)
 
     def draw(self) -> RenderableType:
         """One frame: the clock goes on between two answers of the run."""
@@ -84,7 +84,7 @@ class TerminalSink:
         since = self.clock() - self._seen_at
         over = status is not None and status.outcome is not None
         elapsed = (status.elapsed_seconds if status else 0.0) + (0.0 if over else since)
-        return live(self.view, _with(self.frame, elapsed_seconds=elapsed))
+        return render_live(self.view, replace(self.frame, elapsed_seconds=elapsed))
 
 
 @dataclass
@@ -108,7 +108,7 @@ class PlainSink:
         lines = self._lines.of(news)
         now = self.clock()
         if not lines and self._spoke_at is not None and now - self._spoke_at >= SILENT_SECONDS:
-            lines = [standing(view, datetime.now().astimezone())]
+            lines = [describe_standing(view, datetime.now().astimezone())]
         for line in lines:
             self.write(line)
         if lines or self._spoke_at is None:
@@ -146,8 +146,8 @@ async def follow(
 ) -> ResearchResult:
     """Show a run until it is over and give its result.
 
-    `recover` is called when the engine does not answer, or when whoever answers does not know the run (the embedded
-    engine can be started again, and another may have come up in its place); without it `EngineUnreachable` is raised.
+    `recover` is called when the server does not answer, or when whatever answers does not know the run (the dev
+    server can be restarted, and another may have come up in its place); without it `ServerUnreachable` is raised.
     """
     watcher = _Watcher(handle, sink)
     ending = asyncio.create_task(_result(handle, recover, sink))
@@ -201,13 +201,9 @@ async def _result(handle: ResearchHandle, recover: Callable[[], Awaitable[None]]
     while True:
         try:
             return await handle.result()
-        except (EngineUnreachable, RunUnknown) as error:
+        except (ServerUnreachable, RunUnknown) as error:
             if recover is None or (doubted and isinstance(error, RunUnknown)):
                 raise
             doubted = isinstance(error, RunUnknown)
-            sink.notice("the engine stopped: starting it again, the run goes on where it was")
+            sink.notice("the server stopped: restarting it, the run continues where it was")
             await recover()
-
-
-def _with(frame: Frame, **changes: object) -> Frame:
-    return Frame(**{**frame.__dict__, **changes})

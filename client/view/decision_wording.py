@@ -40,14 +40,14 @@ def decision_words(event: Event) -> str:
 
 
 def providers_line(providers: Sequence[ProviderChoice]) -> str:
-    """Who is asked, and who is not for want of something: one line."""
+    """The providers that are asked, and those that cannot be and why, as one line."""
     asked = ", ".join(choice.name for choice in providers if choice.available)
     others = [f"{choice.name} ({choice.reason})" for choice in providers if not choice.available]
     return f"with {asked}" + (f"; not with {', '.join(others)}" if others else "")
 
 
 def searching_words(resolved: ResolvedResearch) -> str:
-    """Who of the web is asked and who cannot be; nothing where the web was not meant to be searched."""
+    """Which providers of the web are asked and which cannot be; nothing where the web was not meant to be searched."""
     meant = resolved.web or any(not choice.available for choice in resolved.providers)
     return f"searching {providers_line(resolved.providers)}" if meant else ""
 

@@ -38,12 +38,12 @@ class PlainLines:
 
 
 def words_of(event: Event) -> str:
-    """What an event tells a person; nothing for one that others tell already. An unknown event speaks for itself."""
+    """What an event tells a person; nothing for one that repeats another. An unknown event speaks for itself."""
     wording = WORDINGS.get(event.type)
     return (event.text or event.type) if wording is None else wording(event)
 
 
-def standing(view: LiveView, clock: datetime) -> str:
+def describe_standing(view: LiveView, clock: datetime) -> str:
     """Where a run stands, for a line after a while without news."""
     status = view.status
     if status is None:

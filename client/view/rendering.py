@@ -35,7 +35,7 @@ class Frame:
     web_address: str | None = None
     elapsed_seconds: float = 0.0
     notice: str = ""
-    """What the watcher itself has to say: the engine is being restarted, the run is being cancelled."""
+    """What the watcher itself has to say: the server is being restarted, the run is being cancelled."""
     hint: str = ""
 
 
@@ -75,7 +75,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else many}"
 
 
-def live(view: LiveView, frame: Frame) -> RenderableType:
+def render_live(view: LiveView, frame: Frame) -> RenderableType:
     """The whole live view."""
     rows: list[RenderableType] = [_heading(frame), *_about(view, frame), Text()]
     waiting: list[PhaseLine] = []
@@ -97,7 +97,7 @@ def live(view: LiveView, frame: Frame) -> RenderableType:
     return Group(*rows)
 
 
-def ending(result: ResearchResult) -> Text:
+def render_ending(result: ResearchResult) -> Text:
     """How the run ended, in one line."""
     counts, sign = result.counts, OUTCOME_SIGNS.get(result.outcome, "✖")
     took = f" in {_took(result)}" if result.usage.active_seconds else ""

@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from client import handle as handles
-from client.errors import EngineUnreachable, IdInUse, MessageRefused, NoWorker, RunClosed, RunFinished, RunUnknown
+from client.errors import IdInUse, MessageRefused, NoWorker, RunClosed, RunFinished, RunUnknown, ServerUnreachable
 from client.handle import ResearchClient, ResearchHandle
 from contracts import failures, names
 from contracts.outcome import ResearchResult
@@ -159,7 +159,7 @@ async def test_words_that_were_said_twice_are_taken_once(
     with monkeypatch.context() as impatient:
         impatient.setattr(handles, "MESSAGE_PATIENCE_SECONDS", 1.0)
         impatient.setattr(handles, "message_id", lambda update, arguments: f"{update}-{arguments}")
-        with pytest.raises(NoWorker, match="may still be taken"):
+        with pytest.raises(NoWorker, match="may still take it"):
             await handle.steer("look at 16")
         impatient.setattr(handles, "MESSAGE_PATIENCE_SECONDS", 30.0)
         async with working(client.temporal):
@@ -191,5 +191,5 @@ async def test_no_engine_is_one_clear_error() -> None:
     port = server.sockets[0].getsockname()[1]
     server.close()
     await server.wait_closed()
-    with pytest.raises(EngineUnreachable, match=f"127.0.0.1:{port}.*research serve"):
+    with pytest.raises(ServerUnreachable, match=f"127.0.0.1:{port}.*research serve"):
         await ResearchClient.connect(f"127.0.0.1:{port}")

@@ -57,15 +57,15 @@ def on(bench: Bench, *arguments: str) -> Started:
 
 def test_a_run_of_which_nothing_is_stored_goes_on(bench: Bench) -> None:
     """The engine has it open: it is joined, keeps its limits, and says so; status tells it without any worker."""
-    assert "no worker is there" in begun(bench, "early")
+    assert "no worker is running" in begun(bench, "early")
     known = bench.run("status", "early", "--json")
     assert known.returncode == 0, known.stderr
     status = only_document(known.stdout)
     assert (status["status"], status["query"]) == ("running", QUESTION)
-    assert "as the engine has it" in status["note"]
+    assert "what the server knows" in status["note"]
     resumed = on(bench, "early", "--set", "limits.max_iterations=1", "--out", "early")
     assert resumed.end() == 0, resumed.errors
-    assert "what --set says is not taken over" in resumed.errors
+    assert "--set is ignored when joining a run" in resumed.errors
 
 
 def test_a_run_goes_on_when_the_engine_has_stopped_since(bench: Bench) -> None:

@@ -149,7 +149,7 @@ def test_an_engine_whose_port_was_taken_is_found_elsewhere(
         os.kill(pid, signal.SIGKILL)
     with listening(before.port):
         assert started.end() == 0, started.errors
-    assert "came back at another port" in started.errors
+    assert "moved to another port" in started.errors
     assert EngineFiles.of(bench.home).read().port != before.port
 
 

@@ -81,7 +81,7 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     with urllib.request.urlopen(served["metrics"]) as answer:
         assert b"temporal_" in answer.read()
     asked = {"query": "How does vacuum prevent wraparound?", "corpus": "docs", "engine": "extractive"}
-    start = ["workflow", "start", "--address", served["engine"], "--type", "deep-research", "--workflow-id", "plain"]
+    start = ["workflow", "start", "--address", served["server"], "--type", "deep-research", "--workflow-id", "plain"]
     start += ["--task-queue", "research-workflows", "--input", json.dumps(asked)]
     subprocess.run([find_binary(), *start], check=True, capture_output=True, env=environment)
     watch = [*COMMAND, "watch", "plain", "--json"]
@@ -116,7 +116,7 @@ def test_a_stop_while_nothing_is_served_yet_ends_at_once(place: Path, environmen
         [*COMMAND, "serve"], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith(f"starting engine and workers on {place / 'home'}; a model is ")
+        assert process.stderr.readline().startswith(f"starting server and workers on {place / 'home'}; a model is ")
         first = process.stderr.readline()
         assert "worker.configured" in first
         assert "anthropic_api_key" not in first

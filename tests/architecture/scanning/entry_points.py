@@ -17,7 +17,7 @@ from activities.roles.evidence_markers import Citable, PageWords, unified_marker
 from activities.roles.excerpts import excerpt, shown_parts
 from activities.roles.report_shape import shape_of
 from activities.roles.untrusted import attribute, guarded, guarded_line
-from client.cli.read_and_search import is_address
+from client.cli.read_search import is_address
 from client.cli.report_files import slug
 from client.view.rendering import printable
 from contracts import canary, identity

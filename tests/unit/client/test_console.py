@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from client.errors import EngineUnreachable, NoWorker, RunUnknown
+from client.errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, QuietSink, TerminalSink, follow
 from client.view.live_view import LiveView
@@ -29,7 +29,7 @@ class ScriptedRun:
     silent: int = 0
     """How many looks get no answer."""
     outages: int = 0
-    """How often waiting for the result finds no engine."""
+    """How often waiting for the result finds no server."""
     unknown: int = 0
     """How often waiting for the result finds an engine that does not know the run."""
     seen: list[int] = field(default_factory=list)
@@ -56,10 +56,10 @@ class ScriptedRun:
         """The result once the looks are used up."""
         if self.outages:
             self.outages -= 1
-            raise EngineUnreachable("gone")
+            raise ServerUnreachable("gone")
         if self.unknown:
             self.unknown -= 1
-            raise RunUnknown("the engine knows no run r")
+            raise RunUnknown("the server knows no run r")
         await self._over.wait()
         return RESULT
 
@@ -98,7 +98,7 @@ async def test_silence_is_told_and_not_the_end() -> None:
     assert lines[-1] == "event 5"
 
 
-async def test_an_engine_that_died_is_started_again() -> None:
+async def test_a_server_that_died_is_started_again() -> None:
     """With a way to recover the watcher goes on; the person is told."""
     lines: list[str] = []
     recovered: list[int] = []
@@ -109,7 +109,7 @@ async def test_an_engine_that_died_is_started_again() -> None:
     run = ScriptedRun(outages=2)
     result = await follow(as_handle(run), PlainSink(lines.append), recover=recover, poll_seconds=0.01)
     assert (result, len(recovered)) == (RESULT, 2)
-    assert any("starting it again" in line for line in lines)
+    assert any("restarting it" in line for line in lines)
 
 
 async def test_an_engine_that_does_not_know_the_run_is_doubted_once() -> None:
@@ -128,7 +128,7 @@ async def test_an_engine_that_does_not_know_the_run_is_doubted_once() -> None:
 
 async def test_without_a_way_to_recover_the_loss_is_an_error() -> None:
     """A cluster that is gone is not started by us."""
-    with pytest.raises(EngineUnreachable):
+    with pytest.raises(ServerUnreachable):
         await follow(as_handle(ScriptedRun(outages=1)), QuietSink(), poll_seconds=0.01)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.run_results import result_of_failure, timed
+from client.run_results import result_of_failure, with_duration
 from contracts import failures
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
 from contracts.vocabulary import Outcome, RunStatus, StopReason
@@ -61,7 +61,7 @@ def test_a_cancelled_run_tells_how_long_it_worked() -> None:
     """Nobody wrote it down; the last status knew it."""
     result = result_of_failure("r", CancelledError("x"), None)
     last = ResearchStatus(research_id="r", query="q", status=RunStatus.RUNNING, elapsed_seconds=14.2)
-    assert timed(result, last).usage.active_seconds == 14.2
-    measured = timed(result, last)
-    assert timed(measured, last.model_copy(update={"elapsed_seconds": 99.0})) == measured
-    assert timed(result, None) == result
+    assert with_duration(result, last).usage.active_seconds == 14.2
+    measured = with_duration(result, last)
+    assert with_duration(measured, last.model_copy(update={"elapsed_seconds": 99.0})) == measured
+    assert with_duration(result, None) == result

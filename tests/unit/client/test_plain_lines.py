@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from client.view.live_view import LiveView
-from client.view.plain_lines import PlainLines, standing
+from client.view.plain_lines import PlainLines, describe_standing
 from contracts.events import Event
 from contracts.outcome import Counts, ResearchStatus
 from contracts.vocabulary import Phase, RunStatus
@@ -113,9 +113,9 @@ def test_a_long_silence_is_broken_by_where_the_run_stands() -> None:
         counts=Counts(sources=12, findings=1),
     )
     now = datetime(2026, 11, 21, 10, 11, 12, tzinfo=UTC)
-    line = standing(LiveView(status=status), now)
+    line = describe_standing(LiveView(status=status), now)
     assert line == "10:11:12 … analysis, 1:15 of 15:00 · 12 sources · 1 finding"
-    assert "waiting" in standing(LiveView(), now)
+    assert "waiting" in describe_standing(LiveView(), now)
 
 
 def test_a_gate_says_what_it_asks_for() -> None:

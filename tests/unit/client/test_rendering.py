@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from client.view.live_view import LiveView, fold, with_status
-from client.view.rendering import Frame, duration, ending, live, money, plural, printable
+from client.view.rendering import Frame, duration, money, plural, printable, render_ending, render_live
 from contracts.events import Event
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
 from contracts.progress import Progress, UnitProgress
@@ -44,7 +44,7 @@ def status(**changes: Any) -> ResearchStatus:
 def shown(view: LiveView, frame: Frame = FRAME, width: int = 100) -> str:
     """The view as plain text."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(live(view, frame))
+    console.print(render_live(view, frame))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert isinstance(text, str)
     return text
@@ -165,7 +165,7 @@ def test_the_ending_says_how_and_why(outcome: Outcome, reason: StopReason, parts
     result = ResearchResult(
         research_id="r", outcome=outcome, stop_reason=reason, counts=counts, usage=Usage(active_seconds=11.2)
     )
-    text = ending(result).plain
+    text = render_ending(result).plain
     for part in parts:
         assert part in text
 
@@ -176,4 +176,4 @@ def test_the_ending_counts_the_passages_that_the_report_quotes() -> None:
     done = ResearchResult(
         research_id="r", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS, counts=counts
     )
-    assert ending(done).plain == "✔ completed · 4 sources cited · 6 passages quoted · 0 gaps stated"
+    assert render_ending(done).plain == "✔ completed · 4 sources cited · 6 passages quoted · 0 gaps stated"

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from client.cli.doctor_checks import Check, Grade
-from client.cli.doctor_outside import shared_state
+from client.cli.doctor import Check, Grade, shared_state
 from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
 from workers.settings.loading import Settings
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from client.cli.exit_codes import exit_code
+from client.cli.errors import exit_code
 from contracts.vocabulary import Outcome, StopReason
 
 

@@ -53,7 +53,13 @@ def test_help_names_the_choices_of_the_request() -> None:
 def test_the_exit_codes_are_told() -> None:
     """A script's author finds them without the documentation."""
     shown = " ".join(output_of("--help").split())
-    for part in ("0 completed", "3 partial", "5 cancelled", "7 nothing to work with", "8 nothing in the sources"):
+    for part in (
+        "0 completed",
+        "3 partial",
+        "5 cancelled",
+        "7 no model or search provider available",
+        "8 nothing in the sources",
+    ):
         assert part in shown
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from client.cli.app import app
-from client.cli.read_and_search import is_address
+from client.cli.read_search import is_address
 from tests.fakes.web import WebServer, page, redirect, reply
 
 
@@ -86,10 +86,10 @@ def test_people_are_told_what_a_page_holds_back(
         f"<html><head>{head}</head><body><p>Subscribe to continue reading.</p></body></html>"
     )
     shown = CliRunner().invoke(app, ["read", server.url("/offer")]).stdout
-    assert "this page holds its content back: paywall" in shown
+    assert "the page does not show its full content: paywall" in shown
     assert "Ada L. · 2024-05-17" in shown
     plain = CliRunner().invoke(app, ["read", server.url("/new")]).stdout
-    assert "holds its content back" not in plain
+    assert "does not show its full content" not in plain
     assert plain.splitlines()[1] == "# Vacuum"
 
 

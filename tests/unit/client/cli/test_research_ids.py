@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from client.cli.failures import CommandError
-from client.cli.research_ids import checked, new_id, resolve
+from client.cli.errors import CommandError
+from client.cli.research_ids import choose_id, new_id, resolve
 
 KNOWN = ["r-20261121-7k3f", "r-20261121-9abc", "r-20261120-7zzz", "my-run"]
 
@@ -58,4 +58,4 @@ def test_last_without_runs() -> None:
 def test_an_id_of_ones_own_is_a_plain_name(given: str) -> None:
     """An id becomes a file name and a workflow id."""
     with pytest.raises(CommandError):
-        checked(given)
+        choose_id(given)

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.beginning import request_again
-from client.cli.deleted_histories import buried, bury
-from client.cli.stored import last_outcome, result_of, status_at_checkpoint
-from client.cli.stores import open_stores
+from client.cli.context import last_outcome, result_of, status_at_checkpoint
+from client.cli.run import request_again
+from client.cli.stores import open_stores, read_deleted_histories, record_deleted_histories
 from contracts.outcome import ResearchResult
 from contracts.presets import preset
 from contracts.request import Depth
@@ -68,8 +67,8 @@ def test_a_resumed_run_is_asked_the_same_question() -> None:
     resolved = state().resolved
     assert resolved is not None
     again = request_again(resolved)
-    assert (again.query, again.tenant) == ("Why?", "acme")
-    assert again.limits.model_dump(exclude_none=True) == {}
+    assert (again["query"], again["tenant"]) == ("Why?", "acme")
+    assert "limits" not in again
 
 
 async def test_commands_look_where_the_workers_write(tmp_path: Path) -> None:
@@ -90,9 +89,9 @@ async def test_commands_look_where_the_workers_write(tmp_path: Path) -> None:
 
 def test_deleted_histories_are_remembered_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine lists them on for some seconds; after an hour nothing is left of the note."""
-    assert buried(tmp_path) == set()
-    bury(tmp_path, ["one"])
-    assert buried(tmp_path) == {"one"}
-    monkeypatch.setattr("client.cli.deleted_histories.KEPT_SECONDS", -1.0)
-    bury(tmp_path, [])
-    assert buried(tmp_path) == set()
+    assert read_deleted_histories(tmp_path) == set()
+    record_deleted_histories(tmp_path, ["one"])
+    assert read_deleted_histories(tmp_path) == {"one"}
+    monkeypatch.setattr("client.cli.stores.KEPT_SECONDS", -1.0)
+    record_deleted_histories(tmp_path, [])
+    assert read_deleted_histories(tmp_path) == set()

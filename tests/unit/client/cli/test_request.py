@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.failures import CommandError
-from client.cli.requests import build_request, known_paths, merged, read_request_file, settings_of
+from client.cli.errors import CommandError
+from client.cli.request import build_request, known_paths, merge, parse_assignments, read_request_file
 
 
 def test_set_is_typed_by_the_request() -> None:
     """Numbers, truth values, lists and objects arrive as what the request wants."""
-    values = settings_of(
+    values = parse_assignments(
         [
             "limits.max_iterations=2",
             "limits.deadline_seconds=90.5",
@@ -29,18 +29,18 @@ def test_set_is_typed_by_the_request() -> None:
 
 def test_set_splits_lists_at_commas() -> None:
     """A list of texts can be written without JSON, or as JSON."""
-    assert settings_of(["output.sections=A, B"]) == {"output": {"sections": ["A", "B"]}}
-    assert settings_of(['output.sections=["A, B"]']) == {"output": {"sections": ["A, B"]}}
+    assert parse_assignments(["output.sections=A, B"]) == {"output": {"sections": ["A", "B"]}}
+    assert parse_assignments(['output.sections=["A, B"]']) == {"output": {"sections": ["A, B"]}}
 
 
 def test_the_value_may_hold_an_equals_sign() -> None:
     """Only the first one separates."""
-    assert settings_of(["query=a=b"]) == {"query": "a=b"}
+    assert parse_assignments(["query=a=b"]) == {"query": "a=b"}
 
 
 def test_null_takes_a_value_back() -> None:
     """`null` means: the preset."""
-    assert merged({"limits": {"max_iterations": 2}}, settings_of(["limits.max_iterations=null"])) == {
+    assert merge({"limits": {"max_iterations": 2}}, parse_assignments(["limits.max_iterations=null"])) == {
         "limits": {"max_iterations": None}
     }
 
@@ -48,7 +48,7 @@ def test_null_takes_a_value_back() -> None:
 def test_an_unknown_path_is_refused_with_the_known_ones() -> None:
     """Never ignored: the nearest name and the whole list are told, exit code 2."""
     with pytest.raises(CommandError) as caught:
-        settings_of(["limits.max_iteration=2"])
+        parse_assignments(["limits.max_iteration=2"])
     assert "did you mean limits.max_iterations?" in str(caught.value)
     assert "gates.policy" in str(caught.value)
     assert caught.value.code == 2
@@ -58,14 +58,14 @@ def test_continue_from_is_not_for_people() -> None:
     """Resuming has a command of its own."""
     assert "continue_from" not in known_paths()
     with pytest.raises(CommandError):
-        settings_of(["continue_from=x"])
+        parse_assignments(["continue_from=x"])
 
 
 @pytest.mark.parametrize("assignment", ["limits.max_iterations", "metadata={", "output.sections=[1"])
 def test_a_malformed_assignment_says_how_to_write_it(assignment: str) -> None:
     """One line, exit code 2."""
     with pytest.raises(CommandError, match="--set"):
-        settings_of([assignment])
+        parse_assignments([assignment])
 
 
 @pytest.mark.parametrize("query", [None, "", "   \n"])

@@ -4,11 +4,10 @@ import logging
 from dataclasses import replace
 
 from client.cli import output
-from client.cli.configured import command_settings
-from client.cli.context import NO_ENGINE
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.context import NO_SERVER
+from client.cli.errors import CommandError, ExitCode
 from client.cli.folders import SET_HOME, ensure_folder
+from client.cli.options import command_settings
 from workers.dev_server.attach import describe_engine
 from workers.pools import chosen_pools
 from workers.process import ProcessOptions, WorkerProcess, run
@@ -22,21 +21,21 @@ STARTED_AGAIN = (
 
 
 async def worker(pools: str, options: ProcessOptions) -> int:
-    """Run pools against the engine that is there, until stopped."""
+    """Run pools against the server that is there, until stopped."""
     chosen = chosen_pools(pools)
     settings = command_settings()
     if not settings.uses_cluster and describe_engine(settings.home) is None:
-        raise CommandError(NO_ENGINE, ExitCode.FAILED)
+        raise CommandError(NO_SERVER, ExitCode.FAILED)
     configure_logging("console", logging.INFO, secrets=settings.secrets())
     await run(settings, chosen, replace(options, log_format="console", if_ended=STARTED_AGAIN), ready=_polls)
     return ExitCode.COMPLETED
 
 
 async def serve(options: ProcessOptions) -> int:
-    """Run the engine and all pools on this machine, until stopped."""
+    """Run the server and all pools on this machine, until stopped."""
     settings = command_settings()
     ensure_folder(settings.home, SET_HOME)
-    output.tell(f"starting engine and workers on {settings.home}; {settings.model_reason}")
+    output.tell(f"starting server and workers on {settings.home}; {settings.model_reason}")
     configure_logging("console", logging.INFO, secrets=settings.secrets())
     watched = replace(options, log_format="console", if_ended=STARTED_AGAIN)
     await run(settings, chosen_pools(None), watched, ready=_serves)
@@ -55,7 +54,7 @@ def _serves(process: WorkerProcess) -> None:
 
 def _addresses(process: WorkerProcess) -> None:
     """Where everything is, one address a line; a script may read the second word."""
-    output.say(f"engine   {process.connection.address}")
+    output.say(f"server   {process.connection.address}")
     if process.connection.ui_url:
         output.say(f"web UI   {process.connection.ui_url}")
     if process.health:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from client.cli.beginning import begin, finished
-from client.cli.failures import CommandError
+from client.cli.errors import CommandError
+from client.cli.run import begin, find_finished
 from client.errors import RunUnknown
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
@@ -77,5 +77,5 @@ async def test_a_result_of_another_tenant_is_not_shown() -> None:
     """The stored result is for its own tenant."""
     record: Any = Record(stored("acme"))
     with pytest.raises(CommandError, match="cannot be used"):
-        await finished(record, ResearchRequest(query=QUESTION), "r-1")
-    assert await finished(record, ResearchRequest(query=QUESTION, tenant="acme"), "r-1")
+        await find_finished(record, ResearchRequest(query=QUESTION), "r-1")
+    assert await find_finished(record, ResearchRequest(query=QUESTION, tenant="acme"), "r-1")

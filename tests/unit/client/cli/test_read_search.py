@@ -49,7 +49,7 @@ async def test_hits_are_shown_and_given_as_json(planted: pytest.MonkeyPatch) -> 
         (["--provider", "google"], 7, "set GOOGLE_API_KEY and GOOGLE_CSE_ID"),
         (["--provider", "searxng"], 7, "set SEARXNG_URL"),
         (["--provider", "altavista"], 2, "there are: corpus, tavily, google, semantic_scholar"),
-        (["--provider", "brave", "--corpus", "manual"], 2, "--corpus belongs to the provider corpus"),
+        (["--provider", "brave", "--corpus", "manual"], 2, "--corpus cannot be combined with --provider"),
     ],
 )
 def test_what_cannot_be_asked_says_what_to_set(
@@ -110,8 +110,8 @@ async def test_a_search_can_be_narrowed_down(planted: pytest.MonkeyPatch) -> Non
         (["--provider", "brave", "--from", "yesterday"], "YYYY-MM-DD"),
         (["--provider", "brave", "--from", "2024", "--to", "2023"], "lies after"),
         (["--provider", "brave", "--domain", "https://a.example/x"], "host name"),
-        (["--corpus", "manual", "--domain", "a.example"], "belong to the web"),
-        (["--corpus", "manual", "--type", "web"], "belong to the web"),
+        (["--corpus", "manual", "--domain", "a.example"], "need a provider of the web"),
+        (["--corpus", "manual", "--type", "web"], "need a provider of the web"),
     ],
 )
 def test_what_narrows_nothing_down_is_refused(planted: pytest.MonkeyPatch, arguments: list[str], words: str) -> None:
@@ -142,7 +142,7 @@ async def test_doctor_tells_who_is_left_alone_and_whose_key_is_none(home: Path, 
     assert f"brave ({LEFT_ALONE})" in result.stdout
     assert "tavily: TAVILY_API_KEY holds characters that no key has" in result.stdout
     assert "warn web search" in result.stdout
-    assert "engine" in result.stdout.partition("web search")[2]
+    assert "server" in result.stdout.partition("web search")[2]
     assert "planted key" not in result.output
 
 
@@ -155,5 +155,5 @@ def test_doctor_goes_on_over_an_address_of_redis_that_is_none(planted: pytest.Mo
     assert "fail shared" in result.stdout
     assert "write it as redis://" in result.stdout
     assert "fail model" in result.stdout
-    assert "engine" in result.stdout
+    assert "server" in result.stdout
     assert "planted-password" not in result.output

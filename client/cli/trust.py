@@ -1,15 +1,11 @@
 """`trust`: what a file would set is shown before it is trusted."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from client.cli import output
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError, quoted
+from client.cli.errors import CommandError, ExitCode, quote
 from client.view.rendering import printable
 from workers.settings.files import FILE_NAME, TrustedFiles, parsed, read_file, refused_keys
 from workers.settings.loading import user_config_folder, without_user
@@ -18,7 +14,7 @@ from workers.settings.loading import user_config_folder, without_user
 async def trust(file: Path, *, yes: bool, forget: bool) -> int:
     """Remember a file, named by its whole path, as it is now, or forget it. Raises `CommandError`, `SettingsError`."""
     if file.name != FILE_NAME:
-        raise CommandError(f"a folder is searched for {FILE_NAME} alone; for {quoted(str(file))} use --config")
+        raise CommandError(f"only {FILE_NAME} is read from a folder: use --config for {quote(str(file))}")
     trusted = TrustedFiles(user_config_folder())
     if forget:
         was = trusted.forget(file)
@@ -26,26 +22,19 @@ async def trust(file: Path, *, yes: bool, forget: bool) -> int:
         return ExitCode.COMPLETED
     data = read_file(file)
     if data is None:
-        raise CommandError(f"there is no file {quoted(str(file))}")
+        raise CommandError(f"there is no file {quote(str(file))}")
     granted = refused_keys(parsed(file, data))
     if not granted:
-        output.say(f"{_shown(file)} sets only what counts without trust")
+        output.say(f"{_shown(file)} sets only keys that need no trust")
         return ExitCode.COMPLETED
     output.say(f"{_shown(file)} would set:")
     for path, value in granted:
         output.say(f"  {printable('.'.join(path))} = {_as_text(value)}")
-    if not yes:
-        _confirm()
+    if not yes and not output.confirm("trust it?", "read what it would set, and add --yes"):
+        raise CommandError("the file stays untrusted")
     trusted.record(file, data)
-    output.say("trusted as it is now; after a change it has to be trusted again")
+    output.say("trusted in its present form; trust it again after a change")
     return ExitCode.COMPLETED
-
-
-def _confirm() -> None:
-    if not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here: read what it would set, and add --yes")
-    if not typer.confirm("Trust it?"):
-        raise CommandError("it is not trusted")
 
 
 def _shown(file: Path) -> str:

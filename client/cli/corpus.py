@@ -1,18 +1,21 @@
 """`corpus add|list|status|remove`, and the index of a folder before a run."""
 
-from collections.abc import Awaitable
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from client.cli import output
-from client.cli.context import CommandContext, open_desk
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError, quoted
-from client.cli.folders import SET_HOME, ensure_folder, folder_named
-from client.cli.index_progress import index_progress
+from client.cli.context import CommandContext, open_context
+from client.cli.errors import CommandError, ExitCode, quote
+from client.cli.folders import SET_HOME, ensure_folder, folder_named, name_of_folder
 from client.cli.research_ids import ALLOWED
 from client.view.rendering import plural, printable
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown
+from providers.interfaces import IndexProgress
 
 SHOWN_SKIPPED = 20
 
@@ -22,8 +25,8 @@ async def add(folder: str, *, name: str | None, quiet: bool) -> int:
     if name is not None and not ALLOWED.fullmatch(name):
         raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
     path = folder_named(folder)
-    async with open_desk() as context:
-        chosen = name or await named_folder(context, path)
+    async with open_context() as context:
+        chosen = name or name_of_folder(path, await registered_folders(context))
         snapshot = await index(context, chosen, path, quiet=quiet)
     output.say(f"{snapshot.name}: {summary(snapshot)}")
     output.tell(f'research run "…" --corpus {snapshot.name}')
@@ -32,7 +35,7 @@ async def add(folder: str, *, name: str | None, quiet: bool) -> int:
 
 async def list_corpora(*, as_json: bool) -> int:
     """Every corpus with its folder."""
-    async with open_desk() as context:
+    async with open_context() as context:
         library = await context.stores.corpora()
         folders = await library.searchable()
         rows = [(await library.describe(name), folders[name]) for name in sorted(folders)]
@@ -47,9 +50,12 @@ async def list_corpora(*, as_json: bool) -> int:
 
 async def status(name: str, *, as_json: bool) -> int:
     """What the index holds and what was left out."""
-    async with open_desk() as context:
+    async with open_context() as context:
         library = await context.stores.corpora()
-        snapshot = await _known(library.describe(name), name)
+        try:
+            snapshot = await library.describe(name)
+        except CorpusUnknown:
+            raise CommandError(_unknown(name)) from None
         skipped = await library.skipped(name)
         folder = _shown((await library.searchable())[name])
     if as_json:
@@ -69,14 +75,14 @@ async def status(name: str, *, as_json: bool) -> int:
 
 async def remove(name: str) -> int:
     """Forget a folder and its index."""
-    async with open_desk() as context:
+    async with open_context() as context:
         library = await context.stores.corpora()
         try:
             library.remove(name)
             await library.withdraw(name)
         except CorpusUnknown:
             raise CommandError(_unknown(name)) from None
-    output.say(f"{name} is forgotten; its documents are where they were")
+    output.say(f"{name} is forgotten; its documents stay where they are")
     return ExitCode.COMPLETED
 
 
@@ -96,29 +102,71 @@ async def registered_folders(context: CommandContext) -> dict[str, Path]:
     return {name: library.definition(name).path for name in library.names()}
 
 
-async def named_folder(context: CommandContext, folder: Path) -> str:
-    """The name that a folder has or gets."""
-    from client.cli.asking import name_of_folder  # noqa: PLC0415  the request comes with it, which `list` does not need
-
-    return name_of_folder(folder, await registered_folders(context))
-
-
-async def _known(work: Awaitable[CorpusSnapshot], name: str) -> CorpusSnapshot:
-    try:
-        return await work
-    except CorpusUnknown:
-        raise CommandError(_unknown(name)) from None
-
-
 def _shown(folder: Path | None) -> str:
     return "published by another host" if folder is None else str(folder)
 
 
 def _unknown(name: str) -> str:
-    return f"no corpus is called {quoted(name)}: research corpus list shows the known ones"
+    return f"no corpus is called {quote(name)}: research corpus list shows the known ones"
 
 
 def summary(snapshot: CorpusSnapshot) -> str:
     """How many documents there are, and how many were left out."""
     skipped = f", {snapshot.skipped} skipped (research corpus status {snapshot.name})" if snapshot.skipped else ""
     return plural(snapshot.files, "document") + skipped
+
+
+NAME_COLUMNS = 48
+LINE_SECONDS = 2.0
+
+Show = Callable[[IndexProgress], None]
+
+
+@asynccontextmanager
+async def index_progress(name: str, *, quiet: bool) -> AsyncIterator[Show | None]:
+    """A callback for `refresh`; looking through a large folder is shown, too, although nothing can be counted yet."""
+    if quiet:
+        yield None
+    elif output.terminal().is_terminal:
+        with _draw_bar(printable(name)) as show:
+            yield show
+    else:
+        seen: deque[IndexProgress] = deque(maxlen=1)
+        ticking = asyncio.create_task(_write_lines(name, seen))
+        try:
+            yield seen.append
+        finally:
+            ticking.cancel()
+
+
+async def _write_lines(name: str, seen: deque[IndexProgress]) -> None:
+    """Write where it stands, but nothing of an index that is ready at once."""
+    started = time.monotonic()
+    while True:
+        await asyncio.sleep(LINE_SECONDS)
+        what = f"{seen[-1].done:,} of {seen[-1].total:,} documents read" if seen else "looking through the folder"
+        output.tell(f"corpus {name}: {what} ({time.monotonic() - started:.0f} s)")
+
+
+@contextmanager
+def _draw_bar(name: str) -> Iterator[Show]:
+    from rich import progress as bars  # noqa: PLC0415  only a terminal needs it
+
+    columns = (
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}", markup=False),
+        bars.BarColumn(bar_width=24),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("{task.fields[current]}", markup=False),
+    )
+    with bars.Progress(*columns, console=output.terminal(), transient=True) as bar:
+        task = bar.add_task(f"looking through {name}", total=None, current="")
+
+        def show(progress: IndexProgress) -> None:
+            current = printable(progress.current)[-NAME_COLUMNS:]
+            bar.update(
+                task, description=f"reading {name}", completed=progress.done, total=progress.total, current=current
+            )
+
+        yield show

@@ -5,19 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from client.cli import output
-from client.cli.asking import find_corpus
-from client.cli.context import CommandContext, open_desk
-from client.cli.corpora import index, registered_folders
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError, quoted
-from client.cli.search_options import SearchCommandOptions
+from client.cli.context import CommandContext, open_context
+from client.cli.corpus import index, registered_folders
+from client.cli.errors import CommandError, ExitCode, quote
+from client.cli.folders import find_corpus
+from client.cli.options import SearchCommandOptions, command_settings
 from client.view.rendering import plural, printable
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
+from contracts.request import SourceType
 from contracts.vocabulary import PageAccess
 from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.storage.content import hash_of
+from workers.search_providers import open_search_providers, search_model
 
 SHOWN_CHARACTERS = 1_500
 SNIPPET_CHARACTERS = 300
@@ -30,7 +31,7 @@ ADDRESS = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
 async def read(inputs: list[str], *, as_json: bool) -> int:
     """Read documents; exit code 4 if any of them cannot be read."""
     failed = 0
-    async with open_desk() as context:
+    async with open_context() as context:
         for given in inputs:
             try:
                 document = await _read_one(context, given)
@@ -42,19 +43,18 @@ async def read(inputs: list[str], *, as_json: bool) -> int:
     return ExitCode.FAILED if failed else ExitCode.COMPLETED
 
 
-async def search(query: str, options: SearchCommandOptions, *, as_json: bool) -> int:
+async def search(options: SearchCommandOptions) -> int:
     """Ask a provider one query."""
+    query = options.query
     if not query.strip():
-        raise CommandError("there is nothing to search for")
+        raise CommandError("the query is empty")
     if len(query) > LONGEST_QUERY:
         raise CommandError(f"a search has at most {LONGEST_QUERY:,} characters, and this one has {len(query):,}")
     if options.provider == "corpus":
-        answer = await _search_corpus(query, options, quiet=as_json)
+        answer = await _search_corpus(options)
     else:
-        from client.cli.web_search import search_web  # noqa: PLC0415  the web's libraries come with it
-
-        answer = await search_web(query, options)
-    if as_json:
+        answer = await search_web(options)
+    if options.as_json:
         output.document(answer.model_dump(mode="json"))
         return ExitCode.COMPLETED
     _tell_hits(answer)
@@ -77,26 +77,26 @@ def _tell_hits(answer: SearchResponse) -> None:
         output.tell(f"cost: ${answer.cost_usd:.4f}")
 
 
-async def _search_corpus(query: str, options: SearchCommandOptions, *, quiet: bool) -> SearchResponse:
+async def _search_corpus(options: SearchCommandOptions) -> SearchResponse:
     """Ask a folder one query, its index being up to date."""
     corpus = options.corpus
     if options.narrow_the_web:
         raise CommandError(
-            "--domain, --not-domain, --language, --from, --to and --type belong to the web: --provider NAME"
+            "--domain, --not-domain, --language, --from, --to and --type need a provider of the web: --provider NAME"
         )
-    async with open_desk() as context:
+    async with open_context() as context:
         registered = await registered_folders(context)
         if corpus is None:
-            raise CommandError("say where: --corpus ./folder, or the name of a corpus")
+            raise CommandError("no corpus is named: add --corpus ./folder or --corpus NAME")
         name, folder = find_corpus(corpus, registered)
         if folder is not None:
-            await index(context, name, folder, quiet=quiet)
+            await index(context, name, folder, quiet=options.as_json)
         request = SearchRequest(
             research_id="command-line",
             operation="search/command-line",
             provider="corpus",
             corpus=name,
-            text=query,
+            text=options.query,
             max_results=options.limit,
         )
         return await (await context.stores.corpora()).search(request)
@@ -135,7 +135,7 @@ def _origin(document: ExtractedDocument) -> str:
 def _access(document: ExtractedDocument) -> str:
     if document.access is PageAccess.OPEN:
         return ""
-    return f"this page holds its content back: {document.access.replace('_', ' ')}"
+    return f"the page does not show its full content: {document.access.replace('_', ' ')}"
 
 
 def _tell_failure(given: str, error: ProviderError, *, as_json: bool) -> None:
@@ -143,7 +143,7 @@ def _tell_failure(given: str, error: ProviderError, *, as_json: bool) -> None:
     if as_json:
         output.json_line(_line(given, None, error={"type": kind, "message": str(error)}))
     else:
-        output.tell(f"{quoted(given)}: {kind}: {error}")
+        output.tell(f"{quote(given)}: {kind}: {error}")
 
 
 def _line(given: str, document: ExtractedDocument | None, error: dict[str, str] | None = None) -> dict[str, Any]:
@@ -164,3 +164,44 @@ def _line(given: str, document: ExtractedDocument | None, error: dict[str, str] 
         "warnings": document.warnings if document else [],
         "error": error,
     }
+
+
+async def search_web(options: SearchCommandOptions) -> SearchResponse:
+    """Ask one service one query. Raises `CommandError` for one that is unknown or lacks something (exit code 7)."""
+    settings, provider = command_settings(), options.provider
+    model = search_model(settings)
+    choices = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=model is not None)}
+    chosen = choices.get(provider)
+    if chosen is None:
+        known = ", ".join(["corpus", *choices])
+        raise CommandError(f"no search provider is called {quote(provider)}; there are: {known}")
+    if options.corpus is not None:
+        raise CommandError("--corpus cannot be combined with --provider: leave one of the two out")
+    request = request_of(options)
+    if not chosen.available:
+        message = f"the provider {provider} cannot be asked: {chosen.reason}"
+        raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
+    contact = settings.web.contact
+    async with open_search_providers(settings.web_search, [provider], contact=contact, model=model) as providers:
+        return await providers[provider].search(request)
+
+
+def request_of(options: SearchCommandOptions) -> SearchRequest:
+    """The request that a run would make. Raises `CommandError` for a type that there is not."""
+    types = {source_type.value: source_type for source_type in SourceType}
+    wanted = types.get(options.source_type or SourceType.WEB.value)
+    if wanted is None:
+        raise CommandError(f"--type is one of {', '.join(types)}, not {quote(options.source_type or '')}")
+    return SearchRequest(
+        research_id="command-line",
+        operation="search/command-line",
+        provider=options.provider,
+        text=options.query,
+        max_results=options.limit,
+        source_type=wanted,
+        domains_allow=options.domains,
+        domains_deny=options.not_domains,
+        language=options.language,
+        published_from=options.first,
+        published_to=options.last,
+    )

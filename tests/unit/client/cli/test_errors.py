@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.failures import CommandError, explain, guarded, write_crash_file
+from client.cli.errors import CommandError, explain, run_guarded, write_crash_file
 from client.errors import NoWorker, RunClosed, RunUnknown
 from providers.errors import CorpusUnknown, StorageFull
 from workers.dev_server.files import EngineError
@@ -39,7 +39,7 @@ def test_an_unforeseen_error_writes_a_crash_file(tmp_path: Path, capsys: pytest.
     def broken() -> int:
         raise KeyError("surprise")
 
-    assert guarded(broken, lambda: tmp_path) == 1
+    assert run_guarded(broken, lambda: tmp_path) == 1
     captured = capsys.readouterr()
     (path,) = (tmp_path / "crashes").iterdir()
     assert captured.err.splitlines() == [f"research: internal error (KeyError); details: {path}"]
@@ -60,5 +60,5 @@ def test_ctrl_c_outside_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     def interrupted() -> int:
         raise KeyboardInterrupt
 
-    assert guarded(interrupted, lambda: tmp_path) == 5
+    assert run_guarded(interrupted, lambda: tmp_path) == 5
     assert "Traceback" not in capsys.readouterr().err

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.announcing import outlook, thinks
-from client.cli.asking import ask, find_corpus, name_of_folder
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
-from client.cli.run_options import RunOptions
+from client.cli.errors import CommandError, ExitCode
+from client.cli.folders import find_corpus, name_of_folder
+from client.cli.options import RunOptions
+from client.cli.preflight import resolve_here
+from client.cli.request import ask
 from client.view.decision_wording import providers_line
 from contracts.request import Depth, EngineChoice, ResearchRequest
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, ThinkMode
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
 
@@ -79,7 +79,7 @@ def test_a_cluster_is_asked_for_its_own_corpora() -> None:
     """A name is for its workers to know; a folder of this machine is refused."""
     cluster = SETTINGS.model_copy(update={"temporal_variables": {"TEMPORAL_ADDRESS": "cluster:7233"}})
     assert ask(RunOptions(question="What is it?", corpus="theirs"), cluster, {}).request.corpus == "theirs"
-    with pytest.raises(CommandError, match="do not see your folders"):
+    with pytest.raises(CommandError, match="cannot read your folders"):
         ask(RunOptions(question="What is it?", corpus="./mine"), cluster, {})
 
 
@@ -96,17 +96,17 @@ def test_where_text_goes_is_told() -> None:
     away = Settings(models=ModelsSettings(default="m", base_url="https://models.example/v1"))
     here = Settings(models=ModelsSettings(default="m", base_url="http://127.0.0.1:8080"))
     request = ResearchRequest(query="q", corpus="manual")
-    without = outlook(request, SETTINGS)
+    without = resolve_here(request, SETTINGS)
     assert (without.engine, without.egress) == (EngineKind.EXTRACTIVE, "nothing leaves this machine")
     extractive = request.model_copy(update={"engine": EngineChoice.EXTRACTIVE})
-    assert outlook(extractive, away).egress == "nothing leaves this machine"
-    assert outlook(request, away).egress == "passages go to models.example"
-    assert outlook(request, here).egress == "passages go to 127.0.0.1:8080 (this machine)"
+    assert resolve_here(extractive, away).egress == "nothing leaves this machine"
+    assert resolve_here(request, away).egress == "passages go to models.example"
+    assert resolve_here(request, here).egress == "passages go to 127.0.0.1:8080 (this machine)"
 
 
 def test_without_a_folder_the_web_is_searched() -> None:
     """Without any key as well: who is asked is named, and what would make it better (S0-102)."""
-    made = outlook(ResearchRequest(query="q"), SETTINGS)
+    made = resolve_here(ResearchRequest(query="q"), SETTINGS)
     assert made.web
     assert "searches go to " in made.egress
     assert "pages are read from the web" in made.egress
@@ -129,7 +129,7 @@ def test_what_cannot_be_searched_is_refused_before_anything_starts(
     """With what to set, and the exit code of a refusal (S0-102)."""
     request = ResearchRequest.model_validate({"query": "q", "search": search})
     with pytest.raises(CommandError, match=said) as refused:
-        outlook(request, SETTINGS)
+        resolve_here(request, SETTINGS)
     assert refused.value.code == code
 
 
@@ -139,7 +139,8 @@ def test_a_named_model_wins_over_the_configured_one() -> None:
     request = ResearchRequest.model_validate(
         {"query": "q", "corpus": "manual", "models": {"complex": "large"}, "gates": {"think": "rules"}}
     )
-    made = outlook(request, settings)
+    made = resolve_here(request, settings)
     assert made.models == {"simple": "m", "analytical": "m", "complex": "large"}
-    assert not thinks(made)
-    assert thinks(outlook(ResearchRequest(query="q", corpus="manual"), settings))
+    assert made.gates.think is not ThinkMode.MODEL
+    asked = ResearchRequest(query="q", corpus="manual")
+    assert resolve_here(asked, settings).gates.think is ThinkMode.MODEL

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from temporalio.client import RPCError, RPCStatusCode, WorkflowExecutionCount
 
-from client.cli import deleting, orphaned_documents
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli import delete as deleting
+from client.cli.errors import CommandError, ExitCode
+from client.cli.orphaned_documents import LEFT_BEHIND, read_noted_documents
 from client.cli.stores import open_stores
 from client.errors import RunUnknown
 from contracts.documents import DocumentRef
@@ -103,7 +103,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     async def given(_: object) -> Engine:
         return made
 
-    monkeypatch.setattr(deleting, "_engine", given)
+    monkeypatch.setattr(deleting, "_server", given)
     return made
 
 
@@ -116,7 +116,7 @@ async def test_what_other_runs_use_stays(home: Home, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == "one removed: session, 1 documents, 2 journalled calls, 0 histories\n"
     assert (home.holds(own), home.holds(shared)) == (False, True)
     assert await home.sessions() == {"other"}
-    assert orphaned_documents.noted(FolderRecords(home.path / "left-behind")) == {}
+    assert read_noted_documents(FolderRecords(home.path / LEFT_BEHIND)) == {}
 
 
 async def test_documents_stay_while_any_run_goes_on(
@@ -128,14 +128,14 @@ async def test_documents_stay_while_any_run_goes_on(
     assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
     told = capsys.readouterr()
     assert told.out == "one removed: session, 0 documents, 0 journalled calls, 0 histories\n"
-    assert "1 documents are kept until no run is going on" in told.err
+    assert "1 documents are kept while a run that may use them is going on" in told.err
     assert await home.sessions() == set()
     assert home.holds(read_by_both)
     await home.save("in-flight", "read by both")
     engine.others = NOTHING_GOES_ON
     await deleting.delete("in-flight", yes=True)
     assert not home.holds(read_by_both)
-    assert orphaned_documents.noted(FolderRecords(home.path / "left-behind")) == {}
+    assert read_noted_documents(FolderRecords(home.path / LEFT_BEHIND)) == {}
 
 
 async def test_what_was_kept_is_removed_under_the_same_id(home: Home, engine: Engine) -> None:

@@ -4,15 +4,63 @@ import difflib
 import json
 import types
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from client.cli.failures import CommandError
-from client.cli.folders import start_of_file
+from client.cli.errors import CommandError, ExitCode
+from client.cli.folders import corpus_of_cluster, find_corpus, start_of_file, unknown_corpus
+from client.cli.options import RunOptions
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
-from contracts.request import ResearchRequest
+from contracts.request import EngineChoice, ResearchRequest
+from workers.settings.loading import Settings
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A valid request, and the folder to register before it can be used."""
+
+    request: ResearchRequest
+    folder: Path | None = None
+
+
+def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) -> Asked:
+    """The request of the options over the file. Raises `CommandError` for anything that cannot be used."""
+    values: dict[str, Any] = {} if options.request_file is None else read_request_file(options.request_file)
+    values = merge(values, _flags(options))
+    values = merge(values, parse_assignments(options.assignments))
+    if options.model is not None and values.get("engine") in (None, EngineChoice.AUTO.value):
+        values["engine"] = EngineChoice.MODEL.value  # a model that is named is meant: no report without it
+    folder = None
+    if options.corpus is not None:
+        if settings.uses_cluster:
+            name = corpus_of_cluster(options.corpus)
+        else:
+            name, folder = find_corpus(options.corpus, registered)
+        values["corpus"] = name
+    request = build_request(values)
+    named = request.corpus
+    if folder is None and named is not None and not settings.uses_cluster and named not in registered:
+        raise CommandError(unknown_corpus(named, registered))
+    if named is None and request.web is False:
+        message = "nothing to search: neither the web nor a folder (--corpus ./folder)"
+        raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
+    return Asked(request, folder)
+
+
+def _flags(options: RunOptions) -> dict[str, Any]:
+    given = {
+        "query": options.question,
+        "strategy": options.strategy,
+        "depth": options.depth,
+        "engine": options.engine,
+        "web": True if options.web else None,
+        "models": None if options.model is None else dict.fromkeys(("simple", "analytical", "complex"), options.model),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
 
 LARGEST_REQUEST = 4_000_000
 """Bytes; a request with the longest texts that are allowed is far smaller."""
@@ -33,7 +81,7 @@ def known_paths(model: type[BaseModel] = ResearchRequest, prefix: str = "") -> d
     return paths
 
 
-def settings_of(assignments: Sequence[str]) -> dict[str, Any]:
+def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:
     """`--set` assignments as nested values. Raises `CommandError` naming the known paths."""
     paths = known_paths()
     values: dict[str, Any] = {}
@@ -43,8 +91,10 @@ def settings_of(assignments: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise CommandError(f"--set {assignment!r}: write it as PATH=VALUE, like limits.max_iterations=2")
         if path not in paths:
-            raise CommandError(_unknown_path(path, list(paths)))
-        values = merged(values, _nested(path.split("."), _parsed(path, text.strip(), paths[path])))
+            close = difflib.get_close_matches(path, paths, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise CommandError(f"--set has no path {path!r}{hint}\nknown: {', '.join(paths)}")
+        values = merge(values, _nested(path.split("."), _parsed(path, text.strip(), paths[path])))
     return values
 
 
@@ -56,7 +106,7 @@ def read_request_file(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except RecursionError:
-        raise CommandError(f"the request file {path} is nested too deep") from None
+        raise CommandError(f"the request file {path} is nested too deeply") from None
     except UnicodeDecodeError:
         raise CommandError(f"the request file {path} cannot be read: not UTF-8 text") from None
     except json.JSONDecodeError as error:
@@ -79,16 +129,16 @@ def build_request(values: Mapping[str, Any]) -> ResearchRequest:
         lines = error_lines(error)
     except InvalidRequest as error:
         lines = error.lines
-    raise CommandError("the request cannot be used:\n" + "\n".join(lines))
+    raise CommandError("invalid request:\n" + "\n".join(lines))
 
 
-def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     """Both, the upper one winning key by key."""
     result = dict(lower)
     for key, value in upper.items():
         below = result.get(key)
         both = isinstance(value, Mapping) and isinstance(below, Mapping)
-        result[key] = merged(below, value) if both and isinstance(below, Mapping) else value
+        result[key] = merge(below, value) if both and isinstance(below, Mapping) else value
     return result
 
 
@@ -104,12 +154,6 @@ def _parsed(path: str, text: str, kind: Any) -> Any:
         except json.JSONDecodeError:
             raise CommandError(f"--set {path}: write the value as JSON") from None
     return text
-
-
-def _unknown_path(path: str, paths: list[str]) -> str:
-    close = difflib.get_close_matches(path, paths, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return f"--set knows no {path!r}{hint}\nknown: {', '.join(paths)}"
 
 
 def _nested(parts: Sequence[str], value: Any) -> dict[str, Any]:

@@ -10,12 +10,17 @@ from typing import Final
 
 from rich.text import Text
 
-from client.cli import output, stored
-from client.cli.context import RUNNING, CommandContext, open_desk
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError, quoted
+from client.cli import output
+from client.cli.context import (
+    INTERRUPTED,
+    RUNNING,
+    STATUS_OF_SERVER,
+    CommandContext,
+    open_context,
+    status_at_checkpoint,
+)
+from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.report_files import FORMATS, write_all, write_atomically
-from client.cli.reports import report_documents
 from client.errors import ClientError
 from client.handle import ResearchHandle
 from client.view.decision_wording import providers_line
@@ -33,7 +38,7 @@ CODE: Final = re.compile(r"^[a-z]+(_[a-z]+)+(?=:)")
 
 async def status(given: str, *, as_json: bool) -> int:
     """Where a run stands: asked of the run if it goes on, else of the session store."""
-    async with open_desk() as context:
+    async with open_context() as context:
         research_id = await context.resolve(given)
         known, note = await _status(context, research_id)
     if as_json:
@@ -46,14 +51,14 @@ async def status(given: str, *, as_json: bool) -> int:
 
 
 async def list_runs(query: str, *, limit: int, as_json: bool) -> int:
-    """Newest run per id, of the session store and of the engine."""
-    async with open_desk() as context:
+    """Newest run per id, of the session store and of the server."""
+    async with open_context() as context:
         rows = await _rows(context)
     wanted = [row for row in rows if query.casefold() in row["query"].casefold()][:limit]
     if as_json:
         output.document(wanted)
     elif not wanted:
-        output.tell('no runs yet: research run "…" --corpus ./folder' if not rows else "no question contains this")
+        output.tell('no runs yet: research run "…" --corpus ./folder' if not rows else "no question contains this text")
     else:
         width = max(len(row["research_id"]) for row in wanted)
         for row in wanted:
@@ -66,8 +71,8 @@ async def list_runs(query: str, *, limit: int, as_json: bool) -> int:
 async def report(given: str, *, form: str, out: Path | None) -> int:
     """The report on standard output or in a file."""
     if form not in FORMATS:
-        raise CommandError(f"--format knows {', '.join(FORMATS)}")
-    async with open_desk() as context:
+        raise CommandError(f"--format is one of {', '.join(FORMATS)}")
+    async with open_context() as context:
         research_id = await context.resolve(given)
         data = (await _documents(context, research_id)).get(form)
         if data is None:
@@ -82,7 +87,7 @@ async def report(given: str, *, form: str, out: Path | None) -> int:
 
 async def open_report(given: str) -> int:
     """The report in the browser; its path is printed in any case."""
-    async with open_desk() as context:
+    async with open_context() as context:
         research_id = await context.resolve(given)
         documents = await _documents(context, research_id)
         paths = write_all(context.settings.home / "opened" / research_id, documents)
@@ -91,13 +96,13 @@ async def open_report(given: str) -> int:
     with files_of_person():  # what a browser downloads is the person's
         opened = await asyncio.to_thread(webbrowser.open, path.as_uri())
     if not opened:
-        output.tell("no browser can be opened here; open the file above yourself")
+        output.tell("no browser can be opened here: open the file above yourself")
     return ExitCode.COMPLETED
 
 
 async def sources(given: str, *, as_json: bool) -> int:
     """All sources with what became of them."""
-    async with open_desk() as context:
+    async with open_context() as context:
         state = await context.state(await context.resolve(given))
     numbers = {citation.source_id: citation.number for citation in state.citations}
     ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
@@ -111,7 +116,7 @@ async def sources(given: str, *, as_json: bool) -> int:
 
 async def source(given: str, source_id: str, *, raw: bool) -> int:
     """The archived text (or bytes) of one source, by id or citation number."""
-    async with open_desk() as context:
+    async with open_context() as context:
         state = await context.state(await context.resolve(given))
         wanted = _find_source(state, source_id)
         reference = wanted.raw if raw else wanted.text
@@ -124,7 +129,7 @@ async def source(given: str, source_id: str, *, raw: bool) -> int:
 
 async def decisions(given: str, *, as_json: bool) -> int:
     """The decision log."""
-    async with open_desk() as context:
+    async with open_context() as context:
         log = (await context.state(await context.resolve(given))).decisions
     if as_json:
         output.document([each.model_dump(mode="json") for each in log])
@@ -150,17 +155,17 @@ async def _status(context: CommandContext, research_id: str) -> tuple[ResearchSt
             silence = str(error)
     if state is not None:
         if silence:
-            return stored.status_at_checkpoint(
+            return status_at_checkpoint(
                 state
             ), f"as of the last checkpoint, {await _age(context, research_id)}: {silence}"
         interrupted = state.result is None and not going_on
         note = f"the run was interrupted: research resume {research_id}" if interrupted else ""
-        return stored.status_at_checkpoint(state), note
+        return status_at_checkpoint(state), note
     if client is None:
-        raise CommandError(f"nothing is stored of the run {research_id} yet", ExitCode.FAILED)
-    return await _engines_word(
+        raise CommandError(f"nothing is stored of the run {research_id} yet: try again in a moment", ExitCode.FAILED)
+    return await _status_of_server(
         client.handle(research_id)
-    ), f"only as the engine has it, nothing is stored yet: {silence}"
+    ), f"only what the server knows, nothing is stored yet: {silence}"
 
 
 async def _age(context: CommandContext, research_id: str) -> str:
@@ -173,10 +178,10 @@ async def _age(context: CommandContext, research_id: str) -> str:
     return f"{duration((datetime.now(tz=UTC) - datetime.fromisoformat(saved)).total_seconds())} ago"
 
 
-async def _engines_word(handle: ResearchHandle) -> ResearchStatus:
-    """What the engine knows of a run by itself."""
-    known = await handle.engine_status()
-    status = stored.STATUS_OF_ENGINE.get(known.name.lower() if known else "", RunStatus.RUNNING)
+async def _status_of_server(handle: ResearchHandle) -> ResearchStatus:
+    """What the server knows of a run by itself."""
+    known = await handle.server_status()
+    status = STATUS_OF_SERVER.get(known.name.lower() if known else "", RunStatus.RUNNING)
     begun = await handle.started_at()
     elapsed = (datetime.now(tz=UTC) - begun).total_seconds() if status is RunStatus.RUNNING else 0.0
     return ResearchStatus(
@@ -189,13 +194,13 @@ async def _engines_word(handle: ResearchHandle) -> ResearchStatus:
 
 
 async def _rows(context: CommandContext) -> list[dict[str, str]]:
-    running = {run.research_id: run for run in await context.engine_runs()}
+    running = {run.research_id: run for run in await context.server_runs()}
     rows = {}
     for session in await context.stores.sessions.list():
         run = running.get(session.research_id)
         status = session.status
         if not session.closed:
-            status = RUNNING if run is not None and run.status == RUNNING else stored.INTERRUPTED
+            status = RUNNING if run is not None and run.status == RUNNING else INTERRUPTED
         when = run.started_at if run is not None else session.saved_at
         rows[session.research_id] = _row(session.research_id, status, when, session.query)
     for run in running.values():
@@ -213,7 +218,7 @@ async def _documents(context: CommandContext, research_id: str) -> dict[str, byt
     """The forms of a report. Raises `CommandError` when there is none, with what to do."""
     result: ResearchResult | None = await context.stored_result(research_id)
     client = await context.client_if_running()
-    if result is None and client is not None and await context.engine_knows(research_id):
+    if result is None and client is not None and await context.server_run(research_id):
         handle = client.handle(research_id)
         if await handle.is_running():
             draft = await handle.report()
@@ -222,7 +227,7 @@ async def _documents(context: CommandContext, research_id: str) -> dict[str, byt
                 return {"md": await context.stores.content.get(draft.document)}
             raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
         result = await handle.result()
-    documents = {} if result is None else await report_documents(context, result)
+    documents = {} if result is None else await context.report_documents(result)
     if not documents:
         ended = f"ended as {result.outcome.value}" if result else "was interrupted"
         raise CommandError(
@@ -238,7 +243,7 @@ def _find_source(state: ResearchState, given: str) -> Source:
     matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
     if len(matches) != 1:
         what = "no source" if not matches else "more than one source"
-        raise CommandError(f"{what} {quoted(given)} in this run: research sources ID shows them")
+        raise CommandError(f"{what} {quote(given)} in this run: research sources ID shows them")
     return matches[0]
 
 

@@ -8,9 +8,8 @@ from typing import Any
 from activities.reporting.audit import AuditResult
 from activities.reporting.audit import audit as check
 from client.cli import output
-from client.cli.context import CommandContext, open_desk
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli.context import CommandContext, open_context
+from client.cli.errors import CommandError, ExitCode
 from client.cli.folders import exists, start_of_file
 from client.cli.report_files import FORMATS
 from client.view.rendering import printable
@@ -23,16 +22,22 @@ LARGEST_REPORT = 100_000_000
 
 async def audit(target: str, *, as_json: bool) -> int:
     """Audit a stored report by its run, or a `report.json` by its path; exit code 1 on any difference."""
-    path = _path_of(target)
-    async with open_desk() as context:
-        if path is not None:
-            report, markdown = _read_files(path)
+    is_file = bool(target) and (target.endswith(".json") or exists(target))
+    async with open_context() as context:
+        if is_file:
+            report, markdown = _read_files(Path(target))
         else:
             report, markdown = await _stored(context, await context.resolve(target))
         isolated = await context.stores.isolated()
-        result = await check(
-            report, _Archive(context).text, _Archive(context).data, markdown=markdown, isolated=isolated
-        )
+        content = context.stores.content
+
+        async def text(reference: str) -> str:
+            return await content.get_text(_reference(reference))
+
+        async def data(reference: str) -> bytes:
+            return await content.get(_reference(reference))
+
+        result = await check(report, text, data, markdown=markdown, isolated=isolated)
     if as_json:
         output.document(asdict(result) | {"passed": result.passed, "research_id": report.get("research_id")})
     else:
@@ -40,31 +45,11 @@ async def audit(target: str, *, as_json: bool) -> int:
     return ExitCode.COMPLETED if result.passed else ExitCode.INTERNAL
 
 
-def _path_of(target: str) -> Path | None:
-    """The file or folder that is meant; null for the id of a run."""
-    if not target or not (target.endswith(".json") or exists(target)):
-        return None
-    return Path(target)
-
-
-class _Archive:
-    """Stored documents by their hash."""
-
-    def __init__(self, context: CommandContext) -> None:
-        self._content = context.stores.content
-
-    async def text(self, reference: str) -> str:
-        return await self._content.get_text(_reference(reference))
-
-    async def data(self, reference: str) -> bytes:
-        return await self._content.get(_reference(reference))
-
-
 def _reference(text: str) -> DocumentRef:
     try:
         return DocumentRef(hash=text)
     except ValueError:
-        raise ContentMissing("the report names a document by something that is no hash") from None
+        raise ContentMissing("the report names a document by something other than a hash") from None
 
 
 def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
@@ -73,13 +58,13 @@ def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
         path = path / FORMATS["json"]
     data = start_of_file(path, LARGEST_REPORT + 1, "the report")
     if len(data) > LARGEST_REPORT:
-        raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: no report.json")
+        raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes and so not a report.json")
     try:
         report = json.loads(data)
     except (ValueError, RecursionError):
-        raise CommandError(f"{path} is no report.json") from None
+        report = None
     if not isinstance(report, dict):
-        raise CommandError(f"{path} is no report.json")
+        raise CommandError(f"{path} is not a report.json")
     beside = path.with_name(FORMATS["md"])
     return report, beside.read_text(encoding="utf-8") if beside.is_file() else None
 
@@ -87,7 +72,7 @@ def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
 async def _stored(context: CommandContext, research_id: str) -> tuple[dict[str, Any], str | None]:
     result = await context.stored_result(research_id)
     if result is None or result.files is None:
-        raise CommandError(f"the run {research_id} has no report to audit: research status {research_id}")
+        raise CommandError(f"the run {research_id} has no report to audit: see `research status {research_id}`")
     report = json.loads(await context.stores.content.get(result.files.json_document))
     return report, (await context.stores.content.get(result.files.markdown)).decode()
 

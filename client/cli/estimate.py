@@ -3,10 +3,9 @@
 Sizes of calls are those of `contracts.expected_calls`, which the run's own ledger goes by, too.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from contracts.base import Contract
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
@@ -20,7 +19,6 @@ from providers.models.prices import PriceTable
 
 FEWEST_SOURCES: Final = 2
 """Sources of a sub-query that finds little."""
-CallCost = Callable[[str, CallSize], float | None]
 NOBODY: Final[Mapping[str, float | None]] = MappingProxyType({})
 
 
@@ -40,7 +38,7 @@ class RoleEstimate(Contract):
     input_tokens: Range
     output_tokens: Range
     cost_usd: Range | None
-    """Null for a model without a known price."""
+    """None for a model without a known price."""
 
     def line(self) -> str:
         """One line for a person."""
@@ -51,7 +49,7 @@ class RoleEstimate(Contract):
 
 
 class Estimate(Contract):
-    """Expected amounts of a run; a cost of null is unknown, never 0."""
+    """Expected amounts of a run; a cost of None is unknown, never 0."""
 
     calls: Range
     tokens: Range
@@ -79,14 +77,6 @@ class Estimate(Contract):
             asked = f"about {_between(self.searches)} searches at {', '.join(self.providers)}"
             parts.append(f"{asked}, {_between(self.reads)} reads")
         return f"{'; '.join([*parts, self._cost_words()])}; {self._cap_words()}"
-
-    def lines(self) -> list[str]:
-        """One line per role, for who wants to know more."""
-        return [role.line() for role in self.by_role]
-
-    def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
-        return self.model_dump(mode="json")
 
     def _cost_words(self) -> str:
         unpriced = [*self.unpriced_models, *self.unpriced_providers]
@@ -128,12 +118,34 @@ def estimate(
     """From a run that stops after one iteration with few questions to one that uses all that its limits allow.
 
     `models` are names by tier, none for a run without a model. `searching` says what each provider that is asked
-    charges for a search in US dollars, null where nobody knows. `reasoning_tokens` is what a model may generate unseen
+    charges for a search in US dollars, None where it is unknown. `reasoning_tokens` is what a model may generate unseen
     in one call, and `endpoints` are the names that may stand before a model's. Repeated phases and repairs are not
     counted.
     """
-    by_role = _roles(strategy, limits, models, partial(_call_usd, prices, endpoints), reasoning_tokens, thinks=thinks)
-    calls = _capped(_sum(role.calls for role in by_role), limits.max_model_calls)
+    expected = strategy.expected_calls(limits, thinks)
+    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
+    by_role = []
+    for role in strategy.roles:
+        model, (fewest, most) = models.get(role.tier.value), expected[role.name]
+        if model is None or not most:
+            continue
+        small = expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES)
+        large = expected_call(
+            role, sources=limits.max_sources_per_query, findings=findings, reasoning_tokens=reasoning_tokens
+        )
+        cheapest, dearest = (_call_usd(prices, endpoints, model, size) for size in (small, large))
+        unpriced = cheapest is None or dearest is None
+        by_role.append(
+            RoleEstimate(
+                role=role.name,
+                model=model,
+                calls=Range(low=fewest, high=most),
+                input_tokens=Range(low=fewest * small.input_tokens, high=most * large.input_tokens),
+                output_tokens=Range(low=fewest * small.output_tokens, high=most * large.output_tokens),
+                cost_usd=None if unpriced else _round(fewest * (cheapest or 0.0), most * (dearest or 0.0)),
+            )
+        )
+    calls = _cap(_sum(role.calls for role in by_role), limits.max_model_calls)
     tokens = _sum(amount for role in by_role for amount in (role.input_tokens, role.output_tokens))
     searches = _searches(limits, len(searching), policy)
     model_cost = _total(role.cost_usd for role in by_role)
@@ -141,9 +153,9 @@ def estimate(
     cost = _total([model_cost, search_cost])
     return Estimate(
         calls=calls,
-        tokens=_capped(tokens, limits.max_tokens),
-        cost_usd=None if cost is None else _capped(cost, limits.max_cost_usd),
-        model_cost_usd=None if model_cost is None else _capped(model_cost, limits.max_cost_usd),
+        tokens=_cap(tokens, limits.max_tokens),
+        cost_usd=cost and _cap(cost, limits.max_cost_usd),
+        model_cost_usd=model_cost and _cap(model_cost, limits.max_cost_usd),
         search_cost_usd=search_cost,
         by_role=by_role,
         searches=searches,
@@ -173,51 +185,12 @@ def estimate_of(
         resolved.models if resolved.engine is EngineKind.MODEL else {},
         prices,
         thinks=resolved.gates.think is ThinkMode.MODEL,
-        # What has no host is here, and nobody charges for it.
+        # A provider without a host is local and free.
         searching={choice.name: search_prices.get(choice.name) if choice.host else 0.0 for choice in asked},
         policy=resolved.search.policy,
         reasoning_tokens=reasoning_room(resolved.reasoning_tokens),
         endpoints=endpoints,
     )
-
-
-def _roles(
-    strategy: StrategyDeclaration,
-    limits: EffectiveLimits,
-    models: Mapping[str, str],
-    usd_of: CallCost,
-    reasoning_tokens: int,
-    *,
-    thinks: bool,
-) -> list[RoleEstimate]:
-    expected = strategy.expected_calls(limits, thinks)
-    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
-    made = []
-    for role in strategy.roles:
-        low, high = expected[role.name]
-        model, times = models.get(role.tier.value), Range(low=low, high=high)
-        if model is None or not times.high:
-            continue
-        sizes = (
-            expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES),
-            expected_call(
-                role,
-                sources=limits.max_sources_per_query,
-                findings=findings,
-                reasoning_tokens=reasoning_tokens,
-            ),
-        )
-        made.append(
-            RoleEstimate(
-                role=role.name,
-                model=model,
-                calls=times,
-                input_tokens=_each(times, sizes, lambda size: size.input_tokens),
-                output_tokens=_each(times, sizes, lambda size: size.output_tokens),
-                cost_usd=_cost(model, times, sizes, usd_of),
-            )
-        )
-    return made
 
 
 def _searches(limits: EffectiveLimits, providers: int, policy: SearchPolicy) -> Range:
@@ -237,7 +210,7 @@ def _search_cost(searches: Range, searching: Mapping[str, float | None]) -> Rang
     if any(price is None for price in searching.values()):
         return None
     known = [price for price in searching.values() if price is not None] or [0.0]
-    return _rounded(searches.low * min(known), searches.high * max(known))
+    return _round(searches.low * min(known), searches.high * max(known))
 
 
 def _call_usd(prices: PriceTable, endpoints: Collection[str], written: str, size: CallSize) -> float | None:
@@ -246,43 +219,33 @@ def _call_usd(prices: PriceTable, endpoints: Collection[str], written: str, size
     return prices.cost_usd(split_name(written, endpoints)[1], tokens, written=written)
 
 
-def _cost(model: str, calls: Range, sizes: tuple[CallSize, CallSize], usd_of: CallCost) -> Range | None:
-    low, high = (usd_of(model, size) for size in sizes)
-    return None if low is None or high is None else _rounded(calls.low * low, calls.high * high)
-
-
-def _each(calls: Range, sizes: tuple[CallSize, CallSize], amount: Callable[[CallSize], int]) -> Range:
-    return Range(low=calls.low * amount(sizes[0]), high=calls.high * amount(sizes[1]))
-
-
 def _sum(ranges: Iterable[Range]) -> Range:
-    low: int | float = 0
-    high: int | float = 0
-    for item in ranges:
-        low, high = low + item.low, high + item.high
-    return Range(low=low, high=high)
+    known = list(ranges)
+    return Range(low=sum(each.low for each in known), high=sum(each.high for each in known))
 
 
 def _total(costs: Iterable[Range | None]) -> Range | None:
     known = list(costs)
     together = _sum(cost for cost in known if cost is not None)
-    return None if None in known else _rounded(together.low, together.high)
+    return None if None in known else _round(together.low, together.high)
 
 
-def _capped(amount: Range, cap: float | None) -> Range:
+def _cap(amount: Range, cap: float | None) -> Range:
     high = amount.high if cap is None else min(amount.high, cap)
     return Range(low=min(amount.low, high), high=high)
 
 
-def _rounded(low: float, high: float) -> Range:
+def _round(low: float, high: float) -> Range:
     return Range(low=round(float(low), 4), high=round(float(high), 4))
 
 
 def _between(amount: Range) -> str:
-    low, high = f"{amount.low:,.0f}", f"{amount.high:,.0f}"
-    return low if low == high else f"{low} to {high}"
+    return _span(f"{amount.low:,.0f}", f"{amount.high:,.0f}")
 
 
 def _money(amount: Range) -> str:
-    low, high = f"{amount.low:.2f}", f"{amount.high:.2f}"
+    return _span(f"{amount.low:.2f}", f"{amount.high:.2f}")
+
+
+def _span(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"

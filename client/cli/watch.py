@@ -1,17 +1,20 @@
 """Following a run from a terminal, with Ctrl-C meaning what the command wants it to mean."""
 
 import asyncio
+import os
+import signal
 import subprocess
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 
 from client.cli import output
-from client.cli.context import open_desk
-from client.cli.exit_codes import ExitCode, exit_code
-from client.cli.interrupts import first_interrupt
+from client.cli.context import open_context
+from client.cli.errors import ExitCode, exit_code
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, QuietSink, Sink, TerminalSink, follow
-from client.view.rendering import Frame, ending
+from client.view.rendering import Frame, render_ending
 from contracts.outcome import ResearchResult
 from workers.private_files import umask_of_person
 
@@ -37,7 +40,7 @@ async def stay_with(
     recover: Callable[[], Awaitable[None]] | None,
     detach: bool,
 ) -> ResearchResult | None:
-    """Show a run until it is over; null when Ctrl-C (`asked`) detached or a cancelled run did not close in time.
+    """Show a run until it is over; None when Ctrl-C (`asked`) detached or a cancelled run did not close in time.
 
     Without `detach` the first Ctrl-C cancels the run and waits until it is closed.
     """
@@ -62,12 +65,12 @@ async def stay_with(
 
 async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> int:
     """Follow a run that goes on elsewhere; a run that is over only in the session store is told of at once."""
-    async with open_desk() as context:
+    async with open_context() as context:
         research_id = await context.resolve(given)
         client = await context.client_if_running()
         if client is None or not await context.is_running(research_id):
             result = await context.stored_result(research_id)
-            if result is None and client is not None and await context.engine_knows(research_id):
+            if result is None and client is not None and await context.server_run(research_id):
                 result = await client.handle(research_id).result()
             return tell_ending(result, as_json=as_json) if result else _unfinished(research_id)
         question = await context.question(research_id)
@@ -90,10 +93,38 @@ def tell_ending(result: ResearchResult, *, as_json: bool) -> int:
     if as_json:
         output.document(result.model_dump(mode="json"))
     else:
-        output.say(ending(result))
+        output.say(render_ending(result))
     return exit_code(result.outcome, result.stop_reason)
 
 
 def _unfinished(research_id: str) -> int:
-    output.tell(f"the run {research_id} is not going on: research resume {research_id}")
+    output.tell(f"the run {research_id} is not running: continue it with `research resume {research_id}`")
     return ExitCode.FAILED
+
+
+SHOW_CURSOR = "\x1b[?25h"
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@asynccontextmanager
+async def first_interrupt() -> AsyncIterator[asyncio.Event]:
+    """An event that the first Ctrl-C sets (SIGTERM counts, too); a second one ends the process."""
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if asked.is_set():
+            if sys.stderr.isatty():
+                sys.stderr.write(SHOW_CURSOR)
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+            os._exit(ExitCode.CANCELLED)
+        asked.set()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield asked
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)

@@ -1,23 +1,21 @@
 """`delete`: remove a run from everywhere it left something."""
 
 import asyncio
-import sys
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
 
-import typer
 from pydantic import BaseModel
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import RPCError, RPCStatusCode
 
-from client.cli import orphaned_documents, output
-from client.cli.context import CommandContext, open_desk
-from client.cli.deleted_histories import bury
-from client.cli.exit_codes import ExitCode
-from client.cli.failures import CommandError
+from client.cli import output
+from client.cli.context import CommandContext, open_context
+from client.cli.errors import CommandError, ExitCode
+from client.cli.orphaned_documents import LEFT_BEHIND, forget_documents, note_documents, read_noted_documents
 from client.cli.research_ids import resolve
+from client.cli.stores import record_deleted_histories
 from client.errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from contracts import names
@@ -32,31 +30,30 @@ PATIENCE: Final = timedelta(seconds=10)
 
 
 async def delete(given: str, *, yes: bool) -> int:
-    """Remove session, journal rows, documents that no other run uses, and the engine's history.
+    """Remove session, journal rows, documents that no other run uses, and the server's history.
 
     The journal goes first: while it cannot be removed, everything stays. Documents stay while any run goes on.
     """
-    async with open_desk() as context:
-        notes = context.stores.records(orphaned_documents.LEFT_BEHIND)
-        client = await _engine(context)
-        research_id = resolve(
-            given, [*await context.known_ids(), *await asyncio.to_thread(orphaned_documents.noted, notes)]
-        )
+    async with open_context() as context:
+        notes = context.stores.records(LEFT_BEHIND)
+        client = await _server(context)
+        noted = await asyncio.to_thread(read_noted_documents, notes)
+        research_id = resolve(given, [*await context.known_ids(), *noted])
         await _refuse_running(client, research_id)
         if not yes:
-            if not _confirmed(research_id):
+            if not output.confirm(f"remove the run {research_id} for good?", "add --yes to delete without being asked"):
                 output.tell("nothing was removed")
                 return ExitCode.COMPLETED
             await _refuse_running(client, research_id)  # it may have been resumed before the answer came
         state = await context.stored_state(research_id)
         rows = await _forget_calls(context, research_id)
-        await asyncio.to_thread(orphaned_documents.note, notes, research_id, references_of(state))
+        await asyncio.to_thread(note_documents, notes, research_id, references_of(state))
         histories = await _delete_histories(context, client, research_id)
         await context.stores.sessions.delete(research_id)
         documents, kept = await _remove_documents(context, client, notes)
     output.say(f"{research_id} removed: session, {documents} documents, {rows} journalled calls, {histories} histories")
     if kept:
-        output.tell(f"{kept}; the next research delete removes them then, of {research_id} or of any other run")
+        output.tell(f"{kept}; the next `research delete`, of this or any other run, removes them then")
     return ExitCode.COMPLETED
 
 
@@ -75,10 +72,10 @@ def references_of(value: Any) -> Iterable[DocumentRef]:
             yield from references_of(each)
 
 
-async def _engine(context: CommandContext) -> ResearchClient | None:
-    """The engine, the embedded one started if need be; null where there never was one.
+async def _server(context: CommandContext) -> ResearchClient | None:
+    """The server, the embedded one started if need be; None where there never was one.
 
-    Where it stands still it cannot be told what to forget, nor say which runs will go on with what they have read.
+    While it is down, histories cannot be removed and it is unknown which runs will go on with what they have read.
     """
     if context.settings.uses_cluster or EngineFiles.of(context.settings.home).database.exists():
         return await context.ensured_client()
@@ -93,30 +90,24 @@ async def _refuse_running(client: ResearchClient | None, research_id: str) -> No
     except ValueError:  # paused: a status that the client's library does not know
         going_on = True
     if going_on:
-        raise CommandError(f"the run {research_id} is going on: research cancel {research_id} first")
-
-
-def _confirmed(research_id: str) -> bool:
-    if not sys.stdin.isatty():
-        raise CommandError("add --yes to delete without being asked")
-    return typer.confirm(f"remove the run {research_id} for good?", err=True)
+        raise CommandError(f"the run {research_id} is going on: cancel it with `research cancel {research_id}`")
 
 
 async def _forget_calls(context: CommandContext, research_id: str) -> int:
     try:
         return await (await context.stores.calls()).forget(research_id)
     except SharedStateUnavailable as error:
-        message = f"{error}; the run {research_id} is kept: delete it again when research doctor finds Redis well"
+        message = f"{error}; the run {research_id} is kept: delete it again once `research doctor` reports Redis as ok"
         raise CommandError(message, ExitCode.FAILED) from None
 
 
 async def _remove_documents(context: CommandContext, client: ResearchClient | None, notes: Records) -> tuple[int, str]:
-    """Remove what deleted runs left behind and nobody uses: how many documents, and why others are kept.
+    """Remove documents of deleted runs that no run uses: how many were removed, and why the rest is kept.
 
     What a run has read since its last checkpoint is written down nowhere, so nothing is removed while one goes on.
-    The engine is asked last, and then the sessions again: a run may have ended or begun while they were read.
+    The server is asked last, and then the sessions again: a run may have ended or begun while they were read.
     """
-    waiting = await asyncio.to_thread(orphaned_documents.noted, notes)
+    waiting = await asyncio.to_thread(read_noted_documents, notes)
     unused = {each.hash: each for documents in waiting.values() for each in documents}
     if not unused:
         return 0, ""
@@ -128,15 +119,15 @@ async def _remove_documents(context: CommandContext, client: ResearchClient | No
     except ContentCorrupt as error:
         return 0, f"{len(unused)} documents are kept until all sessions can be read ({error})"
     if await _any_goes_on(client) or await context.stores.sessions.list() != sessions:
-        return 0, f"{len(unused)} documents are kept until no run is going on that may use them"
+        return 0, f"{len(unused)} documents are kept while a run that may use them is going on"
     for reference in unused.values():
         await context.stores.content.delete(reference)
-    await asyncio.to_thread(orphaned_documents.forget, notes, waiting)
+    await asyncio.to_thread(forget_documents, notes, waiting)
     return len(unused), ""
 
 
 async def _any_goes_on(client: ResearchClient | None) -> bool:
-    """Whether any run is open, paused ones too; an engine that does not say counts as one where some are."""
+    """Whether any run is open, paused ones too; a server that does not say counts as one where some are."""
     if client is None:
         return False
     try:
@@ -160,5 +151,5 @@ async def _delete_histories(context: CommandContext, client: ResearchClient | No
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
         removed.append(run.run_id)
-    bury(context.settings.home, removed)
+    record_deleted_histories(context.settings.home, removed)
     return len(removed)
