@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from providers.errors import ProviderError
-from workers.dev_server.files import EngineError
+from workers.dev_server.files import ServerError
 from workers.pools import UnknownPoolError, chosen_pools
 from workers.private_files import keep_files_private
 from workers.process import PortUnusableError, ProcessOptions, run
@@ -49,7 +49,7 @@ def main(given: Sequence[str] | None = None) -> int:
     try:
         served = ProcessOptions(options.host, options.health_port, options.metrics_port, log_format=form)
         run_to_end(run(settings, pools, served))
-    except (EngineError, ProviderError, PortUnusableError, OSError) as error:
+    except (ServerError, ProviderError, PortUnusableError, OSError) as error:
         logger.error("worker.cannot_run", reason=str(error))  # noqa: TRY400  a sentence for people, no traceback
         return FAILED
     return 0

@@ -30,7 +30,7 @@ from providers.shared.politeness import Politeness
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import FileSessionStore
 from providers.subprocess_pool import SubprocessPool
-from workers.dev_server.attach import watch_engine
+from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.model_engine import language_model, model_limits
 from workers.pools import DEFAULT_SLOTS, PoolContents
@@ -74,14 +74,14 @@ class DeclaredAuthorities(Mapping[str, str]):
 async def compose(
     settings: Settings, client: Client, pools: Sequence[str] = tuple(POOLS), *, refresh: bool = False
 ) -> AsyncIterator[PoolContents]:
-    """What the pools run, as long as the block runs; without a cluster the engine is watched over meanwhile.
+    """What the pools run, as long as the block runs; without a cluster the dev server is watched meanwhile.
 
     With `refresh` the indexes of all corpora are brought up to date first, for pools that read them. Raises
-    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `EngineMovedError` from the block.
+    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `ServerMovedError` from the block.
     """
     async with AsyncExitStack() as stack:
         if not settings.uses_cluster:
-            await stack.enter_async_context(_in_background(partial(watch_engine, settings.home)))
+            await stack.enter_async_context(_in_background(partial(watch_server, settings.home)))
         yield await _contents(settings, client, set(pools), stack, refresh=refresh)
 
 

@@ -1,9 +1,9 @@
 """Files of the product are for their owner alone; what a person asked for keeps the rights that the person wants.
 
 Every process that writes to `RESEARCH_HOME` begins with `keep_files_private`. Its umask then holds for whatever writes
-there: our own code, SQLite, object stores, and the embedded server, which inherits it.
+there: our own code, SQLite, object stores, and the dev server, which inherits it.
 
-The standard library alone: the engine's keeper uses this module.
+The standard library alone: the server's keeper uses this module.
 """
 
 import contextlib

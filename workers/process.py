@@ -62,13 +62,13 @@ async def worker_process(
 ) -> AsyncIterator[WorkerProcess]:
     """Connect, index the corpora, and run pools with health and metrics while the block runs.
 
-    Raises `EngineError` if there is no engine, `PortUnusableError` if a port is taken.
+    Raises `ServerError` if there is no server, `PortUnusableError` if a port is taken.
     """
     logger.info("worker.configured", version=product_version(), pools=list(pools), configuration=settings.describe())
     for notice in settings.notices():
         logger.warning("worker.notice", text=notice)
     connection, metrics = await _connected(settings, options)
-    logger.info("worker.connected", engine=connection.address, digest=settings.digest(), metrics=metrics)
+    logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
         watched(options.log_format, said=options.if_ended),
         compose(settings, connection.client, pools, refresh=True) as contents,

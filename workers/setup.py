@@ -22,13 +22,13 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from workers.dev_server.files import EngineError
+from workers.dev_server.files import ServerError
 from workers.process_exit import leave
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.temporal import (
     CALL_TIMEOUT,
     SEARCH_ATTRIBUTES,
-    EngineUnreachableError,
+    ServerUnreachableError,
     connect,
     register_search_attributes,
 )
@@ -36,7 +36,7 @@ from workers.temporal import (
 T = TypeVar("T")
 
 RETENTION_DAYS = 30
-"""How long a cluster keeps a closed run: as long as the embedded engine does."""
+"""How long a cluster keeps a closed run: as long as the dev server does."""
 WAIT_SECONDS = 120.0
 """A server that is just starting answers within a minute; what it caches of a new namespace takes some seconds more."""
 POLL_SECONDS = 0.5
@@ -52,7 +52,7 @@ TYPE_NAMES = {
 NOT_ALLOWED = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.UNIMPLEMENTED}
 
 
-class SetupError(EngineError):
+class SetupError(ServerError):
     """The cluster could not be prepared; the message says what is left to do."""
 
 
@@ -82,7 +82,7 @@ async def set_up(
 ) -> SetupResult:
     """Have namespace, retention and search attributes as runs need them, waiting for a server that is just starting.
 
-    Raises `SetupError`, `EngineUnreachableError` if nobody answers in time.
+    Raises `SetupError`, `ServerUnreachableError` if nobody answers in time.
     """
     end = time.monotonic() + wait_seconds
     client = await _connected(settings, end)
@@ -145,7 +145,7 @@ async def _connected(settings: Settings, end: float) -> Client:
     while True:
         try:
             return await connect(settings)
-        except EngineUnreachableError:
+        except ServerUnreachableError:
             if time.monotonic() > end:
                 raise
         await asyncio.sleep(POLL_SECONDS)
@@ -185,11 +185,11 @@ def main(given: Sequence[str] | None = None) -> int:
     if settings.left_out:
         sys.stderr.write(f"{settings.left_out}\n")
     if not settings.uses_cluster:
-        sys.stderr.write("TEMPORAL_ADDRESS is not set: the embedded engine sets itself up\n")
+        sys.stderr.write("TEMPORAL_ADDRESS is not set: the dev server sets itself up\n")
         return USAGE
     try:
         prepared = asyncio.run(set_up(settings, timedelta(days=options.retention_days), options.wait_seconds))
-    except EngineError as error:
+    except ServerError as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
     sys.stdout.write("".join(f"{line}\n" for line in prepared.lines()))

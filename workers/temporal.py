@@ -1,4 +1,4 @@
-"""The connection to Temporal: a cluster if one is named, else the embedded engine."""
+"""The connection to Temporal: a cluster if one is named, else the dev server."""
 
 import re
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from temporalio.runtime import Runtime
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
-from workers.dev_server.attach import IDLE_SECONDS, EngineAddress, describe_engine, ensure_engine
-from workers.dev_server.files import EngineError
+from workers.dev_server.attach import IDLE_SECONDS, ServerAddress, describe_server, ensure_server
+from workers.dev_server.files import ServerError
 from workers.settings.loading import Settings, child_environment
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
@@ -28,8 +28,8 @@ SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
 }
 
 
-class EngineUnreachableError(EngineError):
-    """Nobody answers at the engine's address."""
+class ServerUnreachableError(ServerError):
+    """Nobody answers at the server's address."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Connection:
 
     client: Client
     address: str
-    embedded: EngineAddress | None
+    embedded: ServerAddress | None
     """Null with a cluster."""
 
     @property
@@ -50,17 +50,17 @@ class Connection:
 async def open_connection(
     settings: Settings, *, runtime: Runtime | None = None, start: bool = True, idle_seconds: float = IDLE_SECONDS
 ) -> Connection:
-    """Connect; without a cluster attach to the embedded engine, starting it if `start`.
+    """Connect; without a cluster attach to the dev server, starting it if `start`.
 
-    Raises `EngineError` if the embedded engine does not start, `EngineUnreachableError` if nobody answers.
+    Raises `ServerError` if the dev server does not start, `ServerUnreachableError` if nobody answers.
     """
     if settings.uses_cluster:
         return await _connect_to_cluster(settings, runtime)
-    if not start and describe_engine(settings.home) is None:
-        raise EngineUnreachableError("no engine is running: `research serve` or `research run` starts one")
-    engine = await ensure_engine(settings.home, idle_seconds=idle_seconds)
-    client = await _connect({"target_host": engine.address}, runtime)
-    return Connection(client, engine.address, engine)
+    if not start and describe_server(settings.home) is None:
+        raise ServerUnreachableError("no server is running: `research serve` or `research run` starts one")
+    server = await ensure_server(settings.home, idle_seconds=idle_seconds)
+    client = await _connect({"target_host": server.address}, runtime)
+    return Connection(client, server.address, server)
 
 
 async def connect(settings: Settings, *, runtime: Runtime | None = None) -> Client:
@@ -100,7 +100,7 @@ async def _connect_to_cluster(settings: Settings, runtime: Runtime | None) -> Co
     try:
         options = dict(ClientConfig.load_client_connect_config(override_env_vars=child_environment() | variables))
     except (RuntimeError, ValueError, OSError) as error:
-        raise EngineUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
+        raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
     options.setdefault("target_host", DEFAULT_ADDRESS)
     return Connection(await _connect(options, runtime), str(options["target_host"]), None)
 
@@ -113,8 +113,8 @@ async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Cl
             runtime=runtime,
         )
     except RuntimeError as error:
-        raise EngineUnreachableError(
-            f"no Temporal engine answers at {options['target_host']}: {_reason(str(error))}"
+        raise ServerUnreachableError(
+            f"no Temporal server answers at {options['target_host']}: {_reason(str(error))}"
         ) from None
 
 

@@ -19,8 +19,8 @@ from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from providers.storage.sessions import SAFE_ID
-from workers.dev_server.attach import describe_engine, detach_engine, ensure_engine
-from workers.dev_server.files import EngineMovedError
+from workers.dev_server.attach import describe_server, detach_server, ensure_server
+from workers.dev_server.files import ServerMovedError
 from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
@@ -58,17 +58,17 @@ class CommandContext:
         return await self._connected(start=True)
 
     async def recover(self) -> None:
-        """Bring the embedded engine up again. Raises `EngineMovedError` if its port was taken, `EngineError`."""
+        """Bring the embedded engine up again. Raises `ServerMovedError` if its port was taken, `ServerError`."""
         await asyncio.sleep(RECOVERY_PAUSE_SECONDS)
-        engine = await ensure_engine(self.settings.home)
+        engine = await ensure_server(self.settings.home)
         if engine.address != self._address:
-            raise EngineMovedError(engine.address)
+            raise ServerMovedError(engine.address)
 
     async def client_if_running(self) -> ResearchClient | None:
-        """A client if an engine runs already; null without one. Raises `EngineError` for a silent cluster."""
+        """A client if an engine runs already; null without one. Raises `ServerError` for a silent cluster."""
         if self._client is not None:
             return self._client
-        if not self.settings.uses_cluster and describe_engine(self.settings.home) is None:
+        if not self.settings.uses_cluster and describe_server(self.settings.home) is None:
             return None
         return await self._connected(start=False)
 
@@ -164,7 +164,7 @@ async def open_desk(flags: Flags | None = None) -> AsyncIterator[CommandContext]
         try:
             yield CommandContext(settings, stores)
         finally:
-            detach_engine(settings.home)
+            detach_server(settings.home)
 
 
 async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[EngineRun]:

@@ -22,7 +22,7 @@ from client.handle import ResearchClient
 from contracts import names
 from contracts.documents import DocumentRef
 from providers.errors import ContentCorrupt, SharedStateUnavailable
-from workers.dev_server.files import EngineFiles
+from workers.dev_server.files import ServerFiles
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
@@ -76,7 +76,7 @@ async def _engine(context: CommandContext) -> ResearchClient | None:
 
     Where it stands still it cannot be told what to forget, nor say which runs will go on with what they have read.
     """
-    if context.settings.uses_cluster or EngineFiles.of(context.settings.home).database.exists():
+    if context.settings.uses_cluster or ServerFiles(context.settings.home).database.exists():
         return await context.ensured_client()
     return None
 

@@ -21,7 +21,7 @@ from client.handle import ResearchClient
 from contracts.names import DEEP_RESEARCH, POOLS, WORKFLOWS_QUEUE
 from providers.errors import ProviderError
 from providers.storage.sessions import SAFE_ID
-from workers.dev_server.files import EngineError
+from workers.dev_server.files import ServerError
 from workers.private_files import repair_home
 
 LOW_SPACE_BYTES = 1_000_000_000
@@ -65,7 +65,7 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     yield await doctor_outside.shared_state(context.settings)
     try:
         client = await context.client_if_running()
-    except EngineError as error:
+    except ServerError as error:
         yield Check("engine", Grade.FAIL, str(error), "check TEMPORAL_ADDRESS and the network")
         return
     if client is None:

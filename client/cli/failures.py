@@ -92,7 +92,7 @@ def _from_workers(error: Exception) -> tuple[str, ExitCode] | None:
     if settings is not None and isinstance(error, settings.SettingsError):
         return f"the configuration cannot be used:\n{error}", ExitCode.USAGE
     engine = sys.modules.get("workers.dev_server.files")
-    if engine is not None and isinstance(error, engine.EngineError):
+    if engine is not None and isinstance(error, engine.ServerError):
         return str(error), ExitCode.FAILED
     process = sys.modules.get("workers.process")
     if process is not None and isinstance(error, process.PortUnusableError):

@@ -19,7 +19,7 @@ from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import EngineKind
 from providers.models.prices import load_prices
 from providers.search.traits import TRAITS
-from workers.dev_server.attach import describe_engine
+from workers.dev_server.attach import describe_server
 from workers.private_files import files_of_person
 
 EFFECTIVE = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice"}
@@ -103,7 +103,7 @@ async def ready(context: CommandContext, asked: Asked, options: RunOptions) -> R
     if options.out is not None:
         with files_of_person():
             ensure_folder(options.out, "choose another --out")
-    if not options.quiet and not context.settings.uses_cluster and describe_engine(context.settings.home) is None:
+    if not options.quiet and not context.settings.uses_cluster and describe_server(context.settings.home) is None:
         output.tell("starting the engine")
     engine = asyncio.create_task(context.ensured_client())
     try:

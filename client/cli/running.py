@@ -41,7 +41,7 @@ from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import Outcome
-from workers.dev_server.files import EngineFiles, EngineMovedError
+from workers.dev_server.files import ServerFiles, ServerMovedError
 from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 
@@ -123,7 +123,7 @@ async def _known_id(context: CommandContext, given: str) -> str:
     try:
         return await context.resolve(given)
     except CommandError:
-        if context.settings.uses_cluster or not EngineFiles.of(context.settings.home).database.exists():
+        if context.settings.uses_cluster or not ServerFiles(context.settings.home).database.exists():
             raise
     await context.ensured_client()
     return await context.resolve(given)
@@ -136,7 +136,7 @@ async def _begin_and_stay(
     while True:
         try:
             result = await _work_and_stay(context, client, asked, research_id, options, report_now=report_now)
-        except EngineMovedError:
+        except ServerMovedError:
             output.tell("the engine came back at another port: going on there")
             client = await context.ensured_client()
             continue

@@ -9,7 +9,7 @@ from client.cli.context import NO_ENGINE
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.folders import SET_HOME, ensure_folder
-from workers.dev_server.attach import describe_engine
+from workers.dev_server.attach import describe_server
 from workers.pools import chosen_pools
 from workers.process import ProcessOptions, WorkerProcess, run
 from workers.telemetry import configure_logging
@@ -25,7 +25,7 @@ async def worker(pools: str, options: ProcessOptions) -> int:
     """Run pools against the engine that is there, until stopped."""
     chosen = chosen_pools(pools)
     settings = command_settings()
-    if not settings.uses_cluster and describe_engine(settings.home) is None:
+    if not settings.uses_cluster and describe_server(settings.home) is None:
         raise CommandError(NO_ENGINE, ExitCode.FAILED)
     configure_logging("console", logging.INFO, secrets=settings.secrets())
     await run(settings, chosen, replace(options, log_format="console", if_ended=STARTED_AGAIN), ready=_polls)

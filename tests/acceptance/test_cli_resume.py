@@ -13,7 +13,7 @@ import pytest
 from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, Started, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
-from workers.dev_server.attach import ensure_engine
+from workers.dev_server.attach import ensure_server
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -41,7 +41,7 @@ def endpoint(bench: Bench) -> Iterator[str]:
 
 def begun(bench: Bench, research_id: str) -> str:
     """A run that the engine has open, and of which nothing is stored: no worker has taken it up yet."""
-    asyncio.run(ensure_engine(bench.home))
+    asyncio.run(ensure_server(bench.home))
     started = bench.run("start", QUESTION, "--corpus", "manual", "--depth", "light", "--id", research_id)
     assert started.returncode == 0, started.stderr
     assert not (bench.home / "sessions" / f"{research_id}.json").exists()

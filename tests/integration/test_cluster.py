@@ -163,7 +163,7 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
 
 
 async def test_a_set_up_raises_a_short_retention(server: Server) -> None:
-    """A namespace that keeps runs for a day keeps them for 30 days afterwards, as the embedded engine does."""
+    """A namespace that keeps runs for a day keeps them for 30 days afterwards, as the dev server does."""
     short = await Client.connect(server.address, namespace="short-lived")
     assert await have_namespace(short, timedelta(days=1)) == (True, False)
     variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "short-lived"}

@@ -20,13 +20,13 @@ from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
 from workers import __main__ as process
 from workers.composition import compose
-from workers.dev_server.attach import detach_engine
+from workers.dev_server.attach import detach_server
 from workers.health import health_endpoint
 from workers.pools import UnknownPoolError, build_worker, chosen_pools
 from workers.runtime import PoolGroup, PoolHealth, running_pools
 from workers.settings.loading import Settings
 from workers.temporal import (
-    EngineUnreachableError,
+    ServerUnreachableError,
     have_search_attributes,
     missing_search_attributes,
     open_connection,
@@ -153,17 +153,17 @@ async def test_every_pool_of_the_product_starts(client: Client, tmp_path: Path) 
 
 
 async def test_the_embedded_engine_serves_a_client(tmp_path: Path) -> None:
-    """Without a cluster, connecting starts the engine of the home folder, search attributes included."""
+    """Without a cluster, connecting starts the server of the home folder, search attributes included."""
     settings = Settings(home=tmp_path)
     try:
         connection = await open_connection(settings)
         assert connection.ui_url
         assert await have_search_attributes(connection.client)
     finally:
-        detach_engine(tmp_path)
-        from tests.integration.test_embedded_engine import kill_engine
+        detach_server(tmp_path)
+        from tests.integration.server_homes import kill_server
 
-        kill_engine(tmp_path)
+        kill_server(tmp_path)
 
 
 async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, tmp_path: Path) -> None:
@@ -181,13 +181,13 @@ async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, t
 async def test_a_silent_cluster_is_named(tmp_path: Path) -> None:
     """Where nobody answers the error says at which address."""
     settings = Settings(home=tmp_path, temporal_variables={"TEMPORAL_ADDRESS": "127.0.0.1:9"})
-    with pytest.raises(EngineUnreachableError, match=r"no Temporal engine answers at 127\.0\.0\.1:9"):
+    with pytest.raises(ServerUnreachableError, match=r"no Temporal server answers at 127\.0\.0\.1:9"):
         await open_connection(settings)
 
 
 async def test_looking_for_an_engine_starts_none(tmp_path: Path) -> None:
-    """A command that only reads does not start an engine."""
-    with pytest.raises(EngineUnreachableError, match="no engine is running"):
+    """A command that only reads does not start a server."""
+    with pytest.raises(ServerUnreachableError, match="no server is running"):
         await open_connection(Settings(home=tmp_path), start=False)
     assert not (tmp_path / "engine").exists()
 

@@ -76,7 +76,7 @@ CONFIG_VARIABLE = "RESEARCH_CONFIG"
 """Names a file as `--config` does, which wins over it."""
 
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
-"""Any of these means: a cluster. Without them the embedded engine is used."""
+"""Any of these means: a cluster. Without them the dev server is used."""
 
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """What a child process may see of the environment: nothing that could be a secret."""
@@ -142,7 +142,7 @@ class Settings(BaseSettings):
 
     @property
     def uses_cluster(self) -> bool:
-        """Whether a Temporal cluster is named; otherwise the embedded engine is used."""
+        """Whether a Temporal cluster is named; otherwise the dev server is used."""
         return any(self.temporal_variables.get(name) for name in CLUSTER_VARIABLES)
 
     @property

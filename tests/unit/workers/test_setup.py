@@ -40,7 +40,7 @@ def test_a_second_time_says_that_nothing_changed() -> None:
 def test_without_a_cluster_there_is_nothing_to_set_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The embedded engine needs no set-up, and asking for one is a mistake that is named."""
+    """The dev server needs no set-up, and asking for one is a mistake that is named."""
     for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"):
         monkeypatch.delenv(name, raising=False)
     assert setup.main([]) == setup.USAGE
