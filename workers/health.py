@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
-from workers.runtime import PoolHealth
+from workers.pools import PoolHealth
 
 REQUEST_SECONDS = 5.0
 MAX_REQUEST_BYTES = 8_192

@@ -11,7 +11,7 @@ from client.cli.interrupts import SHOW_CURSOR
 from client.handle import ResearchClient
 from contracts.names import POOLS
 from workers.composition import compose
-from workers.runtime import PoolGroup, running_pools
+from workers.pools import PoolGroup, running_pools
 from workers.telemetry import configure_logging
 from workers.watchdog import SILENCE_SECONDS, watched
 

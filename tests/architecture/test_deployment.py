@@ -20,8 +20,7 @@ from tests.architecture.repository import ROOT, relative
 from tests.architecture.test_dependencies import PROJECT, normalized
 from workers import __main__ as worker
 from workers.health import answer, health_endpoint
-from workers.pools import GRACE, chosen_pools
-from workers.runtime import PoolHealth
+from workers.pools import GRACE, PoolHealth, chosen_pools
 from workers.settings.loading import APPLICATION
 from workers.settings.sections import FileSettings
 

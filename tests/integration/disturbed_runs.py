@@ -23,8 +23,7 @@ from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import QUESTION, start
 from workers.composition import compose
-from workers.pools import PoolContents
-from workers.runtime import running_pools
+from workers.pools import PoolContents, running_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
 from workers.settings.sections import WebSettings

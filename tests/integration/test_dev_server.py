@@ -19,7 +19,7 @@ from workers.dev_server import attach
 from workers.dev_server.attach import describe_server, detach_server, ensure_server, stop_server, watch_server
 from workers.dev_server.files import READY, ServerDescription, ServerError, ServerFiles
 from workers.dev_server.server import API_HOST
-from workers.runtime import running_pools
+from workers.pools import running_pools
 from workers.settings.loading import Settings
 from workers.temporal import open_connection
 

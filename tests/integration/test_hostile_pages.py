@@ -35,7 +35,7 @@ from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
 from workers.composition import CONTENT_FOLDER, SESSIONS_FOLDER, compose
-from workers.runtime import running_pools
+from workers.pools import running_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
 from workers.settings.sections import WebSettings

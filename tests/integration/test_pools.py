@@ -22,8 +22,7 @@ from workers import __main__ as process
 from workers.composition import compose
 from workers.dev_server.attach import detach_server
 from workers.health import health_endpoint
-from workers.pools import UnknownPoolError, build_worker, chosen_pools
-from workers.runtime import PoolGroup, PoolHealth, running_pools
+from workers.pools import PoolGroup, PoolHealth, UnknownPoolError, build_worker, chosen_pools, running_pools
 from workers.settings.loading import Settings
 from workers.temporal import (
     ServerUnreachableError,

@@ -24,7 +24,7 @@ from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import start
 from workers.composition import compose
-from workers.runtime import running_pools
+from workers.pools import running_pools
 from workers.search_pool import search_limits, searching_activities
 from workers.settings.loading import Settings
 from workers.settings.sections import WebSettings

@@ -42,8 +42,7 @@ from tests.integration.disturbed_runs import (
 )
 from tests.integration.runs import QUESTION, start
 from workers.composition import compose
-from workers.pools import PoolContents
-from workers.runtime import running_pools
+from workers.pools import PoolContents, running_pools
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
 from workers.settings.sections import SearchSettings

@@ -49,7 +49,7 @@ import asyncio
 from providers.isolated_calls import KillableCalls
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.killers import BURN
-from workers.runtime import stop_signals
+from workers.process import stop_signals
 
 async def main():
     with stop_signals() as stop:

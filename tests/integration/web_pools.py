@@ -11,7 +11,7 @@ from contracts.names import POOLS
 from tests.fakes.web_world import WebWorld
 from tests.integration.runs import QUESTION
 from workers.composition import compose
-from workers.runtime import running_pools
+from workers.pools import running_pools
 from workers.settings.loading import Settings
 from workers.settings.sections import WebSettings
 from workers.settings.web_search import WebSearchSettings

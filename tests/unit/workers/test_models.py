@@ -13,7 +13,7 @@ from providers.errors import NotConfigured
 from providers.interfaces import EngineTask
 from providers.shared.rate_state import ServiceLimits
 from tests.fakes.messages_api import MessagesApi
-from workers.model_engine import language_model, model_limits
+from workers.composition import language_model, model_limits
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
 from workers.settings.models import key_variable
