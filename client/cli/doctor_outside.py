@@ -12,7 +12,7 @@ from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.search.reachability import probe, probe_address
 from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
 from workers.resolution_inputs import search_choices
-from workers.search_pool import LEFT_ALONE, service_of
+from workers.search_pool import CIRCUIT_OPEN, service_of
 from workers.search_providers import open_search_providers, search_model
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
@@ -78,7 +78,7 @@ async def web_search(settings: Settings) -> Check:
     choices = search_choices(settings)
     usable = [choice for choice in choices if choice.available]
     missing = [f"{choice.name}: {choice.reason}" for choice in choices if not choice.available]
-    left_alone = dict.fromkeys(await _left_alone(settings, usable), LEFT_ALONE)
+    left_alone = dict.fromkeys(await _left_alone(settings, usable), CIRCUIT_OPEN)
     troubles = left_alone | {name: why async for name, why in _unreachable(settings, usable)}
     found = ", ".join(
         f"{choice.name} ({troubles[choice.name]})" if choice.name in troubles else choice.name for choice in usable

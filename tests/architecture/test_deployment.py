@@ -19,7 +19,7 @@ from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT, relative
 from tests.architecture.test_dependencies import PROJECT, normalized
 from workers import __main__ as worker
-from workers.health import answer, health_endpoint
+from workers.health import health_endpoint, respond
 from workers.pools import GRACE, PoolHealth, chosen_pools
 from workers.settings.loading import APPLICATION
 from workers.settings.sections import FileSettings
@@ -304,7 +304,7 @@ async def test_each_pool_has_a_deployment(pool: str) -> None:
 
     for probe, path in {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/healthz"}.items():
         assert container[probe]["httpGet"] == {"path": path, "port": "health"}
-        assert (await answer(path, health))[0] == 200
+        assert (await respond(path, health))[0] == 200
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

@@ -186,7 +186,7 @@ async def test_a_silent_cluster_is_named(tmp_path: Path) -> None:
 
 async def test_looking_for_an_engine_starts_none(tmp_path: Path) -> None:
     """A command that only reads does not start a server."""
-    with pytest.raises(ServerUnreachableError, match="no server is running"):
+    with pytest.raises(ServerUnreachableError, match="no dev server is running"):
         await open_connection(Settings(home=tmp_path), start=False)
     assert not (tmp_path / "engine").exists()
 

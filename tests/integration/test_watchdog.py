@@ -13,7 +13,7 @@ import pytest
 
 from providers.subprocess_pool import import_path
 from workers.watchdog import EXIT_CODE
-from workers.watchdog_child import Standing, own_seconds
+from workers.watchdog_child import Standing, chargeable_seconds
 
 pytestmark = pytest.mark.integration
 
@@ -132,4 +132,4 @@ async def test_work_in_a_child_does_not_keep_a_process_from_stopping() -> None:
 )
 def test_silence_counts_in_time_of_ones_own(before: Standing | None, now: Standing | None, seconds: float) -> None:
     """Stopped, starved or waiting for a disk a process could not answer; where the system says nothing, looks count."""
-    assert own_seconds(before, now) == seconds
+    assert chargeable_seconds(before, now) == seconds

@@ -12,7 +12,7 @@ from client.cli.app import app
 from providers.shared.circuit_breaker import FAILURES_TO_OPEN, CircuitBreaker
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
-from workers.search_pool import LEFT_ALONE, service_of
+from workers.search_pool import CIRCUIT_OPEN, service_of
 from workers.settings.loading import load_settings
 from workers.shared_state import shared_state
 
@@ -139,7 +139,7 @@ async def test_doctor_tells_who_is_left_alone_and_whose_key_is_none(home: Path, 
     async with SearchApis() as server:
         planted.setenv("BRAVE_BASE_URL", server.url("brave"))
         result = await asyncio.to_thread(CliRunner().invoke, app, ["doctor"])
-    assert f"brave ({LEFT_ALONE})" in result.stdout
+    assert f"brave ({CIRCUIT_OPEN})" in result.stdout
     assert "tavily: TAVILY_API_KEY holds characters that no key has" in result.stdout
     assert "warn web search" in result.stdout
     assert "engine" in result.stdout.partition("web search")[2]
