@@ -10,7 +10,7 @@ import structlog
 
 from providers.errors import ProviderError
 from workers.dev_server.files import ServerError
-from workers.pools import UnknownPoolError, chosen_pools
+from workers.pools import UnknownPoolError, choose_pools
 from workers.private_files import keep_files_private
 from workers.process import PortUnusableError, ProcessOptions, run
 from workers.process_exit import leave, run_to_end
@@ -41,7 +41,7 @@ def main(given: Sequence[str] | None = None) -> int:
     keep_files_private()
     form: LogFormat = options.log_format
     try:
-        settings, pools = load_settings(Flags(config=options.config)), chosen_pools(options.pool)
+        settings, pools = load_settings(Flags(config=options.config)), choose_pools(options.pool)
     except (SettingsError, UnknownPoolError) as error:
         sys.stderr.write(f"{error}\n")
         return USAGE

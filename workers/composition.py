@@ -22,7 +22,6 @@ from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine, IsolatedCalls, Limiter, SharedStore
 from providers.isolated_calls import KillableCalls
 from providers.models import paid_answers
-from providers.models.capabilities import capabilities_of
 from providers.models.chat import Chat
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_directory import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
@@ -42,12 +41,12 @@ from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
-from workers.search_pool import search_limits, searching_activities
+from workers.search_pool import open_searching, search_limits
 from workers.settings.loading import Settings
-from workers.settings.models import PUBLIC_HOST, EndpointSettings, host_of, key_variable
-from workers.shared_state import SharedState, shared_state
-from workers.temporal import have_search_attributes
-from workers.web_reader import web_reader
+from workers.settings.models import host_of, key_variable
+from workers.shared_state import SharedState, open_shared_state
+from workers.temporal import has_search_attributes
+from workers.web_reader import open_web_reader
 from workflows.registry import WORKFLOWS
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
@@ -113,19 +112,19 @@ async def _contents(
     )
     activities: dict[str, list[Callable[..., Any]]] = {}
     if pools & SHARING_POOLS:
-        shared = await stack.enter_async_context(shared_state(settings))
+        shared = await stack.enter_async_context(open_shared_state(settings))
         limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
         stack.push_async_callback(limiter.close)
         if "models" in pools:
             activities["models"] = await _role_activities(settings, content, shared, limiter, isolated, stack)
         if "search" in pools:
-            searching = await searching_activities(settings, library, shared, limiter, stack)
+            searching = await open_searching(settings, library, shared, limiter, stack)
             activities["search"] = [searching.check_providers, searching.search]
         if "reading" in pools:
             activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
     if "records" in pools:
         sessions = FileSessionStore(settings.home / SESSIONS_FOLDER)
-        configuration = configuration_of(settings, partial(have_search_attributes, client))
+        configuration = configuration_of(settings, partial(has_search_attributes, client))
         records = RecordsActivities(configuration, library, content, sessions)
         reporting = ReportingActivities(content, library.skipped, product_version(), isolated)
         activities["records"] = [
@@ -148,7 +147,7 @@ async def _reading(
     politeness = Politeness(shared.store)
     stack.push_async_callback(politeness.close)
     web = await stack.enter_async_context(
-        web_reader(settings, children, product_version(), store=shared.store, politeness=politeness)
+        open_web_reader(settings, children, product_version(), store=shared.store, politeness=politeness)
     )
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
     judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
@@ -174,7 +173,7 @@ async def _role_activities(
 ) -> list[Callable[..., Any]]:
     engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine(isolated)}
     if settings.model_configured:
-        engines[EngineKind.MODEL] = language_model(settings, limiter, shared.store, isolated)
+        engines[EngineKind.MODEL] = create_language_model(settings, limiter, shared.store, isolated)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
     return RoleActivities(engines, content, CallJournal(shared.calls, paid_answers), isolated).register()
@@ -195,7 +194,7 @@ async def _in_background(work: Callable[[], Any]) -> AsyncIterator[None]:
         raise error from error.__cause__
 
 
-def language_model(
+def create_language_model(
     settings: Settings,
     limiter: Limiter | None = None,
     store: SharedStore | None = None,
@@ -221,12 +220,9 @@ def model_limits(settings: Settings) -> dict[str, ServiceLimits]:
 
 
 def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
-    own = settings.models.endpoints.get(name, EndpointSettings()).overrides()
-    address = settings.models.address_of(name)
-    chat = _chat(settings, name, address)
-    host = host_of(address) if address else PUBLIC_HOST
-    base_url = address or f"https://{PUBLIC_HOST}"
-    return ModelEndpoint(name, host, chat, partial(capabilities_of, base_url, own=own))
+    models = settings.models
+    chat = _chat(settings, name, models.address_of(name))
+    return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name))
 
 
 def _chat(settings: Settings, name: str, address: str | None) -> Chat:

@@ -15,7 +15,7 @@ Health = Callable[[], Awaitable[dict[str, PoolHealth]]]
 
 
 @asynccontextmanager
-async def health_endpoint(health: Health, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
     """Serve while the block runs; the address `host:port`. Raises `OSError` if the port is taken."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

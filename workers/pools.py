@@ -58,7 +58,7 @@ class PoolContents:
     """Overrides of `DEFAULT_SLOTS` by pool name."""
 
 
-def chosen_pools(names: str | None) -> tuple[str, ...]:
+def choose_pools(names: str | None) -> tuple[str, ...]:
     """`models,search` → the pools, each once, in the usual order; None or empty means all.
 
     Raises `UnknownPoolError`.
@@ -162,7 +162,7 @@ class PoolGroup:
 
 
 @asynccontextmanager
-async def running_pools(
+async def run_pools(
     client: Client, contents: PoolContents, pools: Sequence[str], *, grace: timedelta = GRACE
 ) -> AsyncIterator[PoolGroup]:
     """Run pools while the block runs, and drain them afterwards, also when the block is cancelled."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import structlog
 
 from workers.composition import compose
-from workers.health import health_endpoint
-from workers.pools import PoolGroup, running_pools
+from workers.health import serve_health
+from workers.pools import PoolGroup, run_pools
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Settings
 from workers.telemetry import LogFormat, metrics_address, temporal_runtime
 from workers.temporal import Connection, open_connection
-from workers.watchdog import watched
+from workers.watchdog import watch_event_loop
 
 logger = structlog.get_logger("workers")
 
@@ -58,7 +58,7 @@ Ready = Callable[[WorkerProcess], None]
 
 
 @asynccontextmanager
-async def worker_process(
+async def serve_pools(
     settings: Settings, pools: Sequence[str], options: ProcessOptions
 ) -> AsyncIterator[WorkerProcess]:
     """Connect, index the corpora, and run pools with health and metrics while the block runs.
@@ -71,14 +71,14 @@ async def worker_process(
     connection, metrics = await _connect(settings, options)
     logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
-        watched(options.log_format, said=options.if_ended),
+        watch_event_loop(options.log_format, said=options.if_ended),
         compose(settings, connection.client, pools, refresh=True) as contents,
-        running_pools(connection.client, contents, pools) as group,
+        run_pools(connection.client, contents, pools) as group,
         AsyncExitStack() as stack,
     ):
         health = None
         if options.health_port is not None:
-            endpoint = health_endpoint(group.health, options.host, options.health_port)
+            endpoint = serve_health(group.health, options.host, options.health_port)
             try:
                 health = await stack.enter_async_context(endpoint)
             except OSError as error:
@@ -95,7 +95,7 @@ async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions,
     taking_work = asyncio.Event()
 
     async def serve() -> None:
-        async with worker_process(settings, pools, options) as process:
+        async with serve_pools(settings, pools, options) as process:
             taking_work.set()
             if ready is not None:
                 ready(process)

@@ -8,24 +8,24 @@ from activities.configuration import ResearchConfiguration, WebSearchConfigurati
 from contracts.request import Depth, SourceType
 from contracts.resolved import Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
-from providers.models.capabilities import capabilities_of
 from providers.models.model_directory import split_name
 from providers.models.prices import load_prices
 from providers.search.availability import BY_MODEL, ORDER, advice, choose
 from workers.search_providers import search_model
 from workers.settings.loading import APPLICATION, Settings
-from workers.settings.models import PUBLIC_HOST, EndpointSettings, host_of
+from workers.settings.models import host_of
 
 
 def configuration_of(
     settings: Settings, search_attributes: Callable[[], Awaitable[bool]] | None = None
 ) -> ResearchConfiguration:
     """The configuration that a worker resolves requests with; `search_attributes` asks the namespace."""
+    models = settings.models
     return ResearchConfiguration(
-        models=settings.models.by_tier() if settings.model_configured else {},
-        model_host=_hosts(settings),
-        candidates={tier.value: settings.models.names_for(tier) for tier in Tier} if settings.model_configured else {},
-        reasoning_tokens=partial(_reasoning_room, settings),
+        models=models.by_tier() if settings.model_configured else {},
+        model_host=partial(models.host_for, keys=settings.model_keys()),
+        candidates={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},
+        reasoning_tokens=models.reasoning_tokens_of,
         model_price=_prices(settings),
         web_search=web_search_of(settings),
         hooks={
@@ -92,15 +92,3 @@ def _prices(settings: Settings) -> Callable[[str], ModelPrice | None]:
         )
 
     return price_of
-
-
-def _hosts(settings: Settings) -> Callable[[str], str | None]:
-    keys = settings.model_keys()
-    return lambda written: settings.models.host_for(written, keys)
-
-
-def _reasoning_room(settings: Settings, written: str) -> int:
-    endpoint, model = split_name(written, settings.models.endpoints)
-    address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
-    own = settings.models.endpoints.get(endpoint, EndpointSettings()).overrides()
-    return capabilities_of(address, model, own=own).reasoning_tokens

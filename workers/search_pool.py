@@ -62,7 +62,7 @@ class Availability:
         return known[1]
 
 
-async def searching_activities(
+async def open_searching(
     settings: Settings, library: CorpusLibrary, shared: SharedState, limiter: Limiter, stack: AsyncExitStack
 ) -> SearchingActivities:
     """Create the activities with every usable provider; the stack closes their connections."""

@@ -15,13 +15,12 @@ from contracts.vocabulary import Tier
 from providers.credentials import ensure_key
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
-from providers.models.capabilities import capabilities_of
 from providers.models.model_directory import split_name
 from providers.models.prices import PriceTable, load_prices
 from providers.search.availability import BY_MODEL, usable
 from providers.search.web_api import web_client
 from workers.settings.loading import APPLICATION, Settings
-from workers.settings.models import PUBLIC_HOST, EndpointSettings, host_of
+from workers.settings.models import PUBLIC_HOST, host_of
 from workers.settings.web_search import WebSearchSettings
 
 
@@ -45,15 +44,12 @@ def search_model(settings: Settings) -> SearchModel | None:
     usable = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
         endpoint, model = split_name(written, models.endpoints)
-        address = models.address_of(endpoint)
-        public = host_of(address or f"https://{PUBLIC_HOST}") == PUBLIC_HOST
+        public = host_of(models.base_url_of(endpoint)) == PUBLIC_HOST
         if endpoint not in usable or (public and endpoint not in keys) or not _is_well_formed(keys.get(endpoint)):
             continue
-        own = models.endpoints.get(endpoint, EndpointSettings()).overrides()
-        known = capabilities_of(address or f"https://{PUBLIC_HOST}", model, own=own)
-        if known.searches_web:
+        if models.capabilities_at(endpoint, model).searches_web:
             prices = load_prices().with_models(models.prices)
-            return SearchModel(model, keys.get(endpoint), address, prices)
+            return SearchModel(model, keys.get(endpoint), models.address_of(endpoint), prices)
     return None
 
 

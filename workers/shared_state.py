@@ -22,7 +22,7 @@ QUICK_SECONDS: Final = 2.0
 
 @dataclass(frozen=True)
 class SharedState:
-    """The journal, the cache and the store; `shared_state` closes them after its block."""
+    """The journal, the cache and the store; `open_shared_state` closes them after its block."""
 
     calls: CallStore
     cache: Cache
@@ -39,7 +39,7 @@ class SharedState:
 
 
 @asynccontextmanager
-async def shared_state(settings: Settings) -> AsyncIterator[SharedState]:
+async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
     """Open the shared state for the block. An unreachable Redis is no error: see `degraded`.
 
     Raises `NotConfigured` if REDIS_URL is malformed or the file cannot be used, and `StorageFull`.

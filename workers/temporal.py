@@ -75,7 +75,7 @@ async def missing_search_attributes(client: Client) -> set[str]:
     return {name for name, kind in SEARCH_ATTRIBUTES.items() if known.custom_attributes.get(name) != kind}
 
 
-async def have_search_attributes(client: Client) -> bool:
+async def has_search_attributes(client: Client) -> bool:
     """Whether runs may set search attributes; false where the account may not list them. Raises `RPCError`."""
     try:
         return not await missing_search_attributes(client)

@@ -33,7 +33,7 @@ logger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def watched(
+async def watch_event_loop(
     form: LogFormat, log: int = 2, said: str = "", limit_seconds: float = SILENCE_SECONDS
 ) -> AsyncIterator[None]:
     """End this process with `EXIT_CODE` if its event loop stalls during the block.

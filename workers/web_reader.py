@@ -13,7 +13,7 @@ from workers.settings.loading import APPLICATION, Settings
 
 
 @asynccontextmanager
-async def web_reader(
+async def open_web_reader(
     settings: Settings,
     pool: SubprocessPool,
     version: str,

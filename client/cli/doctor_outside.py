@@ -16,7 +16,7 @@ from workers.search_pool import CIRCUIT_OPEN, service_of
 from workers.search_providers import open_search_providers, search_model
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
-from workers.shared_state import shared_state as shared_state_of
+from workers.shared_state import open_shared_state
 
 SHARED_KEY = "doctor"
 SHARED_SECONDS = 5.0
@@ -50,7 +50,7 @@ async def models(settings: Settings) -> AsyncIterator[Check]:
     names = sorted({name for tier in Tier for name in settings.models.names_for(tier)})
     # Whether Redis can be used is told by its own line; a wrong address of it must not hide the state of the models.
     known = settings if _usable_redis(settings) else settings.model_copy(update={"redis_url": None})
-    async with shared_state_of(known) as shared:
+    async with open_shared_state(known) as shared:
         circuits = CircuitBreaker(shared.store)
         for endpoint in usable:
             there = [
@@ -138,7 +138,7 @@ def _usable_redis(settings: Settings) -> bool:
 async def _left_alone(settings: Settings, usable: list[ProviderChoice]) -> list[str]:
     known = settings if _usable_redis(settings) else settings.model_copy(update={"redis_url": None})
     try:
-        async with shared_state_of(known) as shared:
+        async with open_shared_state(known) as shared:
             circuits = CircuitBreaker(shared.store)
             states = {choice.name: await circuits.state(service_of(choice.name)) for choice in usable}
     except ProviderError:  # where that is kept has a line of its own

@@ -10,7 +10,7 @@ from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError
 from client.cli.folders import SET_HOME, ensure_folder
 from workers.dev_server.attach import describe_server
-from workers.pools import chosen_pools
+from workers.pools import choose_pools
 from workers.process import ProcessOptions, WorkerProcess, run
 from workers.telemetry import configure_logging
 from workers.watchdog import SILENCE_SECONDS
@@ -23,7 +23,7 @@ STARTED_AGAIN = (
 
 async def worker(pools: str, options: ProcessOptions) -> int:
     """Run pools against the engine that is there, until stopped."""
-    chosen = chosen_pools(pools)
+    chosen = choose_pools(pools)
     settings = command_settings()
     if not settings.uses_cluster and describe_server(settings.home) is None:
         raise CommandError(NO_ENGINE, ExitCode.FAILED)
@@ -39,7 +39,7 @@ async def serve(options: ProcessOptions) -> int:
     output.tell(f"starting engine and workers on {settings.home}; {settings.model_reason}")
     configure_logging("console", logging.INFO, secrets=settings.secrets())
     watched = replace(options, log_format="console", if_ended=STARTED_AGAIN)
-    await run(settings, chosen_pools(None), watched, ready=_serves)
+    await run(settings, choose_pools(None), watched, ready=_serves)
     return ExitCode.COMPLETED
 
 

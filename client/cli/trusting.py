@@ -11,7 +11,7 @@ from client.cli import output
 from client.cli.exit_codes import ExitCode
 from client.cli.failures import CommandError, quoted
 from client.view.rendering import printable
-from workers.settings.files import FILE_NAME, TrustedFiles, parsed, read_file, refused_keys
+from workers.settings.files import FILE_NAME, TrustedFiles, parse_file, read_file, refused_keys
 from workers.settings.loading import user_config_folder, without_user
 
 
@@ -27,7 +27,7 @@ async def trust(file: Path, *, yes: bool, forget: bool) -> int:
     data = read_file(file)
     if data is None:
         raise CommandError(f"there is no file {quoted(str(file))}")
-    granted = refused_keys(parsed(file, data))
+    granted = refused_keys(parse_file(file, data))
     if not granted:
         output.say(f"{_shown(file)} sets only what counts without trust")
         return ExitCode.COMPLETED

@@ -19,7 +19,7 @@ from workers.dev_server import attach
 from workers.dev_server.attach import describe_server, detach_server, ensure_server, stop_server, watch_server
 from workers.dev_server.files import READY, ServerDescription, ServerError, ServerFiles
 from workers.dev_server.server import API_HOST
-from workers.pools import running_pools
+from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.temporal import open_connection
 
@@ -135,7 +135,7 @@ async def test_runs_survive_a_killed_server(server_home: Path) -> None:
     """A run whose server was killed in the middle of a call ends as if nothing had happened, with one attempt."""
     calls = Calls()
     client = (await open_connection(Settings(home=server_home))).client
-    async with asyncio.timeout(60), running_pools(client, calls.contents(), ("workflows", "models")):
+    async with asyncio.timeout(60), run_pools(client, calls.contents(), ("workflows", "models")):
         run = await client.start_workflow("one-call", "waits", id="r-1", task_queue=WORKFLOWS_QUEUE)
         await calls.begun.wait()
         os.kill(running(server_home).server_pid, signal.SIGKILL)

@@ -73,17 +73,17 @@ def values_of_files(user_folder: Path, working_directory: Path, named: Path | No
     if named is not None:
         above = _values(named.absolute())
         if above is None:
-            raise SettingsError(f"{shown(named)}: there is no such file")
-        return FileValues(merged(below, above))
+            raise SettingsError(f"{printable_path(named)}: there is no such file")
+        return FileValues(merge_values(below, above))
     here = working_directory / FILE_NAME
     data = read_file(here)
     if data is None or _place(here) == _place(own):
         return FileValues(below)
-    above = parsed(here, data)
+    above = parse_file(here, data)
     if TrustedFiles(user_folder).trusts(here, data):
-        return FileValues(merged(below, above))
+        return FileValues(merge_values(below, above))
     used, unused = split_harmless(above)
-    return FileValues(merged(below, used), _left_out(here, unused) if unused else None)
+    return FileValues(merge_values(below, used), _left_out(here, unused) if unused else None)
 
 
 def split_harmless(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -91,7 +91,7 @@ def split_harmless(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]
     used: dict[str, Any] = {}
     for path, value in _keys(values):
         if is_harmless(path):
-            used = merged(used, nested(path, value))
+            used = merge_values(used, nest(path, value))
     return used, [".".join(path) for path, _ in refused_keys(values)]
 
 
@@ -109,19 +109,19 @@ def read_file(path: Path) -> bytes | None:
     """Read a regular file; None if there is none. Raises `SettingsError`."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise SettingsError(f"{shown(path)}: is not a regular file")
+            raise SettingsError(f"{printable_path(path)}: is not a regular file")
         with path.open("rb") as file:
             data = file.read(LARGEST_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SettingsError(f"{shown(path)}: cannot be read: {type(error).__name__}") from None
+        raise SettingsError(f"{printable_path(path)}: cannot be read: {type(error).__name__}") from None
     if len(data) > LARGEST_BYTES:
-        raise SettingsError(f"{shown(path)}: is larger than {LARGEST_BYTES:,} bytes")
+        raise SettingsError(f"{printable_path(path)}: is larger than {LARGEST_BYTES:,} bytes")
     return data
 
 
-def parsed(path: Path, data: bytes) -> dict[str, Any]:
+def parse_file(path: Path, data: bytes) -> dict[str, Any]:
     """Parse and check one file, so that a message can name it; relative folders are relative to it.
 
     Raises `SettingsError` with one line per problem.
@@ -129,11 +129,11 @@ def parsed(path: Path, data: bytes) -> dict[str, Any]:
     try:
         checked = FileSettings.model_validate(tomllib.loads(data.decode("utf-8")))
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{shown(path)}: cannot be read: {type(error).__name__}") from None
+        raise SettingsError(f"{printable_path(path)}: cannot be read: {type(error).__name__}") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SettingsError(f"{shown(path)}: {printable(str(error))}") from None
+        raise SettingsError(f"{printable_path(path)}: {printable(str(error))}") from None
     except ValidationError as error:
-        raise SettingsError("\n".join(f"{shown(path)}: {line_of(item)}" for item in details(error))) from None
+        raise SettingsError("\n".join(f"{printable_path(path)}: {line_of(item)}" for item in details(error))) from None
     values = checked.model_dump(exclude_unset=True)
     if checked.home is not None:
         values["home"] = path.parent / checked.home.expanduser()
@@ -170,7 +170,7 @@ class TrustedFiles:
         except (ValueError, RecursionError):
             known = None
         if not isinstance(known, dict):
-            raise SettingsError(f"{shown(self._path)}: is damaged: remove it and trust your files again")
+            raise SettingsError(f"{printable_path(self._path)}: is damaged: remove it and trust your files again")
         return {str(path): str(digest) for path, digest in known.items()}
 
     def _write(self, known: Mapping[str, str]) -> None:
@@ -182,20 +182,20 @@ class TrustedFiles:
             Path(aside).replace(self._path)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
-            raise SettingsError(f"{shown(self._path)}: cannot be written: {reason}") from None
+            raise SettingsError(f"{printable_path(self._path)}: cannot be written: {reason}") from None
 
 
-def merged(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+def merge_values(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
     """Merge two levels of settings key by key; the upper one goes first."""
     both = {
-        key: merged(lower[key], upper[key])
+        key: merge_values(lower[key], upper[key])
         for key in lower.keys() & upper.keys()
         if isinstance(lower[key], dict) and isinstance(upper[key], dict)
     }
     return lower | upper | both
 
 
-def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+def nest(path: tuple[str, ...], value: Any) -> dict[str, Any]:
     """A value in the tables of its path."""
     for part in reversed(path):
         value = {part: value}
@@ -225,20 +225,20 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
-def shown(path: Path) -> str:
+def printable_path(path: Path) -> str:
     """A path as a message names it."""
     return printable(str(path))
 
 
 def _values(path: Path) -> dict[str, Any] | None:
     data = read_file(path)
-    return None if data is None else parsed(path, data)
+    return None if data is None else parse_file(path, data)
 
 
 def _left_out(path: Path, unused: list[str]) -> str:
-    place = shlex.quote(shown(path))
+    place = shlex.quote(printable_path(path))
     return (
-        f"{shown(path)} is in the working directory and not trusted, so these keys were not used: "
+        f"{printable_path(path)} is in the working directory and not trusted, so these keys were not used: "
         f"{printable(', '.join(unused))}; to use them once: --config {place}; until it changes: research trust {place}"
     )
 

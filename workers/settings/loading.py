@@ -30,9 +30,9 @@ from workers.settings.files import (
     SettingsError,
     details,
     line_of,
-    merged,
+    merge_values,
     message_of,
-    nested,
+    nest,
     values_of_files,
 )
 from workers.settings.models import ModelsSettings, key_variable
@@ -260,8 +260,8 @@ def load_settings(
         working_directory or Path.cwd(),
         asked.config or _named_by_variable(given),
     )
-    values = merged(files.values, environment_values(given))
-    values = merged(values, asked.values())
+    values = merge_values(files.values, environment_values(given))
+    values = merge_values(values, asked.values())
     try:
         settings = Settings(**values, left_out=files.left_out)
     except ValidationError as error:
@@ -281,7 +281,7 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
     for variable, path in VARIABLES.items():
         text = environment.get(variable, "").strip()
         if text:
-            values = merged(values, nested(path, text))
+            values = merge_values(values, nest(path, text))
     temporal = {name: value for name, value in environment.items() if name.startswith("TEMPORAL_") and value}
     keys = {
         name: value.strip() for name, value in environment.items() if ENDPOINT_KEYS.fullmatch(name) and value.strip()

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from contracts.shapes import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
-from providers.models.capabilities import CapabilityOverrides
+from providers.models.capabilities import CapabilityOverrides, EndpointCapabilities, capabilities_of
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import PriceEntry
 
@@ -112,6 +112,19 @@ class ModelsSettings(BaseModel):
         """The base URL of an endpoint; None for the public API."""
         return self.base_url if endpoint == DEFAULT_ENDPOINT else self.endpoints[endpoint].base_url
 
+    def base_url_of(self, endpoint: str) -> str:
+        """The base URL of an endpoint, also for the public API."""
+        return self.address_of(endpoint) or f"https://{PUBLIC_HOST}"
+
+    def capabilities_at(self, endpoint: str, model: str) -> EndpointCapabilities:
+        """What a model can do at an endpoint; the endpoint's own settings go first."""
+        own = self.endpoints.get(endpoint, EndpointSettings()).overrides()
+        return capabilities_of(self.base_url_of(endpoint), model, own=own)
+
+    def reasoning_tokens_of(self, written: str) -> int:
+        """The room for hidden reasoning of a model, named as in the configuration."""
+        return self.capabilities_at(*split_name(written, self.endpoints)).reasoning_tokens
+
     def used_endpoints(self) -> list[str]:
         """The endpoints that a configured model is at, in order of preference; empty when no model is named."""
         names = (name for tier in reversed(Tier) for name in self.names_for(tier))
@@ -144,8 +157,7 @@ class ModelsSettings(BaseModel):
 
     def hosts(self, endpoints: list[str]) -> list[str]:
         """`host` or `host:port` of endpoints, each once."""
-        addresses = (self.address_of(name) for name in endpoints)
-        return list(dict.fromkeys(host_of(address) if address else PUBLIC_HOST for address in addresses))
+        return list(dict.fromkeys(host_of(self.base_url_of(name)) for name in endpoints))
 
 
 def host_of(base_url: str) -> str:

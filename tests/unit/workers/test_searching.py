@@ -20,9 +20,9 @@ from providers.subprocess_pool import SubprocessPool
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking, open_provider
-from workers.search_pool import CIRCUIT_OPEN, Availability, search_limits, searching_activities, service_of
+from workers.search_pool import CIRCUIT_OPEN, Availability, open_searching, search_limits, service_of
 from workers.settings.loading import Settings, load_settings
-from workers.shared_state import shared_state
+from workers.shared_state import open_shared_state
 
 NAMES = ["tavily", "brave", "searxng"]
 
@@ -92,11 +92,11 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
     """The search pool of one process."""
     async with AsyncExitStack() as stack:
         children = await stack.enter_async_context(SubprocessPool(1))
-        shared = await stack.enter_async_context(shared_state(settings))
+        shared = await stack.enter_async_context(open_shared_state(settings))
         limiter = SharedLimiter(shared.store, search_limits(settings))
         stack.push_async_callback(limiter.close)
         library = CorpusLibrary(settings.home / "corpora", children)
-        yield await searching_activities(settings, library, shared, limiter, stack)
+        yield await open_searching(settings, library, shared, limiter, stack)
 
 
 def configured(folder: Path, **variables: str) -> Settings:

@@ -14,7 +14,7 @@ from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
 from workers.search_pool import CIRCUIT_OPEN, service_of
 from workers.settings.loading import load_settings
-from workers.shared_state import shared_state
+from workers.shared_state import open_shared_state
 
 
 async def called(*arguments: str) -> Result:
@@ -133,7 +133,7 @@ def test_doctor_tells_which_providers_are_set_up(planted: pytest.MonkeyPatch) ->
 async def test_doctor_tells_who_is_left_alone_and_whose_key_is_none(home: Path, planted: pytest.MonkeyPatch) -> None:
     """A key that cannot be one ends nothing, and what runs learned of a provider stands beside its name (S0-102)."""
     planted.setenv("TAVILY_API_KEY", "planted key")
-    async with shared_state(load_settings()) as shared:
+    async with open_shared_state(load_settings()) as shared:
         for _ in range(FAILURES_TO_OPEN):
             await CircuitBreaker(shared.store).report(service_of("brave"), ok=False)
     async with SearchApis() as server:
