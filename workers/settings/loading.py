@@ -208,7 +208,7 @@ class Settings(BaseSettings):
             "anthropic_api_key": _whether(self.anthropic_api_key),
             "endpoint_keys": dict.fromkeys(sorted(self.endpoint_keys), "set"),
             "redis_url": _whether(self.redis_url),
-            "engine": "cluster" if self.uses_cluster else "embedded",
+            "server": "cluster" if self.uses_cluster else "dev server",
             "search_providers": {choice.name: choice.reason for choice in self.web_search.choices()},
         }
 
