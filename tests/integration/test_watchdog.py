@@ -25,10 +25,10 @@ STOPPED_SECONDS = 3 * LIMIT_SECONDS
 
 PROGRAM = f"""
 import asyncio, re, sys, time
-from workers.watchdog import watched
+from workers.watchdog import watch_event_loop
 
 async def main(work):
-    async with watched("json", said={SAID!r}, limit_seconds={LIMIT_SECONDS}):
+    async with watch_event_loop("json", said={SAID!r}, limit_seconds={LIMIT_SECONDS}):
         print("ready", flush=True)
         await asyncio.sleep(0.01)
         if work == "pattern":
