@@ -9,7 +9,7 @@ TOOLS := .tools
 TOOLS_READY := $(TOOLS)/.ready
 .DEFAULT_GOAL := help
 
-# Read by the recipes as shell variables and expanded by nobody, so that a question may hold any character.
+# Read by the recipes as shell variables and never expanded, so that a question may hold any character.
 override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS

@@ -1,7 +1,7 @@
 """Overhead, efficiency, history, CPU and memory of whole runs: `python -m benchmarks.runs [--runs 20] [--call 8]`.
 
 The fake model endpoint answers after a fixed time, so what a run would need is known: everything else is ours. The
-engine is the embedded one (one SQLite file, WAL, synchronous=normal), workers are one process with all pools.
+server is the dev server (one SQLite file, WAL, synchronous=normal), workers are one process with all pools.
 """
 
 import argparse
@@ -147,7 +147,7 @@ async def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--call", type=float, default=8.0, help="seconds that a model call takes with many runs")
     given = parser.parse_args()
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, embedded engine: one SQLite file, WAL, synchronous=normal\n")
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, dev server: one SQLite file, WAL, synchronous=normal\n")
     print("| what | wall s | critical steps | overhead ms/step | efficiency | events | history kB |")
     print("|---|---|---|---|---|---|---|")
     extractive = await single(0.0, RULES | {"engine": "extractive"})

@@ -39,11 +39,11 @@ MEANINGS = {
     "hosts share (a folder: documents and reports alone); default: `RESEARCH_HOME`",
     "RESEARCH_RETENTION_DAYS": "how long a run is kept, in days; default 90",
     "RESEARCH_ALLOW_HOSTS": "exact `host:port` pairs, separated by commas, that may be read although they are private",
-    "RESEARCH_CONTACT": "who the owner of a web site can turn to: sent with every request for a page",
-    "REDIS_URL": "what a cluster's workers share: paid calls, caches, limits; without it one SQLite file",
-    "ANTHROPIC_API_KEY": "key of the model endpoint; by itself it switches nothing on",
+    "RESEARCH_CONTACT": "your contact for owners of web sites: sent with every request for a page",
+    "REDIS_URL": "what workers share: the journal, caches, rate limits; without it one SQLite file",
+    "ANTHROPIC_API_KEY": "key of the model endpoint; alone it switches nothing on",
     "ANTHROPIC_BASE_URL": "another endpoint that speaks the Messages API; a local one needs no key",
-    "RESEARCH_MODEL": "name of the model for every tier: naming one is the decision to use a model",
+    "RESEARCH_MODEL": "name of the model for every tier; a run uses a model only if one is named",
     "RESEARCH_MODEL_SIMPLE": "model of the simple tier (the supervisor's reflections)",
     "RESEARCH_MODEL_ANALYTICAL": "model of the analytical tier (planning, analysis, refinement)",
     "RESEARCH_MODEL_COMPLEX": "model of the complex tier (writing the report)",
@@ -58,7 +58,7 @@ MEANINGS = {
     "BRAVE_BASE_URL": "another address of Brave's interface",
     "SEARXNG_URL": "address of your SearXNG, whose settings allow the format `json`; without it, it is skipped",
     "WIKIPEDIA_BASE_URL": "another wiki; `{language}` stands for the language; default `https://{language}.wikipedia.org`",
-    "TEMPORAL_ADDRESS": "`host:port` of a Temporal cluster; without it the embedded engine is used",
+    "TEMPORAL_ADDRESS": "`host:port` of a Temporal cluster; without it the dev server is used",
     "TEMPORAL_PROFILE": "a profile of Temporal's own client configuration file",
     "TEMPORAL_CONFIG_FILE": "another place of that file",
 }
@@ -88,9 +88,9 @@ def request_defaults() -> str:
 def request_fields() -> str:
     """One row per field of the request."""
     schema = ResearchRequest.model_json_schema()
-    names = ", ".join([*(strategy.name for strategy in declared()), *PLANNED])
+    strategies = ", ".join([*(strategy.name for strategy in declared()), *PLANNED])
     rows = [
-        f"| `{path}` | {names if path == 'strategy' else values} | {default} |"
+        f"| `{path}` | {strategies if path == 'strategy' else values} | {default} |"
         for path, values, default in fields(schema, schema["$defs"])
     ]
     return "\n".join(["| field | values | default |", "|---|---|---|", *rows])
@@ -135,7 +135,7 @@ def file_keys() -> str:
         f"| `{path}` | {values} | {default} | {'yes' if is_harmless(tuple(path.split('.'))) else ''} |"
         for path, values, default in fields(schema, schema["$defs"])
     ]
-    return "\n".join(["| key | values | default | in anybody's file |", "|---|---|---|---|", *rows])
+    return "\n".join(["| key | values | default | in an untrusted file |", "|---|---|---|---|", *rows])
 
 
 def fields(schema: dict[str, Any], definitions: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
@@ -143,13 +143,19 @@ def fields(schema: dict[str, Any], definitions: dict[str, Any], prefix: str = ""
     required = schema.get("required", [])
     for name, field in schema["properties"].items():
         path, inner = prefix + name, without_null(field, definitions)
-        while "additionalProperties" in inner and isinstance(inner["additionalProperties"], dict):
-            path, inner = f"{path}.NAME", without_null(inner["additionalProperties"], definitions)
+        while (named := schema_of_named(inner)) is not None:
+            path, inner = f"{path}.NAME", without_null(named, definitions)
         if "properties" in inner:
             yield from fields(inner, definitions, f"{path}.")
         else:
             default = "required" if name in required else f"`{json.dumps(field.get('default'), ensure_ascii=False)}`"
             yield path, values_of(inner, definitions), default
+
+
+def schema_of_named(field: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema of the values of a table whose keys are names; None for anything else."""
+    values = [field.get("additionalProperties"), *field.get("patternProperties", {}).values()]
+    return next((value for value in values if isinstance(value, dict)), None)
 
 
 def without_null(field: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,6 @@ The second question has no answer in these documents: the report says so and cit
   reports              reports/, one folder per question with report.html, report.md and report.json
   read the last one    $research open last
   check its citations  $research audit last
-  the web UI           $research serve    starts the engine and its workers, and prints the address
+  the web UI           $research serve    starts the server and its workers, and prints the address
   a second corpus      $research run "What happens to a run when its worker is killed?" --corpus docs
 END

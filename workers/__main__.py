@@ -9,8 +9,8 @@ from pathlib import Path
 import structlog
 
 from providers.errors import ProviderError
-from workers.dev_server.files import EngineError
-from workers.pools import UnknownPoolError, chosen_pools
+from workers.dev_server.files import ServerError
+from workers.pools import UnknownPoolError, choose_pools
 from workers.private_files import keep_files_private
 from workers.process import PortUnusableError, ProcessOptions, run
 from workers.process_exit import leave, run_to_end
@@ -41,7 +41,7 @@ def main(given: Sequence[str] | None = None) -> int:
     keep_files_private()
     form: LogFormat = options.log_format
     try:
-        settings, pools = load_settings(Flags(config=options.config)), chosen_pools(options.pool)
+        settings, pools = load_settings(Flags(config=options.config)), choose_pools(options.pool)
     except (SettingsError, UnknownPoolError) as error:
         sys.stderr.write(f"{error}\n")
         return USAGE
@@ -49,7 +49,7 @@ def main(given: Sequence[str] | None = None) -> int:
     try:
         served = ProcessOptions(options.host, options.health_port, options.metrics_port, log_format=form)
         run_to_end(run(settings, pools, served))
-    except (EngineError, ProviderError, PortUnusableError, OSError) as error:
+    except (ServerError, ProviderError, PortUnusableError, OSError) as error:
         logger.error("worker.cannot_run", reason=str(error))  # noqa: TRY400  a sentence for people, no traceback
         return FAILED
     return 0

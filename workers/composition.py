@@ -1,4 +1,4 @@
-"""The composition root: from the configuration to the activities of each pool, opened in order, closed in reverse."""
+"""The composition root: it builds the activities of each pool from the configuration, and closes them in reverse."""
 
 import asyncio
 import os
@@ -16,45 +16,52 @@ from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.model_call import RoleActivities
 from contracts.names import POOLS
-from contracts.vocabulary import EngineKind
-from providers.errors import CorpusUnknown
+from contracts.vocabulary import EngineKind, Tier
+from providers.errors import CorpusUnknown, NotConfigured
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import Engine, IsolatedCalls, Limiter
+from providers.interfaces import Engine, IsolatedCalls, Limiter, SharedStore
 from providers.isolated_calls import KillableCalls
 from providers.models import paid_answers
+from providers.models.chat import Chat
+from providers.models.language_model import LanguageModelEngine
+from providers.models.model_directory import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
+from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
+from providers.models.prices import load_prices
 from providers.reading.cached_reader import CachedReader
 from providers.reading.routed_reader import RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.search.corpus.published import open_published
+from providers.shared.circuit_breaker import CircuitBreaker
 from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
+from providers.shared.rates import ServiceLimits
 from providers.storage.content import ObstoreContentStore
 from providers.storage.records import open_records
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.subprocess_pool import SubprocessPool
-from workers.dev_server.attach import watch_engine
+from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
-from workers.model_engine import language_model, model_limits
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
-from workers.search_pool import search_limits, searching_activities
+from workers.search_pool import open_searching, search_limits
 from workers.settings.loading import Settings
-from workers.shared_state import SharedState, shared_state
-from workers.temporal import have_search_attributes
-from workers.web_reader import web_reader
+from workers.settings.models import host_of, key_variable
+from workers.shared_state import SharedState, open_shared_state
+from workers.temporal import has_search_attributes
+from workers.web_reader import open_web_reader
 from workflows.registry import WORKFLOWS
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
 """Child processes for extraction, and as many for all other work on texts from outside."""
-ITEMS_OF_A_CHILD = 1_000
-"""Small ones, for a child that has loaded much."""
-ASK_OUTSIDE = frozenset({"models", "search", "reading"})
-"""Pools that agree with others of their kind on whom they ask, how often, and what was answered."""
+CALLS_PER_CHILD = 1_000
+"""Calls that a child runs before it is replaced: they are small, and loading its code takes long."""
+SHARING_POOLS = frozenset({"models", "search", "reading"})
+"""Pools that share limits, caches and paid answers with other processes."""
 CONTENT_FOLDER, CORPORA_FOLDER = "content", "corpora"
 
 
 class DeclaredAuthorities(Mapping[str, str]):
-    """What the documents of each corpus are worth, as declared now: a corpus may be registered while workers run."""
+    """The declared authority of each corpus, read at each use: a corpus may be registered while workers run."""
 
     def __init__(self, library: CorpusLibrary) -> None:
         self._library = library
@@ -76,19 +83,19 @@ class DeclaredAuthorities(Mapping[str, str]):
 async def compose(
     settings: Settings, client: Client, pools: Sequence[str] = tuple(POOLS), *, refresh: bool = False
 ) -> AsyncIterator[PoolContents]:
-    """What the pools run, as long as the block runs; without a cluster the engine is watched over meanwhile.
+    """Build what the pools run and close it after the block; without a cluster, watch the dev server meanwhile.
 
-    With `refresh` the indexes of all corpora are brought up to date first, for pools that read them. Raises
-    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `EngineMovedError` from the block.
+    With `refresh`, first bring the indexes of all corpora up to date, for pools that read them. Raises
+    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `ServerMovedError` from the block.
     """
     async with AsyncExitStack() as stack:
         if not settings.uses_cluster:
-            await stack.enter_async_context(_in_background(partial(watch_engine, settings.home)))
+            await stack.enter_async_context(_in_background(partial(watch_server, settings.home)))
         yield await _contents(settings, client, set(pools), stack, refresh=refresh)
 
 
 def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
-    """The folders of the configuration."""
+    """The corpora of the configuration."""
     return [
         CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in settings.corpus.items()
     ]
@@ -108,23 +115,23 @@ async def _contents(
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)
     isolated: IsolatedCalls = KillableCalls(
-        await stack.enter_async_context(SubprocessPool(CHILDREN, recycle_after=ITEMS_OF_A_CHILD))
+        await stack.enter_async_context(SubprocessPool(CHILDREN, recycle_after=CALLS_PER_CHILD))
     )
     activities: dict[str, list[Callable[..., Any]]] = {}
-    if pools & ASK_OUTSIDE:
-        shared = await stack.enter_async_context(shared_state(settings))
+    if pools & SHARING_POOLS:
+        shared = await stack.enter_async_context(open_shared_state(settings))
         limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
         stack.push_async_callback(limiter.close)
         if "models" in pools:
             activities["models"] = await _role_activities(settings, content, shared, limiter, isolated, stack)
         if "search" in pools:
-            searching = await searching_activities(settings, library, shared, limiter, stack)
+            searching = await open_searching(settings, library, shared, limiter, stack)
             activities["search"] = [searching.check_providers, searching.search]
         if "reading" in pools:
             activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
     if "records" in pools:
         sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
-        configuration = configuration_of(settings, partial(have_search_attributes, client))
+        configuration = configuration_of(settings, partial(has_search_attributes, client))
         records = RecordsActivities(configuration, library, content, sessions)
         reporting = ReportingActivities(content, library.skipped, product_version(), isolated)
         activities["records"] = [
@@ -147,7 +154,7 @@ async def _reading(
     politeness = Politeness(shared.store)
     stack.push_async_callback(politeness.close)
     web = await stack.enter_async_context(
-        web_reader(settings, children, product_version(), store=shared.store, politeness=politeness)
+        open_web_reader(settings, children, product_version(), store=shared.store, politeness=politeness)
     )
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
     judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
@@ -155,9 +162,9 @@ async def _reading(
 
 
 def slots_of(settings: Settings) -> dict[str, int]:
-    """Activities at once by pool: a model is waited for, but without one the roles compute, two per processor.
+    """How many activities a pool runs at once; the operator's values come first.
 
-    What the operator set goes before that.
+    A call to a model only waits; without a model the roles compute, so there are two per processor.
     """
     models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
     return {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
@@ -173,7 +180,7 @@ async def _role_activities(
 ) -> list[Callable[..., Any]]:
     engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine(isolated)}
     if settings.model_configured:
-        engines[EngineKind.MODEL] = language_model(settings, limiter, shared.store, isolated)
+        engines[EngineKind.MODEL] = create_language_model(settings, limiter, shared.store, isolated)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
     return RoleActivities(engines, content, CallJournal(shared.calls, paid_answers), isolated).register()
@@ -181,7 +188,7 @@ async def _role_activities(
 
 @asynccontextmanager
 async def _in_background(work: Callable[[], Any]) -> AsyncIterator[None]:
-    """Work beside the block: what it raises ends the block, and is raised instead."""
+    """Run work beside the block; an error of it ends the block, and is raised in its place."""
     try:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(work())
@@ -192,3 +199,50 @@ async def _in_background(work: Callable[[], Any]) -> AsyncIterator[None]:
     except BaseExceptionGroup as errors:
         error = errors.exceptions[0]
         raise error from error.__cause__
+
+
+def create_language_model(
+    settings: Settings,
+    limiter: Limiter | None = None,
+    store: SharedStore | None = None,
+    isolated: IsolatedCalls | None = None,
+) -> LanguageModelEngine:
+    """Create the engine over all endpoints of the configuration; with a store, workers share circuit breakers."""
+    names = dict.fromkeys((DEFAULT_ENDPOINT, *settings.models.endpoints))
+    endpoints = {name: _endpoint(settings, name) for name in names}
+    tiers = {tier: settings.models.names_for(tier) for tier in Tier}
+    prices = load_prices().with_models(settings.models.prices)
+    circuits = None if store is None else CircuitBreaker(store)
+    directory = ModelDirectory(endpoints, tiers)
+    return LanguageModelEngine(directory, prices, limiter=limiter, circuits=circuits, isolated=isolated)
+
+
+def model_limits(settings: Settings) -> dict[str, ServiceLimits]:
+    """The configured limits by service, under the names by which the engine asks the limiter."""
+    return {
+        f"model/{name}": ServiceLimits(endpoint.requests_per_minute, 60.0, endpoint.tokens_per_minute)
+        for name, endpoint in settings.models.endpoints.items()
+        if endpoint.requests_per_minute is not None or endpoint.tokens_per_minute is not None
+    }
+
+
+def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
+    models = settings.models
+    chat = _chat(settings, name, models.address_of(name))
+    return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name))
+
+
+def _chat(settings: Settings, name: str, address: str | None) -> Chat:
+    # The SDK takes as long to import as everything else together; without a model it is not needed.
+    from providers.models.anthropic_chat import DEFAULT_BASE_URL, AnthropicChat  # noqa: PLC0415
+
+    key = settings.model_keys().get(name)
+    setting = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else f"models.endpoints.{name}.base_url"
+    places = EndpointPlaces(key_variable(name), setting)
+    try:
+        return AnthropicChat(
+            api_key=key.get_secret_value() if key else None, base_url=address or DEFAULT_BASE_URL, places=places
+        )
+    except NotConfigured as error:
+        # Other endpoints may work; only a call to this one fails, with this reason.
+        return MissingChat(str(error))

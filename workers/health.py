@@ -1,4 +1,4 @@
-"""A tiny health endpoint for probes: `/healthz` says whether all pools can get work, `/livez` whether they live."""
+"""A tiny health endpoint for probes: `/healthz` tells whether all pools can get work, `/livez` whether they run."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
-from workers.runtime import PoolHealth
+from workers.pools import PoolHealth
 
 REQUEST_SECONDS = 5.0
 MAX_REQUEST_BYTES = 8_192
@@ -15,17 +15,17 @@ Health = Callable[[], Awaitable[dict[str, PoolHealth]]]
 
 
 @asynccontextmanager
-async def health_endpoint(health: Health, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
     """Serve while the block runs; the address `host:port`. Raises `OSError` if the port is taken."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 path = await _requested_path(reader)
-                writer.write(_response(*await answer(path, health)))
+                writer.write(_response(*await respond(path, health)))
                 await writer.drain()
         except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError):
-            pass  # whoever asked does not speak HTTP or went away
+            pass  # the client does not speak HTTP or closed the connection
         finally:
             writer.close()
 
@@ -34,10 +34,10 @@ async def health_endpoint(health: Health, host: str = "127.0.0.1", port: int = 0
         yield "{}:{}".format(*server.sockets[0].getsockname()[:2])
 
 
-async def answer(path: str, health: Health) -> tuple[HTTPStatus, dict[str, object]]:
-    """Status and body for a path."""
+async def respond(path: str, health: Health) -> tuple[HTTPStatus, dict[str, object]]:
+    """Status and body of the answer for a path."""
     if path not in {"/healthz", "/livez"}:
-        return HTTPStatus.NOT_FOUND, {"error": "there are /healthz and /livez"}
+        return HTTPStatus.NOT_FOUND, {"error": "unknown path: use /healthz or /livez"}
     states = await health()
     good = all(state.alive and (state.ready or path == "/livez") for state in states.values())
     pools = {name: {"alive": state.alive, "ready": state.ready} for name, state in states.items()}
@@ -49,7 +49,7 @@ async def _requested_path(reader: asyncio.StreamReader) -> str:
     head = await reader.readuntil(b"\r\n\r\n")
     method, path, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
     if method not in {"GET", "HEAD"}:
-        raise ValueError("only GET is understood")
+        raise ValueError("only GET and HEAD are supported")
     return path.partition("?")[0]
 
 

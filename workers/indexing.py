@@ -1,4 +1,4 @@
-"""The indexes of a worker's corpora, brought up to date before it takes work."""
+"""Bring the indexes of a worker's corpora up to date before it takes work."""
 
 import asyncio
 import time
@@ -11,8 +11,8 @@ from providers.interfaces import IndexProgress
 from providers.search.corpus import CorpusLibrary
 
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
-"""Pools that read the indexes: a run is resolved by what they hold."""
-TOLD_EVERY_SECONDS = 5.0
+"""Pools that read the indexes; `records` resolves requests by them."""
+PROGRESS_SECONDS = 5.0
 
 logger = structlog.get_logger(__name__)
 
@@ -20,14 +20,14 @@ logger = structlog.get_logger(__name__)
 async def refresh_corpora(library: CorpusLibrary) -> None:
     """Index every corpus that is configured or registered, one after the other; only changed files are read.
 
-    A corpus that cannot be indexed (its folder is gone) is told in the log and left to the runs that name it: a worker
-    serves other corpora, too. Several processes that start together wait for each other's indexes.
+    A corpus that cannot be indexed (its folder is gone) is logged, and a run that names it fails; the worker serves the
+    other corpora. Processes that start together wait for each other's indexes.
     """
     for name in library.names():
         started = time.monotonic()
         logger.info("corpus.refreshing", corpus=name)
         try:
-            snapshot = await library.refresh(name, _teller(name, time.monotonic))
+            snapshot = await library.refresh(name, _progress_logger(name, time.monotonic))
         except ProviderError as error:
             logger.warning("corpus.not_refreshed", corpus=name, reason=str(error))
             continue
@@ -41,14 +41,14 @@ async def refresh_corpora(library: CorpusLibrary) -> None:
         await asyncio.sleep(0)
 
 
-def _teller(name: str, clock: Callable[[], float]) -> Callable[[IndexProgress], None]:
-    """A callback that logs how far an index is, every few seconds."""
-    told = clock()
+def _progress_logger(name: str, clock: Callable[[], float]) -> Callable[[IndexProgress], None]:
+    """A callback that logs the progress of an index every few seconds."""
+    logged_at = clock()
 
-    def tell(progress: IndexProgress) -> None:
-        nonlocal told
-        if clock() - told >= TOLD_EVERY_SECONDS:
-            told = clock()
+    def log_progress(progress: IndexProgress) -> None:
+        nonlocal logged_at
+        if clock() - logged_at >= PROGRESS_SECONDS:
+            logged_at = clock()
             logger.info("corpus.progress", corpus=name, done=progress.done, total=progress.total)
 
-    return tell
+    return log_progress

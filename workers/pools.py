@@ -1,30 +1,43 @@
-"""Worker pools: one Temporal worker per task queue, sized for what it waits for."""
+"""Worker pools: one Temporal worker per task queue, sized for what it waits for, and the pools of one process."""
 
+import asyncio
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import structlog
 from temporalio.client import Client
+from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from contracts.names import POOLS
-from workers.sandbox import workflow_runner
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500
 """More than run at once on one machine; a cached run costs well under a megabyte."""
 WORKFLOW_TASKS = 40
 GRACE = timedelta(seconds=10)
-"""How long a stopping worker lets its activities finish; then they are cancelled and run again elsewhere."""
+"""How long a stopping worker lets its activities finish; then it cancels them, and another worker runs them."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Lets a cancellation reach an activity in about a second; the SDK's default takes 7 to 23 s."""
 MOST_POLLERS = 20
+HEALTH_TIMEOUT = timedelta(seconds=2)
+PASSED_THROUGH = ("contracts",)
+"""What passes through the workflow sandbox besides the standard library, temporalio and pydantic.
+
+The sandbox imports everything else anew for each workflow instance. That isolates runs, and a large library would cost
+200 ms of processor time and 4 MB per run, so workflow files import only these.
+"""
+
+logger = structlog.get_logger(__name__)
 
 DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, "records": 16}
-"""Activities at once per worker; fixed, because CPU and memory say nothing of a provider's quota.
+"""Activities at once per worker; fixed, because processor and memory do not show a provider's quota.
 
 A model call only waits: a run makes one per sub-query at a time, so a worker holds some forty runs without queueing.
 """
@@ -45,8 +58,8 @@ class PoolContents:
     """Overrides of `DEFAULT_SLOTS` by pool name."""
 
 
-def chosen_pools(names: str | None) -> tuple[str, ...]:
-    """`models,search` → the pools, each once, in the usual order; null or empty means all.
+def choose_pools(names: str | None) -> tuple[str, ...]:
+    """`models,search` → the pools, each once, in the usual order; None or empty means all.
 
     Raises `UnknownPoolError`.
     """
@@ -55,6 +68,11 @@ def chosen_pools(names: str | None) -> tuple[str, ...]:
     if unknown:
         raise UnknownPoolError(f"no pool is called {unknown[0]}: there are {', '.join(POOLS)}")
     return tuple(name for name in POOLS if not wanted or name in wanted)
+
+
+def workflow_runner() -> SandboxedWorkflowRunner:
+    """Create the runner of every workflow worker and of the replay tests."""
+    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
 
 
 def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta = GRACE) -> Worker:
@@ -85,3 +103,75 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         graceful_shutdown_timeout=grace,
     )
+
+
+@dataclass(frozen=True)
+class PoolHealth:
+    """Whether a pool's worker runs (`alive`), and whether it can get work now (`ready`)."""
+
+    alive: bool
+    ready: bool
+
+
+class PoolGroup:
+    """The running pools of a process."""
+
+    def __init__(self, client: Client, workers: dict[str, Worker]) -> None:
+        self._client = client
+        self._workers = workers
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self._workers)
+
+    def start(self) -> None:
+        """Start polling."""
+        for pool, worker in self._workers.items():
+            self._tasks[pool] = asyncio.create_task(worker.run(), name=f"pool-{pool}")
+
+    async def health(self) -> dict[str, PoolHealth]:
+        """The state of each pool by name."""
+        reachable = await self._server_answers()
+        return {
+            pool: PoolHealth(not task.done(), reachable and self._workers[pool].is_running)
+            for pool, task in self._tasks.items()
+        }
+
+    async def failure(self) -> None:
+        """Wait until a worker ends by itself. Raises the error that ended it."""
+        done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    async def stop(self) -> None:
+        """Take no new work, let activities finish within the grace time, then cancel them. Raises a worker's error."""
+        running = [worker for pool, worker in self._workers.items() if not self._tasks[pool].done()]
+        await asyncio.gather(*(worker.shutdown() for worker in running), return_exceptions=True)
+        results = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        errors = [result for result in results if isinstance(result, Exception)]
+        if errors:
+            raise errors[0]
+
+    async def _server_answers(self) -> bool:
+        try:
+            return await self._client.service_client.check_health(timeout=HEALTH_TIMEOUT)
+        except RPCError:
+            return False
+
+
+@asynccontextmanager
+async def run_pools(
+    client: Client, contents: PoolContents, pools: Sequence[str], *, grace: timedelta = GRACE
+) -> AsyncIterator[PoolGroup]:
+    """Run pools while the block runs, and drain them afterwards, also when the block is cancelled."""
+    group = PoolGroup(client, {pool: build_worker(pool, client, contents, grace=grace) for pool in pools})
+    group.start()
+    logger.info("pools.started", pools=list(group.pools))
+    try:
+        yield group
+    finally:
+        logger.info("pools.draining", pools=list(group.pools), grace_seconds=grace.total_seconds())
+        await group.stop()
+        logger.info("pools.stopped", pools=list(group.pools))

@@ -1,9 +1,9 @@
-"""Files of the product are for their owner alone; what a person asked for keeps the rights that the person wants.
+"""Files of the product are for their owner alone; files that a person asked for keep the person's permissions.
 
-Every process that writes to `RESEARCH_HOME` begins with `keep_files_private`. Its umask then holds for whatever writes
-there: our own code, SQLite, object stores, and the embedded server, which inherits it.
+Every process that writes to `RESEARCH_HOME` begins with `keep_files_private`. Its umask then holds for all that writes
+there: our own code, SQLite, object stores, and the dev server, which inherits it.
 
-The standard library alone: the engine's keeper uses this module.
+The standard library alone: the keeper of the dev server uses this module.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ PRIVATE: Final = 0o077
 CONTENTS: Final = frozenset(
     "engine sessions content corpora cache shared.sqlite3 logs opened crashes deleted left-behind".split()
 )
-"""What the product itself puts into its home; files of SQLite have others beside them."""
+"""What the product creates in its home; SQLite adds further files beside its own."""
 
 _umask_of_person: int | None = None
 
 
 def keep_files_private() -> None:
-    """From now on, files that this process and its children create are for their owner alone."""
+    """Let this process and its children create files for their owner alone."""
     global _umask_of_person  # noqa: PLW0603  a process has one umask
     before = os.umask(PRIVATE)
     if _umask_of_person is None:
@@ -32,13 +32,13 @@ def keep_files_private() -> None:
 
 
 def umask_of_person() -> int:
-    """What the person's shell gave to this process: it holds for reports and for commands of the person's own."""
+    """The umask of the person's shell: it holds for reports and for the person's own commands."""
     return PRIVATE if _umask_of_person is None else _umask_of_person
 
 
 @contextlib.contextmanager
 def files_of_person() -> Iterator[None]:
-    """Create files as the person's own programs would."""
+    """Create files with the person's own umask."""
     if _umask_of_person is None:
         yield
         return
@@ -51,22 +51,22 @@ def files_of_person() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Repair:
-    """What was found, and done, in a home."""
+    """What `repair_home` found and changed."""
 
     owner: int
     closed: int = 0
-    """How many files and folders were open to others, and are so no more."""
+    """How many files and folders other users could read until now."""
     foreign: int = 0
-    """How many belong to somebody else, or could not be changed."""
+    """How many belong to another user, or could not be changed."""
     shared: bool = False
-    """Whether the home is a folder with other things in it, which is left as it is."""
+    """Whether the home contains files of other programs; then the folder itself is left as it is."""
 
 
 def repair_home(home: Path, user: int) -> Repair:
-    """Close what the product created in its home to everybody but its owner. Raises OSError.
+    """Make what the product created in its home private to the owner. Raises OSError.
 
-    A home of somebody else is left alone, and so is everything that the product did not create: a home may be a
-    folder that has other uses.
+    A home of another user is left alone, and so is everything that the product did not create: the folder may have
+    other uses.
     """
     found = home.stat()
     if found.st_uid != user:
@@ -87,7 +87,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _close(path: Path, user: int, *, follow: bool = False) -> bool | None:
-    """Whether this was open to others; null if it is not ours to close. What has just gone away is closed."""
+    """Make a path private; whether it was not, or None if it belongs to another user."""
     try:
         found = path.stat(follow_symlinks=follow)
         if stat.S_ISLNK(found.st_mode) or not found.st_mode & PRIVATE:

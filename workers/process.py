@@ -3,20 +3,21 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import structlog
 
 from workers.composition import compose
-from workers.health import health_endpoint
+from workers.health import serve_health
+from workers.pools import PoolGroup, run_pools
 from workers.resolution_inputs import product_version
-from workers.runtime import PoolGroup, running_pools, stop_signals, until_stopped
 from workers.settings.loading import Settings
 from workers.telemetry import LogFormat, metrics_address, temporal_runtime
 from workers.temporal import Connection, open_connection
-from workers.watchdog import watched
+from workers.watchdog import watch_event_loop
 
 logger = structlog.get_logger("workers")
 
@@ -25,59 +26,59 @@ OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 class PortUnusableError(Exception):
-    """Health or metrics cannot be served at the port that was asked for."""
+    """Health or metrics cannot be served at the chosen port."""
 
 
 @dataclass(frozen=True)
 class ProcessOptions:
-    """What a process serves besides its pools; a null port serves nothing, 0 takes a free one."""
+    """What a process serves besides its pools; port None serves nothing, 0 takes a free one."""
 
     host: str = "127.0.0.1"
     health_port: int | None = None
     metrics_port: int | None = None
     log_format: LogFormat = "json"
-    """Of what the watchdog says, should it have to end the process."""
+    """Form of the watchdog's log line, if it ends the process."""
     if_ended: str = ""
-    """What a person is told then."""
+    """Shown to the person at the terminal then."""
 
 
 @dataclass(frozen=True)
 class WorkerProcess:
-    """Running pools, and where they can be looked at."""
+    """Running pools, and where they serve health and metrics."""
 
     group: PoolGroup
     connection: Connection
     health: str | None
-    """`host:port`, or null."""
+    """`host:port`, or None."""
     metrics: str | None
-    """`host:port`, or null."""
+    """`host:port`, or None."""
 
 
 Ready = Callable[[WorkerProcess], None]
 
 
 @asynccontextmanager
-async def worker_process(
+async def serve_pools(
     settings: Settings, pools: Sequence[str], options: ProcessOptions
 ) -> AsyncIterator[WorkerProcess]:
     """Connect, index the corpora, and run pools with health and metrics while the block runs.
 
-    Raises `EngineError` if there is no engine, `PortUnusableError` if a port is taken.
+    Raises `ServerError` if no Temporal server can be reached, `PortUnusableError` if a port is taken.
     """
     logger.info("worker.configured", version=product_version(), pools=list(pools), configuration=settings.describe())
     for notice in settings.notices():
         logger.warning("worker.notice", text=notice)
-    connection, metrics = await _connected(settings, options)
-    logger.info("worker.connected", engine=connection.address, digest=settings.digest(), metrics=metrics)
+    connection, metrics = await _connect(settings, options)
+    logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
-        watched(options.log_format, said=options.if_ended),
+        watch_event_loop(options.log_format, said=options.if_ended),
         compose(settings, connection.client, pools, refresh=True) as contents,
-        running_pools(connection.client, contents, pools) as group,
+        run_pools(connection.client, contents, pools) as group,
         AsyncExitStack() as stack,
     ):
         health = None
         if options.health_port is not None:
-            endpoint = health_endpoint(group.health, options.host, options.health_port)
+            endpoint = serve_health(group.health, options.host, options.health_port)
             try:
                 health = await stack.enter_async_context(endpoint)
             except OSError as error:
@@ -89,12 +90,12 @@ async def worker_process(
 async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready | None = None) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once.
 
-    `ready` is called when work is taken. Raises what ends a worker before a signal does.
+    `ready` is called when the pools take work. Raises the error that ends a worker before a signal does.
     """
     taking_work = asyncio.Event()
 
     async def serve() -> None:
-        async with worker_process(settings, pools, options) as process:
+        async with serve_pools(settings, pools, options) as process:
             taking_work.set()
             if ready is not None:
                 ready(process)
@@ -106,15 +107,49 @@ async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions,
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if taking_work.is_set() or serving.done():
                 await serving
-            # Else it is connecting or indexing still: there is nothing to drain.
+            # Else it is still connecting or indexing: there is nothing to drain.
         finally:
             serving.cancel()
             stopping.cancel()
             await asyncio.gather(serving, stopping, return_exceptions=True)
 
 
-async def _connected(settings: Settings, options: ProcessOptions) -> tuple[Connection, str | None]:
-    """The connection, and where its metrics are served."""
+@contextmanager
+def stop_signals() -> Iterator[asyncio.Event]:
+    """An event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    names = (signal.SIGTERM, signal.SIGINT)
+
+    def on_signal() -> None:
+        stop.set()
+        for name in names:
+            loop.remove_signal_handler(name)
+            signal.signal(name, signal.SIG_DFL)
+
+    for name in names:
+        loop.add_signal_handler(name, on_signal)
+    try:
+        yield stop
+    finally:
+        for name in names:
+            loop.remove_signal_handler(name)
+
+
+async def until_stopped(group: PoolGroup, stop: asyncio.Event) -> None:
+    """Wait for the stop signal. Raises the error of a worker that ended before it."""
+    waiting = {asyncio.create_task(stop.wait()), asyncio.create_task(group.failure())}
+    try:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def _connect(settings: Settings, options: ProcessOptions) -> tuple[Connection, str | None]:
+    """Connect; the connection, and the address of its metrics."""
     if options.metrics_port is None:
         return await open_connection(settings, runtime=temporal_runtime()), None
     try:

@@ -1,4 +1,4 @@
-"""Running a process's work to its end, and ending the process: neither waits for what nobody needs any more."""
+"""Run the work of a process and end the process, without waiting for threads that are no longer needed."""
 
 import asyncio
 import contextlib
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 class UnawaitedThreads(ThreadPoolExecutor):
-    """Threads for blocking calls. The end of the loop does not wait for them.
+    """Threads for blocking calls; the end of the event loop does not wait for them.
 
-    A look through a huge or slow folder cannot be interrupted; a command that was told to stop must not wait for it.
+    A walk through a huge or slow folder cannot be interrupted, and a stopped command must not wait for it.
     """
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -27,20 +27,20 @@ class UnawaitedThreads(ThreadPoolExecutor):
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, without waiting for threads at the end. Raises what the work raises, and KeyboardInterrupt."""
 
-    def loop() -> asyncio.AbstractEventLoop:
-        made = asyncio.new_event_loop()
-        made.set_default_executor(UnawaitedThreads(thread_name_prefix="blocking"))
-        return made
+    def create_loop() -> asyncio.AbstractEventLoop:
+        event_loop = asyncio.new_event_loop()
+        event_loop.set_default_executor(UnawaitedThreads(thread_name_prefix="blocking"))
+        return event_loop
 
-    with asyncio.Runner(loop_factory=loop) as runner:
+    with asyncio.Runner(loop_factory=create_loop) as runner:
         return runner.run(work)
 
 
 def leave(code: int) -> NoReturn:
-    """End a process that used the engine, when everything is closed and written.
+    """End a process that used Temporal's SDK, after everything is closed and written.
 
-    Threads of the SDK's core may still hand something over for a moment, and an interpreter that is just taking itself
-    apart is aborted by that (exit code 134, seen in one of ten ends under load). So it is not taken apart.
+    Threads of the SDK's core may call into the interpreter for a moment longer. If it is shutting down, that aborts the
+    process (exit code 134, measured in one of ten ends under load). So this skips the interpreter's shutdown.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

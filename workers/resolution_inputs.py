@@ -1,4 +1,4 @@
-"""From the settings to what resolving a request needs to know; no secrets. The command line asks the same."""
+"""Derive from the settings what resolving a request needs, without secrets; the command line uses it too."""
 
 import importlib.metadata
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,24 +8,24 @@ from activities.configuration import ResearchConfiguration, WebSearchConfigurati
 from contracts.request import Depth, SourceType
 from contracts.resolved import Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
-from providers.models.capabilities import capabilities_of
 from providers.models.model_directory import split_name
 from providers.models.prices import load_prices
 from providers.search.availability import BY_MODEL, ORDER, advice, choose
 from workers.search_providers import search_model
 from workers.settings.loading import APPLICATION, Settings
-from workers.settings.models import PUBLIC_HOST, EndpointSettings, host_of
+from workers.settings.models import host_of
 
 
 def configuration_of(
     settings: Settings, search_attributes: Callable[[], Awaitable[bool]] | None = None
 ) -> ResearchConfiguration:
-    """What a worker of these settings does with a request; `search_attributes` asks the namespace."""
+    """The configuration that a worker resolves requests with; `search_attributes` asks the namespace."""
+    models = settings.models
     return ResearchConfiguration(
-        models=settings.models.by_tier() if settings.model_configured else {},
-        model_host=_hosts(settings),
-        candidates={tier.value: settings.models.names_for(tier) for tier in Tier} if settings.model_configured else {},
-        reasoning_tokens=partial(_reasoning_room, settings),
+        models=models.by_tier() if settings.model_configured else {},
+        model_host=partial(models.host_for, keys=settings.model_keys()),
+        candidates={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},
+        reasoning_tokens=models.reasoning_tokens_of,
         model_price=_prices(settings),
         web_search=web_search_of(settings),
         hooks={
@@ -45,7 +45,7 @@ def configuration_of(
 
 
 def web_search_of(settings: Settings) -> WebSearchConfiguration:
-    """How the web is searched."""
+    """The configuration of web searches."""
     search, choices = settings.search, search_choices(settings)
 
     def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
@@ -63,17 +63,17 @@ def web_search_of(settings: Settings) -> WebSearchConfiguration:
 
 
 def search_choices(settings: Settings) -> list[ProviderChoice]:
-    """The web's providers in the configured order, each with whether it can be asked and why."""
+    """The search providers in the configured order, each with whether it can be used and why."""
     order, model = settings.search.providers or ORDER, search_model(settings)
     choices = settings.web_search.choices(order, model_offers_search=model is not None)
     if model is None or model.base_url is None:
         return choices
-    there = {"host": host_of(model.base_url)}
-    return [choice.model_copy(update=there) if choice.name == BY_MODEL else choice for choice in choices]
+    host = {"host": host_of(model.base_url)}
+    return [choice.model_copy(update=host) if choice.name == BY_MODEL else choice for choice in choices]
 
 
 def product_version() -> str:
-    """The version of this product as it is installed."""
+    """The installed version of this product."""
     return importlib.metadata.version(APPLICATION)
 
 
@@ -81,26 +81,14 @@ def _prices(settings: Settings) -> Callable[[str], ModelPrice | None]:
     table = load_prices().with_models(settings.models.prices)
 
     def price_of(model: str) -> ModelPrice | None:
-        """The highest that one call may cost per token: what is reserved must never be too little."""
+        """The highest price per token of one call: a reservation must never be too small."""
         known = table.price_of(model) or table.price_of(split_name(model, settings.models.endpoints)[1])
         if known is None:
             return None
-        dearest = max(1.0, table.cache_write_factor)
+        highest = max(1.0, table.cache_write_factor)
         return ModelPrice(
-            input=max(known.input, known.long_prompt_input or 0.0) * dearest,
+            input=max(known.input, known.long_prompt_input or 0.0) * highest,
             output=max(known.output, known.long_prompt_output or 0.0),
         )
 
     return price_of
-
-
-def _hosts(settings: Settings) -> Callable[[str], str | None]:
-    keys = settings.model_keys()
-    return lambda written: settings.models.host_for(written, keys)
-
-
-def _reasoning_room(settings: Settings, written: str) -> int:
-    endpoint, model = split_name(written, settings.models.endpoints)
-    address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
-    own = settings.models.endpoints.get(endpoint, EndpointSettings()).overrides()
-    return capabilities_of(address, model, own=own).reasoning_tokens

@@ -1,6 +1,6 @@
-"""From the settings to the search providers of the web: those that can be asked, over one set of connections."""
+"""Open the search providers of the web that the settings allow, over one set of connections."""
 
-# ruff: noqa: PLC0415 - some of them bring large libraries, loaded only for those who search with them
+# ruff: noqa: PLC0415 - some providers import large libraries: they load only where they are used
 
 import importlib.metadata
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -15,13 +15,12 @@ from contracts.vocabulary import Tier
 from providers.credentials import ensure_key
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
-from providers.models.capabilities import capabilities_of
 from providers.models.model_directory import split_name
 from providers.models.prices import PriceTable, load_prices
 from providers.search.availability import BY_MODEL, usable
 from providers.search.web_api import web_client
 from workers.settings.loading import APPLICATION, Settings
-from workers.settings.models import PUBLIC_HOST, EndpointSettings, host_of
+from workers.settings.models import PUBLIC_HOST, host_of
 from workers.settings.web_search import WebSearchSettings
 
 
@@ -32,28 +31,25 @@ class SearchModel:
     model: str
     api_key: SecretStr | None = None
     base_url: str | None = None
-    """Null for the public address."""
+    """None for the public address."""
     prices: PriceTable | None = None
 
 
 def search_model(settings: Settings) -> SearchModel | None:
-    """The first configured model whose endpoint has a web search of its own; null if there is none.
+    """The first configured model whose endpoint has a web search of its own, or None.
 
-    One whose key cannot be a key is passed over: calls of the model itself say so.
+    A model with a malformed key is skipped; its own calls report the key.
     """
     models, keys = settings.models, settings.model_keys()
     usable = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
         endpoint, model = split_name(written, models.endpoints)
-        address = models.address_of(endpoint)
-        public = host_of(address or f"https://{PUBLIC_HOST}") == PUBLIC_HOST
-        if endpoint not in usable or (public and endpoint not in keys) or not _can_be_sent(keys.get(endpoint)):
+        public = host_of(models.base_url_of(endpoint)) == PUBLIC_HOST
+        if endpoint not in usable or (public and endpoint not in keys) or not _is_well_formed(keys.get(endpoint)):
             continue
-        own = models.endpoints.get(endpoint, EndpointSettings()).overrides()
-        known = capabilities_of(address or f"https://{PUBLIC_HOST}", model, own=own)
-        if known.searches_web:
+        if models.capabilities_at(endpoint, model).searches_web:
             prices = load_prices().with_models(models.prices)
-            return SearchModel(model, keys.get(endpoint), address, prices)
+            return SearchModel(model, keys.get(endpoint), models.address_of(endpoint), prices)
     return None
 
 
@@ -65,18 +61,18 @@ async def open_search_providers(
     contact: str | None = None,
     model: SearchModel | None = None,
 ) -> AsyncIterator[dict[str, SearchProvider]]:
-    """Providers by name in the order of availability, closed at the end; `names` asks for these alone.
+    """Open the providers by name in the order of availability, or only `names`; they are closed after the block.
 
-    `contact` is told to every service. With a `model` there is the provider `anthropic`, whether a run would choose
-    it or not. Raises `NotConfigured` for a provider that lacks something or that nobody knows.
+    Every request carries `contact`. With a `model` there is the provider `anthropic`, whether a run would choose it or
+    not. Raises `NotConfigured` for an unknown provider, or one that lacks a key or an address.
     """
     choices = {choice.name: choice for choice in settings.choices(model_offers_search=model is not None)}
     ready = [*usable([choices[name] for name in BUILDERS]), *([BY_MODEL] if model else [])]
     for name in names or ():
         if name not in choices:
-            raise NotConfigured(f"no provider of that name; there are: {', '.join(choices)}")
+            raise NotConfigured(f"no search provider is called {name}; there are: {', '.join(choices)}")
         if name not in ready:
-            raise NotConfigured(f"the provider {name} cannot be asked: {choices[name].reason}")
+            raise NotConfigured(f"the provider {name} cannot be used: {choices[name].reason}")
     chosen = ready if names is None else names
     async with web_client(user_agent(contact)) as client:
         yield {
@@ -86,9 +82,8 @@ async def open_search_providers(
 
 
 def user_agent(contact: str | None = None) -> str:
-    """How the product names itself to services, and whom they can turn to: Wikimedia asks every client for that."""
-    version = importlib.metadata.version(APPLICATION)
-    return f"{APPLICATION}/{version} ({contact or 'self-hosted research'})"
+    """Name the product and a contact, which Wikimedia requires of every client."""
+    return f"{APPLICATION}/{importlib.metadata.version(APPLICATION)} ({contact or 'self-hosted research'})"
 
 
 def _tavily(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
@@ -146,7 +141,7 @@ BUILDERS: Final[Mapping[str, Callable[[httpx2.AsyncClient, WebSearchSettings], S
 }
 
 
-def _can_be_sent(key: SecretStr | None) -> bool:
+def _is_well_formed(key: SecretStr | None) -> bool:
     try:
         if key is not None:
             ensure_key(key.get_secret_value(), "its variable")

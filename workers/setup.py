@@ -1,4 +1,4 @@
-"""Prepare a cluster for runs: `python -m workers.setup`. Doing it again changes nothing."""
+"""Prepare a cluster for runs: `python -m workers.setup`. Repeating it changes nothing."""
 
 import argparse
 import asyncio
@@ -22,13 +22,13 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from workers.dev_server.files import EngineError
+from workers.dev_server.files import ServerError
 from workers.process_exit import leave
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.temporal import (
     CALL_TIMEOUT,
     SEARCH_ATTRIBUTES,
-    EngineUnreachableError,
+    ServerUnreachableError,
     connect,
     register_search_attributes,
 )
@@ -36,15 +36,15 @@ from workers.temporal import (
 T = TypeVar("T")
 
 RETENTION_DAYS = 30
-"""How long a cluster keeps a closed run: as long as the embedded engine does."""
+"""How long a cluster keeps a closed run, like the dev server."""
 WAIT_SECONDS = 120.0
-"""A server that is just starting answers within a minute; what it caches of a new namespace takes some seconds more."""
+"""A starting server answers within a minute; its cache of a new namespace takes some seconds more."""
 POLL_SECONDS = 0.5
 USAGE = 2
 FAILED = 4
 
 PASSING = {RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS, RPCStatusCode.UNAVAILABLE}
-"""What a server says while it does not know everywhere what was just created, by us or by another set-up."""
+"""Answers of a server whose parts do not all know yet what was just created, by this set-up or another one."""
 TYPE_NAMES = {
     IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD: "Keyword",
     IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE: "Double",
@@ -52,13 +52,13 @@ TYPE_NAMES = {
 NOT_ALLOWED = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.UNIMPLEMENTED}
 
 
-class SetupError(EngineError):
-    """The cluster could not be prepared; the message says what is left to do."""
+class SetupError(ServerError):
+    """The cluster could not be prepared; the message names what is left to do."""
 
 
 @dataclass(frozen=True)
 class SetupResult:
-    """What a set-up changed: nothing, the second time."""
+    """What a set-up changed; a second one changes nothing."""
 
     namespace: str
     created: bool = False
@@ -66,36 +66,36 @@ class SetupResult:
     attributes_added: frozenset[str] = frozenset()
 
     def lines(self) -> list[str]:
-        """For people."""
-        made = "created" if self.created else "retention raised" if self.retention_raised else "as it should be"
+        """The result as text for a person."""
+        change = "created" if self.created else "retention raised" if self.retention_raised else "as it should be"
         added = f"added {', '.join(sorted(self.attributes_added))}" if self.attributes_added else "as they should be"
-        return [f"namespace {self.namespace}: {made}", f"search attributes: {added}"]
+        return [f"namespace {self.namespace}: {change}", f"search attributes: {added}"]
 
 
 def retention_to_set(current: timedelta, wanted: timedelta) -> timedelta | None:
-    """The retention to set; null when the present one is long enough, because a shorter one would delete history."""
+    """The retention to set, or None if the present one is long enough: a shorter one would delete history."""
     return wanted if current < wanted else None
 
 
 async def set_up(
     settings: Settings, retention: timedelta = timedelta(days=RETENTION_DAYS), wait_seconds: float = WAIT_SECONDS
 ) -> SetupResult:
-    """Have namespace, retention and search attributes as runs need them, waiting for a server that is just starting.
+    """Set up namespace, retention and search attributes, waiting for a server that is just starting.
 
-    Raises `SetupError`, `EngineUnreachableError` if nobody answers in time.
+    Raises `SetupError`, `ServerUnreachableError` if the server does not answer in time.
     """
     end = time.monotonic() + wait_seconds
-    client = await _connected(settings, end)
+    client = await _retry(partial(connect, settings), end)
     try:
-        created, raised = await _patiently(partial(have_namespace, client, retention), end)
-        added = await have_attributes(client, end)
+        created, raised = await _retry(partial(ensure_namespace, client, retention), end)
+        added = await ensure_attributes(client, end)
     except RPCError as error:
-        raise _refused(client.namespace, retention, error.status) from None
+        raise _explain_refusal(client.namespace, retention, error.status) from None
     return SetupResult(client.namespace, created, raised, frozenset(added))
 
 
-async def have_namespace(client: Client, retention: timedelta) -> tuple[bool, bool]:
-    """Create the client's namespace or raise its retention; whether it did the one, the other. Raises `RPCError`."""
+async def ensure_namespace(client: Client, retention: timedelta) -> tuple[bool, bool]:
+    """Create the client's namespace or raise its retention; returns which of the two it did. Raises `RPCError`."""
     service, wanted = client.workflow_service, Duration()
     wanted.FromTimedelta(retention)
     try:
@@ -116,13 +116,13 @@ async def have_namespace(client: Client, retention: timedelta) -> tuple[bool, bo
     return False, True
 
 
-async def have_attributes(client: Client, end: float) -> set[str]:
-    """Add the search attributes that are missing and wait until the server lists them; what was added.
+async def ensure_attributes(client: Client, end: float) -> set[str]:
+    """Add the missing search attributes and wait until the server lists them; the names added.
 
-    Raises `SetupError` when they are not listed at `end` (monotonic clock), `RPCError`.
+    Raises `SetupError` if they are not listed at `end` (monotonic clock), `RPCError`.
     """
     added: set[str] = set()
-    while missing := await _patiently(partial(register_search_attributes, client), end):
+    while missing := await _retry(partial(register_search_attributes, client), end):
         added |= missing
         if time.monotonic() > end:
             raise SetupError(f"the server does not list these search attributes yet: {', '.join(sorted(missing))}")
@@ -130,35 +130,25 @@ async def have_attributes(client: Client, end: float) -> set[str]:
     return added
 
 
-async def _patiently(step: Callable[[], Awaitable[T]], end: float) -> T:
-    """Do it again while the server does not know everywhere what is there. Raises `RPCError` at `end`."""
+async def _retry(step: Callable[[], Awaitable[T]], end: float) -> T:
+    """Repeat a step while the server is starting. Raises `RPCError`, `ServerUnreachableError` at `end`."""
     while True:
         try:
             return await step()
-        except RPCError as error:
-            if error.status not in PASSING or time.monotonic() > end:
+        except (RPCError, ServerUnreachableError) as error:
+            if (isinstance(error, RPCError) and error.status not in PASSING) or time.monotonic() > end:
                 raise
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _connected(settings: Settings, end: float) -> Client:
-    while True:
-        try:
-            return await connect(settings)
-        except EngineUnreachableError:
-            if time.monotonic() > end:
-                raise
-        await asyncio.sleep(POLL_SECONDS)
-
-
-def _refused(namespace: str, retention: timedelta, status: RPCStatusCode) -> SetupError:
+def _explain_refusal(namespace: str, retention: timedelta, status: RPCStatusCode) -> SetupError:
     kinds = ", ".join(f"{name} ({TYPE_NAMES[kind]})" for name, kind in SEARCH_ATTRIBUTES.items())
     if status is RPCStatusCode.ALREADY_EXISTS:
-        return SetupError(f"one of these search attributes is there with another type: {kinds}")
+        return SetupError(f"one of these search attributes exists with another type: {kinds}")
     if status not in NOT_ALLOWED:
         return SetupError(f"the server refused to be set up: {status.name.lower()}")
     return SetupError(
-        f"this account may not set the server up ({status.name.lower()}). With the tools of its operator, make the "
+        f"this account may not set up the server ({status.name.lower()}). Ask its operator to create the "
         f"namespace {namespace} with a retention of {retention.days} days and these search attributes: {kinds}"
     )
 
@@ -175,7 +165,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Set up and say what was done; the exit code."""
+    """Set up the cluster and print the result; the exit code."""
     options = arguments(given)
     try:
         settings = load_settings(Flags(config=options.config))
@@ -185,11 +175,11 @@ def main(given: Sequence[str] | None = None) -> int:
     if settings.left_out:
         sys.stderr.write(f"{settings.left_out}\n")
     if not settings.uses_cluster:
-        sys.stderr.write("TEMPORAL_ADDRESS is not set: the embedded engine sets itself up\n")
+        sys.stderr.write("TEMPORAL_ADDRESS is not set: the dev server sets itself up\n")
         return USAGE
     try:
         prepared = asyncio.run(set_up(settings, timedelta(days=options.retention_days), options.wait_seconds))
-    except EngineError as error:
+    except ServerError as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
     sys.stdout.write("".join(f"{line}\n" for line in prepared.lines()))

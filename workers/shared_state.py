@@ -1,4 +1,4 @@
-"""What all workers share, opened from the configuration: in Redis, or in one SQLite file."""
+"""Open what all workers share: in Redis, or in one SQLite file."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,33 +14,33 @@ from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
 
 SHARED_FILE: Final = "shared.sqlite3"
-"""In RESEARCH_HOME: everything without Redis; with Redis, what this machine needs while Redis is away."""
+"""In RESEARCH_HOME: everything without Redis; with Redis, what this machine needs while Redis is unreachable."""
 
 QUICK_SECONDS: Final = 2.0
-"""How long caches and limits wait for a file that is held: they can do without, the journal of paid calls cannot."""
+"""How long caches and limits wait for a locked file: they can do without it, the journal cannot."""
 
 
 @dataclass(frozen=True)
 class SharedState:
-    """Closed by `shared_state`, at the end of its block."""
+    """The journal, the cache and the store; `open_shared_state` closes them after its block."""
 
     calls: CallStore
     cache: Cache
     store: SharedStore
-    """For limits, politeness and circuits."""
+    """For rate limits, politeness and circuit breakers."""
     kind: Literal["redis", "sqlite"]
     fallback: FallbackStore | None = None
-    """With Redis: knows whether it is away."""
+    """With Redis: knows whether Redis is unreachable."""
 
     @property
     def degraded(self) -> bool:
-        """Whether this machine is on its own at the moment, so that limits must be careful."""
+        """Whether this machine cannot reach Redis now, so that it takes only a share of each rate limit."""
         return self.fallback is not None and self.fallback.degraded
 
 
 @asynccontextmanager
-async def shared_state(settings: Settings) -> AsyncIterator[SharedState]:
-    """The shared state as long as the block runs. A Redis that does not answer is no error: see `degraded`.
+async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
+    """Open the shared state for the block. An unreachable Redis is no error: see `degraded`.
 
     Raises `NotConfigured` if REDIS_URL is malformed or the file cannot be used, and `StorageFull`.
     """
@@ -56,5 +56,5 @@ async def shared_state(settings: Settings) -> AsyncIterator[SharedState]:
             for each in (journal, leases, quick):
                 stack.push_async_callback(each.close)
             state = SharedState(SharedCallStore(journal, leases), Cache(quick), quick, "sqlite")
-        await journal.get("opened")  # a file that cannot be used is told now, not in the middle of a run
+        await journal.get("opened")  # reports an unusable file now, not in the middle of a run
         yield state

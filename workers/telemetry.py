@@ -1,4 +1,4 @@
-"""Logs and metrics of a process: dotted events as JSON or for people, secrets taken out, one place to set up."""
+"""Logs and metrics of a process: dotted events as JSON or as text, without secrets, configured in one place."""
 
 import logging
 import re
@@ -24,13 +24,13 @@ from contracts.terminal_text import visible, visible_json
 LogFormat = Literal["json", "console"]
 
 SECRET_NAME = re.compile(r"(api_?key|authorization|cookie|credential|password|secret|(?<![a-z])token$)", re.IGNORECASE)
-"""Names whose values are never shown; `input_tokens` is a count, no secret."""
+"""Names whose values are hidden; `input_tokens` is a count, no secret."""
 CORE_LOGGER = "temporal.core"
 HIDDEN = "[hidden]"
 NO_SECRETS = ("", "set", "not set")
-"""Values under the name of a secret that say only whether there is one."""
+"""Values under the name of a secret that only tell whether it is set."""
 SHORTEST_SECRET = 6
-"""A shorter value would be taken out of ordinary words."""
+"""A shorter value would also be replaced within ordinary words."""
 
 HISTOGRAM_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 """Buckets for latencies of work that takes from milliseconds to the deadline of a run."""
@@ -48,16 +48,16 @@ class Redaction:
         return cls(tuple(sorted({text for text in secrets if len(text) >= SHORTEST_SECRET}, key=len, reverse=True)))
 
     def __call__(self, logger: Any, method: str, event: EventDict) -> EventDict:
-        """The event as it may be shown."""
+        """The event without secrets."""
         del logger, method
-        return {name: self.hidden(name, value) for name, value in event.items()}
+        return {name: self.redact(name, value) for name, value in event.items()}
 
-    def hidden(self, name: str, value: Any) -> Any:
-        """The value as it may be shown."""
+    def redact(self, name: str, value: Any) -> Any:
+        """The value without secrets."""
         if isinstance(value, Mapping):
-            return {key: self.hidden(str(key), inner) for key, inner in value.items()}
+            return {key: self.redact(str(key), inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
-            return [self.hidden(name, inner) for inner in value]
+            return [self.redact(name, inner) for inner in value]
         if SECRET_NAME.search(name) and isinstance(value, str | bytes):
             return value if value in NO_SECRETS else HIDDEN
         return self.without_secrets(value) if isinstance(value, str) else value
@@ -70,7 +70,7 @@ class Redaction:
 
 
 def _without_tables(logger: Any, method: str, event: EventDict) -> EventDict:
-    """For people: the whole configuration, as one line of it would be, fills a screen; `doctor` tells it better."""
+    """Drop tables from text for people: the configuration in one line fills a screen, and `doctor` shows it."""
     del logger, method
     return {name: value for name, value in event.items() if not isinstance(value, Mapping)}
 
@@ -103,7 +103,7 @@ def configure_logging(
     )
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(formatter)
-    logging.raiseExceptions = False  # a full disk must not show as a traceback for every line that was not written
+    logging.raiseExceptions = False  # a full disk must not print a traceback for every lost line
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
@@ -133,11 +133,11 @@ def metrics_address(host: str, port: int) -> str:
 def temporal_runtime(metrics: str | None = None) -> Runtime:
     """The SDK's runtime: warnings of its core in our logs, and Prometheus metrics at an address if one is given.
 
-    One process makes one. Raises ValueError if the address cannot be bound.
+    One process creates one. Raises ValueError if the address cannot be bound.
     """
     core = logging.getLogger(CORE_LOGGER)
     if not core.handlers:
-        core.addHandler(logging.NullHandler())  # without a log these warnings are of no use to a person
+        core.addHandler(logging.NullHandler())  # without logging these warnings are of no use to a person
     prometheus = None
     if metrics is not None:
         buckets = {"temporal_activity_schedule_to_start_latency": HISTOGRAM_SECONDS}

@@ -1,4 +1,4 @@
-"""The connection to Temporal: a cluster if one is named, else the embedded engine."""
+"""The connection to Temporal: a cluster if the configuration names one, else the dev server."""
 
 import re
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from temporalio.runtime import Runtime
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
-from workers.dev_server.attach import IDLE_SECONDS, EngineAddress, describe_engine, ensure_engine
-from workers.dev_server.files import EngineError
+from workers.dev_server.attach import IDLE_SECONDS, ServerAddress, describe_server, ensure_server
+from workers.dev_server.files import ServerError
 from workers.settings.loading import Settings, child_environment
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
@@ -28,55 +28,55 @@ SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
 }
 
 
-class EngineUnreachableError(EngineError):
-    """Nobody answers at the engine's address."""
+class ServerUnreachableError(ServerError):
+    """No Temporal server answers at the address."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """A connected client, and where it is connected to."""
+    """A connected client and the server's address."""
 
     client: Client
     address: str
-    embedded: EngineAddress | None
-    """Null with a cluster."""
+    embedded: ServerAddress | None
+    """The dev server; None with a cluster."""
 
     @property
     def ui_url(self) -> str | None:
-        """The web UI, as far as it is known."""
+        """Address of the web UI, if it is known."""
         return (self.embedded.ui_url or None) if self.embedded is not None else None
 
 
 async def open_connection(
     settings: Settings, *, runtime: Runtime | None = None, start: bool = True, idle_seconds: float = IDLE_SECONDS
 ) -> Connection:
-    """Connect; without a cluster attach to the embedded engine, starting it if `start`.
+    """Connect; without a cluster attach to the dev server, starting it if `start`.
 
-    Raises `EngineError` if the embedded engine does not start, `EngineUnreachableError` if nobody answers.
+    Raises `ServerError` if the dev server does not start, `ServerUnreachableError` if no server answers.
     """
     if settings.uses_cluster:
         return await _connect_to_cluster(settings, runtime)
-    if not start and describe_engine(settings.home) is None:
-        raise EngineUnreachableError("no engine is running: `research serve` or `research run` starts one")
-    engine = await ensure_engine(settings.home, idle_seconds=idle_seconds)
-    client = await _connect({"target_host": engine.address}, runtime)
-    return Connection(client, engine.address, engine)
+    if not start and describe_server(settings.home) is None:
+        raise ServerUnreachableError("no dev server is running: start one with `research serve` or `research run`")
+    server = await ensure_server(settings.home, idle_seconds=idle_seconds)
+    client = await _connect({"target_host": server.address}, runtime)
+    return Connection(client, server.address, server)
 
 
 async def connect(settings: Settings, *, runtime: Runtime | None = None) -> Client:
-    """The client alone. Raises as `open_connection`."""
+    """Connect as `open_connection` does; the client alone."""
     return (await open_connection(settings, runtime=runtime)).client
 
 
 async def missing_search_attributes(client: Client) -> set[str]:
-    """Which of our search attributes the namespace lacks, or has with another type. Raises `RPCError`."""
+    """List the search attributes that the namespace lacks or has with another type. Raises `RPCError`."""
     request = ListSearchAttributesRequest(namespace=client.namespace)
     known = await client.operator_service.list_search_attributes(request, timeout=CALL_TIMEOUT)
     return {name for name, kind in SEARCH_ATTRIBUTES.items() if known.custom_attributes.get(name) != kind}
 
 
-async def have_search_attributes(client: Client) -> bool:
-    """Whether runs may set our search attributes; false where asking is not allowed. Raises `RPCError`."""
+async def has_search_attributes(client: Client) -> bool:
+    """Whether runs may set search attributes; false where the account may not list them. Raises `RPCError`."""
     try:
         return not await missing_search_attributes(client)
     except RPCError as error:
@@ -86,7 +86,7 @@ async def have_search_attributes(client: Client) -> bool:
 
 
 async def register_search_attributes(client: Client) -> set[str]:
-    """Add what is missing; the names added. Doing it again adds nothing. Raises `RPCError`."""
+    """Add the missing search attributes; the names added. Raises `RPCError`."""
     missing = await missing_search_attributes(client)
     if missing:
         added = {name: SEARCH_ATTRIBUTES[name] for name in missing}
@@ -100,7 +100,7 @@ async def _connect_to_cluster(settings: Settings, runtime: Runtime | None) -> Co
     try:
         options = dict(ClientConfig.load_client_connect_config(override_env_vars=child_environment() | variables))
     except (RuntimeError, ValueError, OSError) as error:
-        raise EngineUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
+        raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
     options.setdefault("target_host", DEFAULT_ADDRESS)
     return Connection(await _connect(options, runtime), str(options["target_host"]), None)
 
@@ -113,13 +113,13 @@ async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Cl
             runtime=runtime,
         )
     except RuntimeError as error:
-        raise EngineUnreachableError(
-            f"no Temporal engine answers at {options['target_host']}: {_reason(str(error))}"
+        raise ServerUnreachableError(
+            f"no Temporal server answers at {options['target_host']}: {_reason(str(error))}"
         ) from None
 
 
 def _reason(text: str) -> str:
-    """The system's own words within a nested message of the SDK, else the message's beginning."""
+    """The system's reason within a nested message of the SDK, else the beginning of the message."""
     line = text.split("\n", 1)[0]
-    told = OS_MESSAGE.search(line)
-    return told[1].lower() if told else line[:200]
+    found = OS_MESSAGE.search(line)
+    return found[1].lower() if found else line[:200]

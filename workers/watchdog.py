@@ -1,7 +1,7 @@
-"""The watchdog: a process whose event loop is silent for too long is ended, so that another can take up its work.
+"""The watchdog: it ends a process whose event loop stalls, so that another process takes over its work.
 
-A pattern that takes for ever keeps the interpreter to itself: no thread of Python runs then, no handler of a signal,
-no timeout. So the loop is watched from another process (`watchdog_child`), and what ends this one is no Python code.
+An endless regular expression keeps the interpreter to itself: no Python thread, signal handler or timeout runs. So
+another process (`watchdog_child`) watches the loop, and what ends this process is not Python code.
 """
 
 import asyncio
@@ -24,21 +24,21 @@ from workers.telemetry import LogFormat
 from workers.watchdog_child import SIGNAL, Options
 
 SILENCE_SECONDS: Final = 30.0
-"""Of its own time, that a loop may be silent: far more than any callback takes, and than a heartbeat may be late."""
+"""How long a loop may stall, in processor time of its own: far longer than any callback takes."""
 BEAT_SECONDS: Final = 1.0
 EXIT_CODE: Final = int(SIGNAL)
-"""What a process exits with that the watchdog ended."""
+"""The exit code of a process that the watchdog ended."""
 
 logger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def watched(
+async def watch_event_loop(
     form: LogFormat, log: int = 2, said: str = "", limit_seconds: float = SILENCE_SECONDS
 ) -> AsyncIterator[None]:
-    """End this process with `EXIT_CODE` should its loop be silent for too long while the block runs.
+    """End this process with `EXIT_CODE` if its event loop stalls during the block.
 
-    The reason goes as one line to the file descriptor `log`; `said` goes to standard error after it.
+    The reason goes as one line to the file descriptor `log`, then `said` to standard error.
     """
     beats, beaten = os.pipe()
     stacks, stacked = os.pipe()
@@ -49,7 +49,7 @@ async def watched(
             for end in (beats, stacks):
                 theirs.callback(os.close, end)
             options = Options(os.getpid(), beats, stacks, log, form, limit_seconds, said)
-            watcher = await _started(options)
+            watcher = await _start_child(options)
         after.push_async_callback(watcher.wait)
         os.set_blocking(beaten, False)
         _exit_on_signal()
@@ -63,7 +63,7 @@ async def watched(
             await asyncio.wait([beating])
 
 
-async def _started(options: Options) -> asyncio.subprocess.Process:
+async def _start_child(options: Options) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *("-I", "-S", str(Path(watchdog_child.__file__)), json.dumps(asdict(options))),
@@ -77,20 +77,20 @@ async def _started(options: Options) -> asyncio.subprocess.Process:
 
 async def _beat(beaten: int, watcher: asyncio.subprocess.Process) -> None:
     while watcher.returncode is None:
-        # A full pipe means that the watcher stands still itself.
+        # A full pipe means that the watching process stalls itself.
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
             os.write(beaten, b".")
         await asyncio.sleep(BEAT_SECONDS)
-    logger.warning("watchdog.gone", consequence="a loop that stands still is not noticed from now on")
+    logger.warning("watchdog.gone", consequence="a stalled event loop is no longer noticed")
 
 
 def _exit_on_signal() -> None:
-    """Make the C library's own `_exit` the handler, which gets the signal's number as the exit code.
+    """Make the C library's own `_exit` the handler; the signal's number becomes the exit code.
 
-    A handler in Python would wait for the interpreter, and the first process of a container is spared by every signal
-    that it has no handler for.
+    A handler in Python would wait for the interpreter, and the kernel ignores signals without a handler for the first
+    process of a container.
     """
     library = ctypes.CDLL(None)
     library.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
     library.signal.restype = ctypes.c_void_p
-    library.signal(SIGNAL, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001  that is its name
+    library.signal(SIGNAL, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001  the name in the C library

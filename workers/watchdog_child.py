@@ -1,4 +1,4 @@
-"""The process that watches another one: it ends it when its event loop has been silent for too long.
+"""The process that watches another one, and ends it when its event loop stalls for too long.
 
 Run by path, with nothing but the standard library: `python -I -S watchdog_child.py OPTIONS`, a JSON object with the
 fields of `Options`. The watched process writes a byte into `beats` each second. At the limit it is sent `SIGNAL`; its
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 SIGNAL = signal.SIGUSR2
 LOOK_SECONDS = 1.0
 STACK_SECONDS = 5.0
-"""How long the stacks are waited for before the process is killed."""
+"""How long to wait for the stacks before killing the process."""
 MOST_STACK_BYTES = 64_000
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 FRAME = re.compile(r'File "([^"]*)", line (\d+) in (.*)')
@@ -25,7 +25,7 @@ FRAME = re.compile(r'File "([^"]*)", line (\d+) in (.*)')
 
 @dataclass(frozen=True)
 class Options:
-    """File descriptors that are inherited, and what is to be told."""
+    """Inherited file descriptors, and what to report."""
 
     pid: int
     beats: int
@@ -40,14 +40,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Standing:
-    """What the system says of a process: its state as a letter, and the processor time that it has used."""
+    """What the system reports of a process: its state as a letter, and the processor time that it has used."""
 
     state: str
     processor_seconds: float
 
 
-def standing_of(pid: int) -> Standing | None:
-    """Null where the system does not say."""
+def read_standing(pid: int) -> Standing | None:
+    """Read it; None where the system does not report it."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123  no import for it
             fields = file.read().rpartition(")")[2].split()
@@ -56,11 +56,11 @@ def standing_of(pid: int) -> Standing | None:
     return Standing(fields[0], (int(fields[11]) + int(fields[12])) / CLOCK_TICKS)
 
 
-def own_seconds(before: Standing | None, now: Standing | None) -> float:
-    """How much of one look the process had for itself: its silence counts for no longer than that.
+def chargeable_seconds(before: Standing | None, now: Standing | None) -> float:
+    """How much of one look counts as a stall: only time in which the process could have answered.
 
-    A process that was stopped, or that waits for a processor or a disk, could not have answered. One that computes is
-    charged the processor time that it got, one that sleeps with nobody to wake it the whole look.
+    A process that was stopped, or waits for a processor or a disk, could not answer. A computing one is charged the
+    processor time that it got, a sleeping one the whole look.
     """
     if before is None or now is None:
         return LOOK_SECONDS
@@ -72,36 +72,36 @@ def own_seconds(before: Standing | None, now: Standing | None) -> float:
 
 
 def watch(options: Options) -> float:
-    """The seconds of silence that are too many; 0 when the watched process has ended.
+    """Return the seconds of a stall that passed the limit; 0 when the watched process has ended.
 
-    The looks are this process's own: while the whole machine stands still there is none.
+    This process times the looks itself: while the whole machine is suspended there are none.
     """
-    silent, before = 0.0, standing_of(options.pid)
+    silent, before = 0.0, read_standing(options.pid)
     while True:
         ready, _, _ = select.select([options.beats], [], [], LOOK_SECONDS)
-        now = standing_of(options.pid)
+        now = read_standing(options.pid)
         if ready:
             if not os.read(options.beats, 4_096):
                 return 0.0
             silent = 0.0
         else:
-            silent += own_seconds(before, now)
+            silent += chargeable_seconds(before, now)
             if silent >= options.limit_seconds:
                 return silent
         before = now
 
 
-def stacks_of(options: Options) -> list[list[str]]:
-    """Have the process end, and read which code its threads were in: files, lines and functions, never a value."""
-    told, end = b"", time.monotonic() + STACK_SECONDS
+def end_and_read_stacks(options: Options) -> list[list[str]]:
+    """End the process and read which code its threads ran: files, lines and functions, never a value."""
+    text, end = b"", time.monotonic() + STACK_SECONDS
     os.kill(options.pid, SIGNAL)
-    while (left := end - time.monotonic()) > 0 and len(told) < MOST_STACK_BYTES:
+    while (left := end - time.monotonic()) > 0 and len(text) < MOST_STACK_BYTES:
         ready, _, _ = select.select([options.stacks], [], [], left)
         piece = os.read(options.stacks, 4_096) if ready else b""
         if not piece:
             break
-        told += piece
-    threads = told.decode("utf-8", "replace").split("\n\n")
+        text += piece
+    threads = text.decode("utf-8", "replace").split("\n\n")
     return [[f"{file}:{line} {name}" for file, line, name in FRAME.findall(thread)] for thread in threads]
 
 
@@ -114,7 +114,7 @@ def log_line(options: Options, silent: float, stacks: list[list[str]]) -> str:
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "pid": options.pid,
         "silent_seconds": round(silent, 1),
-        "consequence": "the process is ended; what it worked on is taken up by another worker",
+        "consequence": "the process is ended; another worker takes over its calls",
         "stack": stacks[-1],  # of the main thread, which runs the loop: it is the first one of a process
         "other_threads": [stack[0] for stack in stacks[:-1] if stack],  # one of them may hold the interpreter
     }
@@ -128,17 +128,17 @@ def main() -> None:
     """Watch until the other process ends, or end it."""
     options = Options(**json.loads(sys.argv[1]))
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, SIGNAL):
-        signal.signal(name, signal.SIG_IGN)  # it ends with the process that it watches, and not before
+        signal.signal(name, signal.SIG_IGN)  # this process ends with the one that it watches, not before
     silent = watch(options)
     if not silent or os.getppid() != options.pid:
         return
-    stacks = stacks_of(options)
+    stacks = end_and_read_stacks(options)
     try:
         os.write(options.log, log_line(options, silent, stacks).encode())
         if options.said:
             os.write(2, f"{options.said}\n".encode())
     except OSError:
-        pass  # nobody reads any more; the process is ended all the same
+        pass  # the reader is gone; the process is killed all the same
     if os.getppid() == options.pid:
         os.kill(options.pid, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""The reader of the web, put together from the configuration: the same one for every process."""
+"""Create the reader of web pages from the configuration; every process uses this one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from workers.settings.loading import APPLICATION, Settings
 
 
 @asynccontextmanager
-async def web_reader(
+async def open_web_reader(
     settings: Settings,
     pool: SubprocessPool,
     version: str,
@@ -21,9 +21,9 @@ async def web_reader(
     store: SharedStore | None = None,
     politeness: PolitenessOfHosts | None = None,
 ) -> AsyncIterator[WebReader]:
-    """A reader that is closed at the end; `version` is told to every site, with the configured contact.
+    """A reader that is closed after the block; every request carries `version` and the configured contact.
 
-    Workers that are given the same store ask a site for its robots.txt once a day together.
+    Workers with the same store request the robots.txt of a site once a day between them.
     """
     egress = Egress(user_agent(version, settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
     try:
@@ -33,5 +33,5 @@ async def web_reader(
 
 
 def user_agent(version: str, contact: str | None) -> str:
-    """Who we are, honestly, and whom to turn to."""
+    """Name the product and the operator's contact."""
     return f"{APPLICATION}/{version}" + (f" ({contact})" if contact else "")

@@ -19,8 +19,8 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.sessions import SAFE_ID
-from workers.dev_server.attach import describe_engine, detach_engine, ensure_engine
-from workers.dev_server.files import EngineMovedError
+from workers.dev_server.attach import describe_server, detach_server, ensure_server
+from workers.dev_server.files import ServerMovedError
 from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
@@ -77,17 +77,17 @@ class CommandContext:
         return await self._connect(start=True)
 
     async def recover(self) -> None:
-        """Bring the dev server up again. Raises `EngineMovedError` if its port was taken, `EngineError`."""
+        """Bring the dev server up again. Raises `ServerMovedError` if its port was taken, `ServerError`."""
         await asyncio.sleep(RECOVERY_PAUSE_SECONDS)
-        engine = await ensure_engine(self.settings.home)
+        engine = await ensure_server(self.settings.home)
         if engine.address != self._address:
-            raise EngineMovedError(engine.address)
+            raise ServerMovedError(engine.address)
 
     async def client_if_running(self) -> ResearchClient | None:
-        """A client if a server runs already; None without one. Raises `EngineError` for a silent cluster."""
+        """A client if a server runs already; None without one. Raises `ServerError` for a silent cluster."""
         if self._client is not None:
             return self._client
-        if not self.settings.uses_cluster and describe_engine(self.settings.home) is None:
+        if not self.settings.uses_cluster and describe_server(self.settings.home) is None:
             return None
         return await self._connect(start=False)
 
@@ -199,7 +199,7 @@ async def open_context(flags: Flags | None = None) -> AsyncIterator[CommandConte
         try:
             yield CommandContext(settings, stores)
         finally:
-            detach_engine(settings.home)
+            detach_server(settings.home)
 
 
 async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[ServerRun]:

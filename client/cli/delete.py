@@ -22,7 +22,7 @@ from contracts import names
 from contracts.documents import DocumentRef
 from providers.errors import ContentCorrupt, SharedStateUnavailable
 from providers.storage.records import Records
-from workers.dev_server.files import EngineFiles
+from workers.dev_server.files import ServerFiles
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
@@ -77,7 +77,7 @@ async def _server(context: CommandContext) -> ResearchClient | None:
 
     While it is down, histories cannot be removed and it is unknown which runs will go on with what they have read.
     """
-    if context.settings.uses_cluster or EngineFiles.of(context.settings.home).database.exists():
+    if context.settings.uses_cluster or ServerFiles(context.settings.home).database.exists():
         return await context.ensured_client()
     return None
 

@@ -28,14 +28,14 @@ from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.search.reachability import probe, probe_address
 from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
 from providers.storage.sessions import SAFE_ID
-from workers.dev_server.files import EngineError
+from workers.dev_server.files import ServerError
 from workers.private_files import repair_home
 from workers.resolution_inputs import search_choices
-from workers.search_pool import LEFT_ALONE, service_of
+from workers.search_pool import CIRCUIT_OPEN, service_of
 from workers.search_providers import open_search_providers, search_model
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
-from workers.shared_state import shared_state as shared_state_of
+from workers.shared_state import open_shared_state as shared_state_of
 
 LOW_SPACE_BYTES = 1_000_000_000
 NO_SPACE_BYTES = 50_000_000
@@ -114,10 +114,10 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     async for check in _corpora(context):
         yield check
     yield await web_search(context.settings)
-    yield await shared_state(context.settings)
+    yield await open_shared_state(context.settings)
     try:
         client = await context.client_if_running()
-    except EngineError as error:
+    except ServerError as error:
         yield Check("server", Grade.FAIL, str(error), "check TEMPORAL_ADDRESS and the network")
         return
     if client is None:
@@ -286,7 +286,7 @@ async def web_search(settings: Settings) -> Check:
     choices = search_choices(settings)
     usable = [choice for choice in choices if choice.available]
     missing = [f"{choice.name}: {choice.reason}" for choice in choices if not choice.available]
-    left_alone = dict.fromkeys(await _left_alone(settings, usable), LEFT_ALONE)
+    left_alone = dict.fromkeys(await _left_alone(settings, usable), CIRCUIT_OPEN)
     troubles = left_alone | {name: why async for name, why in _unreachable(settings, usable)}
     found = ", ".join(
         f"{choice.name} ({troubles[choice.name]})" if choice.name in troubles else choice.name for choice in usable
@@ -303,7 +303,7 @@ async def web_search(settings: Settings) -> Check:
     )
 
 
-async def shared_state(settings: Settings) -> Check:
+async def open_shared_state(settings: Settings) -> Check:
     """Where paid calls, caches and limits are kept, and whether it takes changes."""
     if settings.redis_url is None:
         return Check("shared", Grade.OK, "one SQLite file of this machine; for workers on several set REDIS_URL")

@@ -66,7 +66,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
         return str(error), error.code
     from client import errors as client  # noqa: PLC0415  loaded only when something went wrong
     from providers import errors as providers  # noqa: PLC0415
-    from workers.dev_server.files import EngineError  # noqa: PLC0415
+    from workers.dev_server.files import ServerError  # noqa: PLC0415
     from workers.pools import UnknownPoolError  # noqa: PLC0415
     from workers.process import PortUnusableError  # noqa: PLC0415
     from workers.settings.loading import SettingsError  # noqa: PLC0415
@@ -80,7 +80,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     )  # fmt: skip
     if isinstance(error, usage):
         return str(error), ExitCode.USAGE
-    if isinstance(error, client.ClientError | EngineError | providers.ProviderError):
+    if isinstance(error, client.ClientError | ServerError | providers.ProviderError):
         return str(error), ExitCode.FAILED
     if isinstance(error, OSError) and error.strerror:
         return f"{f'{error.filename}: ' if error.filename else ''}{reason_of(error)}", ExitCode.FAILED

@@ -11,9 +11,9 @@ from client.cli.watch import SHOW_CURSOR
 from client.handle import ResearchClient
 from contracts.names import POOLS
 from workers.composition import compose
-from workers.runtime import PoolGroup, running_pools
+from workers.pools import PoolGroup, run_pools
 from workers.telemetry import configure_logging
-from workers.watchdog import SILENCE_SECONDS, watched
+from workers.watchdog import SILENCE_SECONDS, watch_event_loop
 
 GRACE = timedelta(seconds=2)
 """A command that ends has a closed run: only other people's work could be going on, and that is taken up again."""
@@ -35,9 +35,9 @@ async def workers_here(
     log = log_to_file(context)
     said = f"{SHOW_CURSOR if sys.stderr.isatty() else ''}{ENDED.format(resuming=resuming)}"
     async with (
-        watched("json", log, said),
+        watch_event_loop("json", log, said),
         compose(context.settings, client.temporal, pools) as contents,
-        running_pools(client.temporal, contents, pools, grace=GRACE) as group,
+        run_pools(client.temporal, contents, pools, grace=GRACE) as group,
     ):
         yield group
 

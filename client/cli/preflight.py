@@ -26,7 +26,7 @@ from providers.models.prices import load_prices
 from providers.search.availability import BY_MODEL
 from providers.search.reachability import probe, probe_address
 from providers.search.traits import TRAITS
-from workers.dev_server.attach import describe_engine
+from workers.dev_server.attach import describe_server
 from workers.private_files import files_of_person
 from workers.resolution_inputs import configuration_of, search_choices
 from workers.search_providers import open_search_providers, search_model
@@ -128,7 +128,7 @@ async def prepare(context: CommandContext, asked: Asked, options: RunOptions) ->
     if options.out is not None:
         with files_of_person():
             ensure_folder(options.out, "choose another --out")
-    if not options.quiet and not context.settings.uses_cluster and describe_engine(context.settings.home) is None:
+    if not options.quiet and not context.settings.uses_cluster and describe_server(context.settings.home) is None:
         output.tell("starting the server")
     connecting = asyncio.create_task(context.ensured_client())
     try:

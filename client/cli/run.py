@@ -27,7 +27,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from workers.dev_server.files import EngineFiles, EngineMovedError
+from workers.dev_server.files import ServerFiles, ServerMovedError
 from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 
@@ -132,7 +132,7 @@ async def _known_id(context: CommandContext, given: str) -> str:
     try:
         return await context.resolve(given)
     except CommandError:
-        if context.settings.uses_cluster or not EngineFiles.of(context.settings.home).database.exists():
+        if context.settings.uses_cluster or not ServerFiles(context.settings.home).database.exists():
             raise
     await context.ensured_client()
     return await context.resolve(given)
@@ -169,7 +169,7 @@ class Work:
         while True:
             try:
                 result = await self._stay(client)
-            except EngineMovedError:
+            except ServerMovedError:
                 output.tell("the server moved to another port: continuing there")
                 client = await self.context.ensured_client()
                 continue

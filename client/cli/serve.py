@@ -8,8 +8,8 @@ from client.cli.context import NO_SERVER
 from client.cli.errors import CommandError, ExitCode
 from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.options import command_settings
-from workers.dev_server.attach import describe_engine
-from workers.pools import chosen_pools
+from workers.dev_server.attach import describe_server
+from workers.pools import choose_pools
 from workers.process import ProcessOptions, WorkerProcess, run
 from workers.telemetry import configure_logging
 from workers.watchdog import SILENCE_SECONDS
@@ -22,9 +22,9 @@ STARTED_AGAIN = (
 
 async def worker(pools: str, options: ProcessOptions) -> int:
     """Run pools against the server that is there, until stopped."""
-    chosen = chosen_pools(pools)
+    chosen = choose_pools(pools)
     settings = command_settings()
-    if not settings.uses_cluster and describe_engine(settings.home) is None:
+    if not settings.uses_cluster and describe_server(settings.home) is None:
         raise CommandError(NO_SERVER, ExitCode.FAILED)
     configure_logging("console", logging.INFO, secrets=settings.secrets())
     await run(settings, chosen, replace(options, log_format="console", if_ended=STARTED_AGAIN), ready=_polls)
@@ -38,7 +38,7 @@ async def serve(options: ProcessOptions) -> int:
     output.tell(f"starting server and workers on {settings.home}; {settings.model_reason}")
     configure_logging("console", logging.INFO, secrets=settings.secrets())
     watched = replace(options, log_format="console", if_ended=STARTED_AGAIN)
-    await run(settings, chosen_pools(None), watched, ready=_serves)
+    await run(settings, choose_pools(None), watched, ready=_serves)
     return ExitCode.COMPLETED
 
 

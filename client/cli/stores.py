@@ -54,9 +54,9 @@ class Stores:
     async def calls(self) -> CallStore:
         """The journal of calls, the same one as of a worker. Raises `NotConfigured`, `StorageFull`."""
         if self._calls is None:
-            from workers.shared_state import shared_state  # noqa: PLC0415  most commands need no journal
+            from workers.shared_state import open_shared_state  # noqa: PLC0415  most commands need no journal
 
-            self._calls = (await self._stack.enter_async_context(shared_state(self._settings))).calls
+            self._calls = (await self._stack.enter_async_context(open_shared_state(self._settings))).calls
         return self._calls
 
     async def corpora(self) -> CorpusLibrary:
@@ -82,9 +82,9 @@ class Stores:
         """The reader of http and https URLs, the same one as of a worker."""
         if self._web is None:
             from workers.resolution_inputs import product_version  # noqa: PLC0415  most commands need no web
-            from workers.web_reader import web_reader  # noqa: PLC0415
+            from workers.web_reader import open_web_reader  # noqa: PLC0415
 
-            reader = web_reader(self._settings, await self._children(), product_version())
+            reader = open_web_reader(self._settings, await self._children(), product_version())
             self._web = await self._stack.enter_async_context(reader)
         return self._web
 

@@ -7,7 +7,7 @@ from typing import Any
 from client.cli import output
 from client.cli.errors import CommandError, ExitCode, quote
 from client.view.rendering import printable
-from workers.settings.files import FILE_NAME, TrustedFiles, parsed, read_file, refused_keys
+from workers.settings.files import FILE_NAME, TrustedFiles, parse_file, read_file, refused_keys
 from workers.settings.loading import user_config_folder, without_user
 
 
@@ -23,7 +23,7 @@ async def trust(file: Path, *, yes: bool, forget: bool) -> int:
     data = read_file(file)
     if data is None:
         raise CommandError(f"there is no file {quote(str(file))}")
-    granted = refused_keys(parsed(file, data))
+    granted = refused_keys(parse_file(file, data))
     if not granted:
         output.say(f"{_shown(file)} sets only keys that need no trust")
         return ExitCode.COMPLETED

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.held_runs import CONFIGURATION
-from workers.dev_server.attach import stop_engine
+from workers.dev_server.attach import stop_server
 from workers.settings.loading import child_environment
 
 QUESTION = "How does vacuum prevent wraparound, and which settings control it?"
@@ -58,9 +58,9 @@ class Bench:
         )
         return Started(process)
 
-    def stop_engine(self) -> None:
+    def stop_server(self) -> None:
         """Stop the engine, whoever is attached."""
-        asyncio.run(stop_engine(self.home))
+        asyncio.run(stop_server(self.home))
 
 
 class Started:
@@ -127,7 +127,7 @@ def benched(root: Path) -> Iterator[Bench]:
         "PYTHONPATH": str(root_folder),
     }
     yield made
-    made.stop_engine()
+    made.stop_server()
 
 
 def page(number: int, topic: str) -> str:

@@ -11,7 +11,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
 from contracts.vocabulary import Phase
-from workers.dev_server.files import EngineFiles
+from workers.dev_server.files import ServerFiles
 
 CONFIGURATION = '[hooks.hold]\nactivity = "hold"\ntask_queue = "held-runs"\n'
 """For `research.toml`."""
@@ -26,7 +26,7 @@ class Hold:
         self.reached = threading.Event()
         """Set once a run is held."""
         self._phase = phase
-        self._port = EngineFiles.of(home).read().port
+        self._port = ServerFiles(home).read().port
         self._released = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))

@@ -35,7 +35,7 @@ def test_deleting_a_run_takes_nothing_from_one_in_flight(tmp_path: Path) -> None
             hold.release()
             assert started.end() == 0, started.errors
         assert bench.run("audit", "in-flight").returncode == 0
-        bench.stop_engine()
+        bench.stop_server()
         removed = bench.run("delete", "in-flight", "--yes")
         assert removed.returncode == 0, removed.stderr
         assert "1 histories" in removed.stdout
@@ -53,7 +53,7 @@ def test_a_run_that_stands_still_with_its_engine_is_in_flight(tmp_path: Path) ->
         started.wait_for("killed started")
         started.process.kill()
         started.end()
-        bench.stop_engine()
+        bench.stop_server()
         deleted = bench.run("delete", "early", "--yes")
         assert deleted.returncode == 0, deleted.stderr
         assert "are kept while a run that may use them is going on" in deleted.stderr

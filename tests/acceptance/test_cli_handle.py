@@ -19,8 +19,8 @@ from contracts import failures, names
 from contracts.outcome import ResearchResult
 from contracts.prepared import Prepared, PrepareRequest
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from workers.dev_server.attach import ensure_engine, stop_engine
-from workers.sandbox import workflow_runner
+from workers.dev_server.attach import ensure_server, stop_server
+from workers.pools import workflow_runner
 from workflows.registry import WORKFLOWS
 
 pytestmark = pytest.mark.acceptance
@@ -37,11 +37,11 @@ async def prepare_nothing(request: PrepareRequest) -> Prepared:
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[ResearchClient]:
     """A client of an engine of its own."""
-    engine = await ensure_engine(tmp_path)
+    engine = await ensure_server(tmp_path)
     try:
         yield await ResearchClient.connect(engine.address)
     finally:
-        await stop_engine(tmp_path)
+        await stop_server(tmp_path)
 
 
 @asynccontextmanager

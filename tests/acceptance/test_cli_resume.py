@@ -13,7 +13,7 @@ import pytest
 from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, Started, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
-from workers.dev_server.attach import ensure_engine
+from workers.dev_server.attach import ensure_server
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -41,7 +41,7 @@ def endpoint(bench: Bench) -> Iterator[str]:
 
 def begun(bench: Bench, research_id: str) -> str:
     """A run that the engine has open, and of which nothing is stored: no worker has taken it up yet."""
-    asyncio.run(ensure_engine(bench.home))
+    asyncio.run(ensure_server(bench.home))
     started = bench.run("start", QUESTION, "--corpus", "manual", "--depth", "light", "--id", research_id)
     assert started.returncode == 0, started.stderr
     assert not (bench.home / "sessions" / f"{research_id}.json").exists()
@@ -71,9 +71,9 @@ def test_a_run_of_which_nothing_is_stored_goes_on(bench: Bench) -> None:
 def test_a_run_goes_on_when_the_engine_has_stopped_since(bench: Bench) -> None:
     """Its database outlives the engine: it is started, asked, and the run is joined."""
     begun(bench, "stopped")
-    bench.stop_engine()
+    bench.stop_server()
     assert bench.run("resume", "nobody").returncode == 2
-    bench.stop_engine()
+    bench.stop_server()
     resumed = on(bench, "stopped", "--out", "stopped")
     assert resumed.end() == 0, resumed.errors
 

@@ -17,7 +17,7 @@ import pytest
 from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
-from workers.dev_server.files import EngineFiles
+from workers.dev_server.files import ServerFiles
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -131,7 +131,7 @@ def test_an_engine_that_dies_is_started_again(bench: Bench, first_run: subproces
     assert first_run.returncode == 0
     started = bench.start("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "engine-died")
     started.wait_for("engine-died started")
-    description = EngineFiles.of(bench.home).read()
+    description = ServerFiles(bench.home).read()
     for pid in (description.keeper_pid, description.server_pid):
         os.kill(pid, signal.SIGKILL)
     assert started.end() == 0, started.errors
@@ -144,13 +144,13 @@ def test_an_engine_whose_port_was_taken_is_found_elsewhere(
     assert first_run.returncode == 0
     started = bench.start("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "engine-moved")
     started.wait_for("engine-moved started")
-    before = EngineFiles.of(bench.home).read()
+    before = ServerFiles(bench.home).read()
     for pid in (before.keeper_pid, before.server_pid):
         os.kill(pid, signal.SIGKILL)
     with listening(before.port):
         assert started.end() == 0, started.errors
     assert "moved to another port" in started.errors
-    assert EngineFiles.of(bench.home).read().port != before.port
+    assert ServerFiles(bench.home).read().port != before.port
 
 
 @contextlib.contextmanager
@@ -182,7 +182,7 @@ def hang_up(listener: socket.socket) -> None:
 def test_the_record_is_readable_without_an_engine(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:
     """status, list, report, sources, decisions and audit need the session store alone."""
     assert first_run.returncode == 0
-    bench.stop_engine()
+    bench.stop_server()
     listed = only_document(bench.run("list", "--json").stdout)
     assert "first" in {row["research_id"] for row in listed}
     assert only_document(bench.run("status", "first", "--json").stdout)["outcome"] == "completed"
@@ -194,7 +194,7 @@ def test_the_record_is_readable_without_an_engine(bench: Bench, first_run: subpr
     assert bench.run("source", "first", cited["id"], "--raw").stdout.startswith("# ")
     assert only_document(bench.run("decisions", "first", "--json").stdout)
     assert bench.run("audit", "first").returncode == 0
-    assert EngineFiles.of(bench.home).keeper_lock().is_free()
+    assert ServerFiles(bench.home).keeper_lock().is_free()
 
 
 def test_a_deleted_run_is_gone(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:

@@ -56,7 +56,7 @@ def serving(place: Path, environment: dict[str, str]) -> Iterator["subprocess.Po
     subprocess.run([sys.executable, "-c", STOP, str(place / "home")], env=environment, check=True)
 
 
-STOP = "import asyncio, sys, pathlib; from workers.dev_server.attach import stop_engine; asyncio.run(stop_engine(pathlib.Path(sys.argv[1])))"
+STOP = "import asyncio, sys, pathlib; from workers.dev_server.attach import stop_server; asyncio.run(stop_server(pathlib.Path(sys.argv[1])))"
 
 
 def addresses(process: "subprocess.Popen[str]") -> dict[str, str]:

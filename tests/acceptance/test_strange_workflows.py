@@ -14,7 +14,7 @@ from temporalio.worker import Worker
 from contracts.names import DEEP_RESEARCH
 from tests.acceptance.bench import Bench, benched
 from tests.acceptance.strange import Strange
-from workers.dev_server.attach import detach_engine, ensure_engine
+from workers.dev_server.attach import detach_server, ensure_server
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -56,12 +56,12 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with benched(tmp_path_factory.mktemp("strange")) as made:
 
         async def prepare() -> None:
-            engine = await ensure_engine(made.home)
+            engine = await ensure_server(made.home)
             await start_strange(engine.address)
 
         asyncio.run(prepare())
         yield made
-        detach_engine(made.home)
+        detach_server(made.home)
 
 
 def assert_sane(done: subprocess.CompletedProcess[str]) -> None:
@@ -130,7 +130,7 @@ def test_deleting_a_run_leaves_other_programs_alone(bench: Bench) -> None:
     assert "removed" in done.stdout
 
     async def still_there() -> bool:
-        engine = await ensure_engine(bench.home)
+        engine = await ensure_server(bench.home)
         client = await Client.connect(engine.address)
         return bool((await client.get_workflow_handle("not-ours").describe()).id)
 

@@ -14,7 +14,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from tests.fakes.corpus import MANUAL
-from workers.dev_server.attach import EngineAddress, describe_engine, detach_engine, ensure_engine, stop_engine
+from workers.dev_server.attach import ServerAddress, describe_server, detach_server, ensure_server, stop_server
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable
@@ -27,7 +27,7 @@ class Topology:
         self.home = home
         self.journal = home / "model-calls.jsonl"
         self.documents = home / "documents"
-        self.engine: EngineAddress | None = None
+        self.engine: ServerAddress | None = None
         self._latency, self._scenario = latency, scenario
         self._workers: list[asyncio.subprocess.Process] = []
         self._model: asyncio.subprocess.Process | None = None
@@ -39,7 +39,7 @@ class Topology:
         self.documents.mkdir(parents=True)
         for name, text in MANUAL.items():
             (self.documents / name).write_text(text, encoding="utf-8")
-        self.engine = await ensure_engine(self.home)
+        self.engine = await ensure_server(self.home)
         command = ["-m", "tests.fakes.messages_api", "--port", "0", "--latency", str(self._latency)]
         command += ["--journal", str(self.journal), "--scenario", self._scenario]
         self._model = await asyncio.create_subprocess_exec(PYTHON, *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
@@ -53,8 +53,8 @@ class Topology:
         if self._model is not None:
             self._model.kill()
             await self._model.wait()
-        await stop_engine(self.home)
-        detach_engine(self.home)
+        await stop_server(self.home)
+        detach_server(self.home)
 
     def environment(self) -> dict[str, str]:
         """What our processes see: nothing of the developer's."""
@@ -91,7 +91,7 @@ class Topology:
 
     def kill_server(self) -> None:
         """SIGKILL for the engine's server; its keeper brings it back."""
-        description = describe_engine(self.home)
+        description = describe_server(self.home)
         assert description is not None
         os.kill(description.server_pid, signal.SIGKILL)
 

@@ -18,7 +18,7 @@ from tests.acceptance.topology import PYTHON, ROOT
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.fakes.web_world import WebWorld
-from workers.dev_server.attach import detach_engine, ensure_engine, stop_engine
+from workers.dev_server.attach import detach_server, ensure_server, stop_server
 from workers.dev_server.server import find_binary
 from workers.settings.loading import APPLICATION
 
@@ -110,9 +110,9 @@ async def web_deployment(
         await stack.enter_async_context(world)
         await stack.enter_async_context(model)
         if temporal == "file":
-            address = (await ensure_engine(home)).address
-            stack.callback(detach_engine, home)
-            stack.push_async_callback(stop_engine, home)
+            address = (await ensure_server(home)).address
+            stack.callback(detach_server, home)
+            stack.push_async_callback(stop_server, home)
         else:
             server = await WorkflowEnvironment.start_local(
                 dev_server_existing_path=str(find_binary()), dev_server_extra_args=FAST

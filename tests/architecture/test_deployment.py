@@ -19,9 +19,8 @@ from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT, relative
 from tests.architecture.test_dependencies import PROJECT, normalized
 from workers import __main__ as worker
-from workers.health import answer, health_endpoint
-from workers.pools import GRACE, chosen_pools
-from workers.runtime import PoolHealth
+from workers.health import respond, serve_health
+from workers.pools import GRACE, PoolHealth, choose_pools
 from workers.settings.loading import APPLICATION
 from workers.settings.sections import FileSettings
 
@@ -141,7 +140,7 @@ async def test_the_health_check_asks_the_worker(alive: bool, ready: bool, health
     async def health() -> dict[str, PoolHealth]:
         return {"models": PoolHealth(alive=alive, ready=ready)}
 
-    async with health_endpoint(health) as address:
+    async with serve_health(health) as address:
         assert await _health_check(address.rpartition(":")[2]) is healthy
 
 
@@ -165,7 +164,7 @@ def test_compose_runs_each_pool_in_a_service_of_its_own() -> None:
     assert files.workers().keys() == POOLS.keys()
     for name, service in files.workers().items():
         options = worker.arguments([*files.entrypoint()[3:], *service["command"]])
-        assert chosen_pools(options.pool) == (name,)
+        assert choose_pools(options.pool) == (name,)
         assert options.health_port == 8080
 
 
@@ -289,7 +288,7 @@ async def test_each_pool_has_a_deployment(pool: str) -> None:
     container, pod = files.container_of(made), made["spec"]["template"]["spec"]
     options = worker.arguments([*files.entrypoint()[3:], *container["args"]])
     assert made["metadata"]["name"] == f"research-{pool}"
-    assert chosen_pools(options.pool) == (pool,)
+    assert choose_pools(options.pool) == (pool,)
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"health": options.health_port, "metrics": options.metrics_port}
 
@@ -298,7 +297,7 @@ async def test_each_pool_has_a_deployment(pool: str) -> None:
 
     for probe, path in {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/healthz"}.items():
         assert container[probe]["httpGet"] == {"path": path, "port": "health"}
-        assert (await answer(path, health))[0] == 200
+        assert (await respond(path, health))[0] == 200
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

@@ -14,19 +14,19 @@ from temporalio.worker import Worker
 from contracts.names import POOLS
 from tests.fakes.temporal_server import FAST
 from tests.fakes.world import World
-from tests.integration.engine_homes import kill_engine
-from workers.dev_server.attach import detach_engine
+from tests.integration.server_homes import kill_server
+from workers.dev_server.attach import detach_server
 from workers.dev_server.server import find_binary
 from workers.pools import PoolContents, build_worker
 
 
 @pytest_asyncio.fixture
-async def engine_home(tmp_path: Path) -> AsyncIterator[Path]:
-    """A home folder whose engine is stopped afterwards, whatever happened."""
+async def server_home(tmp_path: Path) -> AsyncIterator[Path]:
+    """A home folder whose server is stopped afterwards, whatever happened."""
     home = tmp_path / "a home ü"
     yield home
-    detach_engine(home)
-    kill_engine(home)
+    detach_server(home)
+    kill_server(home)
 
 
 @dataclass
@@ -84,7 +84,7 @@ async def running_workers(client: Client, world: World, pools: tuple[str, ...] =
 
 
 def _replaying(client: Client, contents: PoolContents) -> Worker:
-    from workers.sandbox import workflow_runner
+    from workers.pools import workflow_runner
 
     return Worker(
         client,

@@ -23,8 +23,7 @@ from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import QUESTION, start
 from workers.composition import compose
-from workers.pools import PoolContents
-from workers.runtime import running_pools
+from workers.pools import PoolContents, run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
 from workers.settings.sections import WebSettings
@@ -145,7 +144,7 @@ async def carry_out(
         with capture_logs() as logged:
             async with (
                 compose(settings, client) as contents,
-                running_pools(client, losing(contents, scene), tuple(POOLS)),
+                run_pools(client, losing(contents, scene), tuple(POOLS)),
             ):
                 handle = await start(client, REQUEST)
                 ending = asyncio.create_task(handle.result())

@@ -27,7 +27,7 @@ from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION
 from workers.dev_server.server import RETENTION_SECONDS
 from workers.settings.loading import Settings
-from workers.setup import SetupError, have_namespace, set_up
+from workers.setup import SetupError, ensure_namespace, set_up
 
 pytestmark = pytest.mark.integration
 
@@ -163,16 +163,16 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
 
 
 async def test_a_set_up_raises_a_short_retention(server: Server) -> None:
-    """A namespace that keeps runs for a day keeps them for 30 days afterwards, as the embedded engine does."""
+    """A namespace that keeps runs for a day keeps them for 30 days afterwards, as the dev server does."""
     short = await Client.connect(server.address, namespace="short-lived")
-    assert await have_namespace(short, timedelta(days=1)) == (True, False)
+    assert await ensure_namespace(short, timedelta(days=1)) == (True, False)
     variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "short-lived"}
     settings = Settings(home=Path("unused"), temporal_variables=variables)
     async with asyncio.timeout(60):
         prepared = await set_up(settings)
     assert (prepared.created, prepared.retention_raised) == (False, True)
     assert len(prepared.attributes_added) == 5
-    assert await have_namespace(short, timedelta(days=1)) == (False, False)
+    assert await ensure_namespace(short, timedelta(days=1)) == (False, False)
     assert timedelta(seconds=RETENTION_SECONDS) == timedelta(days=30)
 
 
@@ -191,7 +191,7 @@ async def test_an_attribute_of_another_type_is_named(server: Server) -> None:
     variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "taken"}
     settings = Settings(home=Path("unused"), temporal_variables=variables)
     client = await Client.connect(server.address, namespace="taken")
-    await have_namespace(client, timedelta(days=30))
+    await ensure_namespace(client, timedelta(days=30))
     kind = IndexedValueType.INDEXED_VALUE_TYPE_INT
     request = AddSearchAttributesRequest(namespace="taken", search_attributes={OUTCOME_ATTRIBUTE: kind})
     async with asyncio.timeout(60):

@@ -1,4 +1,4 @@
-"""What a web page in the user's browser can do with the embedded engine: nothing. With the real server."""
+"""What a web page in the user's browser can do with the dev server: nothing. With the real server."""
 
 import asyncio
 import http.client
@@ -11,9 +11,9 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from tests.integration.engine_homes import SOON, kill_engine, running, until
-from workers.dev_server.attach import detach_engine, ensure_engine
-from workers.dev_server.files import EngineDescription, EngineFiles
+from tests.integration.server_homes import SOON, kill_server, running, until
+from workers.dev_server.attach import detach_server, ensure_server
+from workers.dev_server.files import ServerDescription, ServerFiles
 
 pytestmark = pytest.mark.integration
 
@@ -47,10 +47,10 @@ async def exists(address: str, name: str) -> bool:
     return True
 
 
-def attacks(engine: EngineDescription) -> list[tuple[int, dict[str, str]]]:
+def attacks(server: ServerDescription) -> list[tuple[int, dict[str, str]]]:
     """Every port that speaks HTTP/1.1, with what a page on another site and one whose name leads here can send."""
     tries = []
-    for port in (engine.ui_port, engine.http_port, engine.port):
+    for port in (server.ui_port, server.http_port, server.port):
         own, foreign = f"127.0.0.1:{port}", f"evil.example:{port}"
         tries += [
             (port, SIMPLE | {"host": own, "origin": "http://evil.example"}),
@@ -67,26 +67,26 @@ async def test_a_foreign_page_neither_starts_nor_reads_nor_steers(tmp_path: Path
     """Requests of other sites and of rebound names get 403 or no answer at all, and no workflow begins by them."""
     home = tmp_path / "home"
     try:
-        address = (await ensure_engine(home)).address
-        engine = running(home)
-        for port, headers in attacks(engine):
+        address = (await ensure_server(home)).address
+        server = running(home)
+        for port, headers in attacks(server):
             for method, place in (("POST", PLACE), ("POST", PLACE + "/terminate"), ("GET", PLACE), ("GET", LIST)):
                 status = await asyncio.to_thread(ask, port, method, place, headers)
-                assert status == (0 if port == engine.port else 403), (port, headers, method, place)
+                assert status == (0 if port == server.port else 403), (port, headers, method, place)
         assert not await exists(address, "planted")
     finally:
-        detach_engine(home)
-        kill_engine(home)
+        detach_server(home)
+        kill_server(home)
 
 
 async def test_the_web_ui_itself_works_as_before(tmp_path: Path) -> None:
     """The address that is printed serves the page, its files and its own requests; the real UI is elsewhere."""
     home = tmp_path / "home"
     try:
-        engine = await ensure_engine(home)
+        server = await ensure_server(home)
         found = running(home)
-        assert engine.ui_url == f"http://127.0.0.1:{found.ui_port}"
-        own = {"host": f"127.0.0.1:{found.ui_port}", "origin": engine.ui_url, "sec-fetch-site": "same-origin"}
+        assert server.ui_url == f"http://127.0.0.1:{found.ui_port}"
+        own = {"host": f"127.0.0.1:{found.ui_port}", "origin": server.ui_url, "sec-fetch-site": "same-origin"}
         opened = {"host": f"127.0.0.1:{found.ui_port}", "sec-fetch-site": "none"}
         assert await asyncio.to_thread(ask, found.ui_port, "GET", "/namespaces/default/workflows", opened) == 200
         async with asyncio.timeout(SOON):  # the UI itself finds the server within a second or two
@@ -94,30 +94,30 @@ async def test_the_web_ui_itself_works_as_before(tmp_path: Path) -> None:
                 await asyncio.sleep(0.1)
         assert await asyncio.to_thread(ask, found.ui_port, "GET", LIST, own) == 200
         assert await asyncio.to_thread(ask, found.ui_port, "POST", PLACE, JSON | own) == 200
-        assert await exists(engine.address, "planted")
+        assert await exists(server.address, "planted")
         assert found.ui_server_host not in {"", "127.0.0.1"}
         assert await asyncio.to_thread(ask, found.ui_server_port, "GET", "/", opened) == 0
     finally:
-        detach_engine(home)
-        kill_engine(home)
+        detach_server(home)
+        kill_server(home)
 
 
 async def test_the_web_ui_comes_back_with_its_keeper(tmp_path: Path) -> None:
     """A keeper that takes over the server of a killed one lets browsers in again, at the same address."""
     home = tmp_path / "home"
     try:
-        await ensure_engine(home)
+        await ensure_server(home)
         before = running(home)
         os.kill(before.keeper_pid, signal.SIGKILL)
-        await until(EngineFiles.of(home).keeper_lock().is_free)
-        detach_engine(home)
-        await ensure_engine(home)
+        await until(ServerFiles(home).keeper_lock().is_free)
+        detach_server(home)
+        await ensure_server(home)
         after = running(home)
         assert (after.server_pid, after.ui_port) == (before.server_pid, before.ui_port)
         assert await asyncio.to_thread(ask, after.ui_port, "GET", "/", {"host": "localhost"}) == 200
     finally:
-        detach_engine(home)
-        kill_engine(home)
+        detach_server(home)
+        kill_server(home)
 
 
 async def test_the_engine_keeps_its_files_to_itself(tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ async def test_the_engine_keeps_its_files_to_itself(tmp_path: Path) -> None:
     home = tmp_path / "home"
     before = os.umask(0o022)
     try:
-        await ensure_engine(home)
+        await ensure_server(home)
         assert (home / "engine" / "temporal.db-wal").exists()
         assert [path for path in (home, *home.rglob("*")) if path.stat().st_mode & 0o077] == []
     finally:
         os.umask(before)
-        detach_engine(home)
-        kill_engine(home)
+        detach_server(home)
+        kill_server(home)

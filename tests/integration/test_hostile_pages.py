@@ -36,7 +36,7 @@ from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
 from workers.composition import CONTENT_FOLDER, compose
-from workers.runtime import running_pools
+from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
 from workers.settings.sections import WebSettings
@@ -135,7 +135,7 @@ async def workers(client: Client, home: Path, world: WebWorld, api: MessagesApi)
         models=ModelsSettings(default="good", base_url=api.base_url),
         anthropic_api_key=SecretStr("test"),
     )
-    async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
+    async with compose(settings, client) as contents, run_pools(client, contents, tuple(POOLS)):
         yield
 
 

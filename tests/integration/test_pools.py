@@ -20,14 +20,13 @@ from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
 from workers import __main__ as process
 from workers.composition import compose
-from workers.dev_server.attach import detach_engine
-from workers.health import health_endpoint
-from workers.pools import UnknownPoolError, build_worker, chosen_pools
-from workers.runtime import PoolGroup, PoolHealth, running_pools
+from workers.dev_server.attach import detach_server
+from workers.health import serve_health
+from workers.pools import PoolGroup, PoolHealth, UnknownPoolError, build_worker, choose_pools, run_pools
 from workers.settings.loading import Settings
 from workers.temporal import (
-    EngineUnreachableError,
-    have_search_attributes,
+    ServerUnreachableError,
+    has_search_attributes,
     missing_search_attributes,
     open_connection,
     register_search_attributes,
@@ -54,9 +53,9 @@ def identity() -> str:
 
 async def test_draining_lets_a_call_finish(client: Client, calls: Calls) -> None:
     """A worker that is told to stop takes no new work and finishes what it began: no attempt is lost."""
-    async with running_pools(client, calls.contents(), ("workflows",)):
+    async with run_pools(client, calls.contents(), ("workflows",)):
         async with asyncio.timeout(SOON):
-            async with running_pools(client, calls.contents(), ("models",)) as models:
+            async with run_pools(client, calls.contents(), ("models",)) as models:
                 run = await client.start_workflow("one-call", "waits", id=identity(), task_queue=POOLS["workflows"])
                 await calls.begun.wait()
                 stopping = asyncio.create_task(models.stop())
@@ -69,18 +68,18 @@ async def test_draining_lets_a_call_finish(client: Client, calls: Calls) -> None
 
 async def test_draining_ends_after_the_grace_time(client: Client, calls: Calls) -> None:
     """A call that does not end in time is cancelled, and another worker makes it anew."""
-    async with running_pools(client, calls.contents(), ("workflows",)), asyncio.timeout(SOON):
-        async with running_pools(client, calls.contents(), ("models",), grace=timedelta(seconds=0)):
+    async with run_pools(client, calls.contents(), ("workflows",)), asyncio.timeout(SOON):
+        async with run_pools(client, calls.contents(), ("models",), grace=timedelta(seconds=0)):
             run = await client.start_workflow("one-call", "waits", id=identity(), task_queue=POOLS["workflows"])
             await calls.begun.wait()
         calls.go_on.set()
-        async with running_pools(client, calls.contents(), ("models",)):
+        async with run_pools(client, calls.contents(), ("models",)):
             assert await run.result() == "attempt 2"
 
 
 async def test_a_cancellation_reaches_a_call_soon(client: Client, calls: Calls) -> None:
     """A cancelled run's activity hears of it with the next heartbeat; the SDK's own throttle would take 48 s here."""
-    async with running_pools(client, calls.contents(), ("workflows", "models")), asyncio.timeout(SOON):
+    async with run_pools(client, calls.contents(), ("workflows", "models")), asyncio.timeout(SOON):
         run = await client.start_workflow("one-call", "beats", id=identity(), task_queue=POOLS["workflows"])
         await calls.begun.wait()
         await run.cancel()
@@ -92,7 +91,7 @@ async def test_health_tells_alive_and_ready(client: Client, calls: Calls) -> Non
     pools = ("workflows", "models")
     group = PoolGroup(client, {pool: build_worker(pool, client, calls.contents()) for pool in pools})
     group.start()
-    async with health_endpoint(group.health) as address, asyncio.timeout(SOON):
+    async with serve_health(group.health) as address, asyncio.timeout(SOON):
         await until_ready(group)
         status, body = await fetch(f"http://{address}/healthz")
         assert status == 200
@@ -129,7 +128,7 @@ async def test_search_attributes_are_registered_once(client: Client) -> None:
     added = await register_search_attributes(client)
     assert await register_search_attributes(client) == set()
     assert await missing_search_attributes(client) == set()
-    assert await have_search_attributes(client)
+    assert await has_search_attributes(client)
     assert len(added) in {0, 5}
 
 
@@ -137,7 +136,7 @@ async def test_a_namespace_that_is_not_there_is_no_answer(server: Server) -> Non
     """Asking about search attributes where nothing can be asked raises, it does not say no."""
     elsewhere = await Client.connect(server.address, namespace="not-there")
     with pytest.raises(RPCError):
-        await have_search_attributes(elsewhere)
+        await has_search_attributes(elsewhere)
 
 
 async def test_every_pool_of_the_product_starts(client: Client, tmp_path: Path) -> None:
@@ -146,24 +145,24 @@ async def test_every_pool_of_the_product_starts(client: Client, tmp_path: Path) 
     async with (
         asyncio.timeout(SOON),
         compose(settings, client) as contents,
-        running_pools(client, contents, tuple(POOLS)) as group,
+        run_pools(client, contents, tuple(POOLS)) as group,
     ):
         await until_ready(group)
         assert group.pools == tuple(POOLS)
 
 
 async def test_the_embedded_engine_serves_a_client(tmp_path: Path) -> None:
-    """Without a cluster, connecting starts the engine of the home folder, search attributes included."""
+    """Without a cluster, connecting starts the server of the home folder, search attributes included."""
     settings = Settings(home=tmp_path)
     try:
         connection = await open_connection(settings)
         assert connection.ui_url
-        assert await have_search_attributes(connection.client)
+        assert await has_search_attributes(connection.client)
     finally:
-        detach_engine(tmp_path)
-        from tests.integration.test_embedded_engine import kill_engine
+        detach_server(tmp_path)
+        from tests.integration.server_homes import kill_server
 
-        kill_engine(tmp_path)
+        kill_server(tmp_path)
 
 
 async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, tmp_path: Path) -> None:
@@ -181,13 +180,13 @@ async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, t
 async def test_a_silent_cluster_is_named(tmp_path: Path) -> None:
     """Where nobody answers the error says at which address."""
     settings = Settings(home=tmp_path, temporal_variables={"TEMPORAL_ADDRESS": "127.0.0.1:9"})
-    with pytest.raises(EngineUnreachableError, match=r"no Temporal engine answers at 127\.0\.0\.1:9"):
+    with pytest.raises(ServerUnreachableError, match=r"no Temporal server answers at 127\.0\.0\.1:9"):
         await open_connection(settings)
 
 
 async def test_looking_for_an_engine_starts_none(tmp_path: Path) -> None:
-    """A command that only reads does not start an engine."""
-    with pytest.raises(EngineUnreachableError, match="no engine is running"):
+    """A command that only reads does not start a server."""
+    with pytest.raises(ServerUnreachableError, match="no dev server is running"):
         await open_connection(Settings(home=tmp_path), start=False)
     assert not (tmp_path / "engine").exists()
 
@@ -244,10 +243,10 @@ def test_a_wrong_pool_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_pools_are_chosen_once_and_in_order() -> None:
     """Names may repeat and come in any order; without names all pools are meant."""
-    assert chosen_pools("search, models,search") == ("models", "search")
-    assert chosen_pools(None) == chosen_pools("") == tuple(POOLS)
+    assert choose_pools("search, models,search") == ("models", "search")
+    assert choose_pools(None) == choose_pools("") == tuple(POOLS)
     with pytest.raises(UnknownPoolError):
-        chosen_pools("model")
+        choose_pools("model")
 
 
 @pytest.fixture(autouse=True)

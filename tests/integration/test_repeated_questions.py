@@ -24,12 +24,12 @@ from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import start
 from workers.composition import compose
-from workers.runtime import running_pools
-from workers.search_pool import search_limits, searching_activities
+from workers.pools import run_pools
+from workers.search_pool import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.sections import WebSettings
 from workers.settings.web_search import WebSearchSettings
-from workers.shared_state import shared_state
+from workers.shared_state import open_shared_state
 
 pytestmark = pytest.mark.integration
 
@@ -72,7 +72,7 @@ async def test_a_repeated_and_a_related_question_ask_for_what_is_new_alone(clien
     """Asked three times, only the first time goes out; related questions search anew and read no known page again."""
     async with WebWorld(pages(12, hosts=6, paragraphs=2)) as world:
         settings = settings_of(tmp_path, world)
-        async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
+        async with compose(settings, client) as contents, run_pools(client, contents, tuple(POOLS)):
             runs = [await ask(client, world, query) for query in (QUESTION, QUESTION, QUESTION, *RELATED)]
     first, *again = runs
     assert (first.usage.cached_searches, first.usage.cached_reads) == (0, 0)
@@ -96,11 +96,11 @@ async def searching(settings: Settings) -> AsyncIterator[SearchingActivities]:
     """The search pool of one process, with a connection and a cache of its own."""
     async with AsyncExitStack() as stack:
         children = await stack.enter_async_context(SubprocessPool(1))
-        shared = await stack.enter_async_context(shared_state(settings))
+        shared = await stack.enter_async_context(open_shared_state(settings))
         limiter = SharedLimiter(shared.store, search_limits(settings))
         stack.push_async_callback(limiter.close)
         library = CorpusLibrary(settings.home / "corpora", children)
-        yield await searching_activities(settings, library, shared, limiter, stack)
+        yield await open_searching(settings, library, shared, limiter, stack)
 
 
 @pytest.fixture(params=["sqlite", "valkey"])

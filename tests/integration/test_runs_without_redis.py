@@ -42,8 +42,7 @@ from tests.integration.disturbed_runs import (
 )
 from tests.integration.runs import QUESTION, start
 from workers.composition import compose
-from workers.pools import PoolContents
-from workers.runtime import running_pools
+from workers.pools import PoolContents, run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
 from workers.settings.sections import SearchSettings
@@ -176,12 +175,12 @@ async def test_what_a_lost_machine_was_answered_is_found_by_another(
     ):
         doomed, scene = await stack.enter_async_context(compose(one, elsewhere, ("models",))), Scene(api, world)
         contents = await stack.enter_async_context(compose(other, client))
-        await stack.enter_async_context(running_pools(client, contents, others))
-        async with running_pools(elsewhere, losing(doomed, scene, always=True), ("models",)):
+        await stack.enter_async_context(run_pools(client, contents, others))
+        async with run_pools(elsewhere, losing(doomed, scene, always=True), ("models",)):
             handle = await start(client, REQUEST)
             while not answered(scene):
                 await asyncio.sleep(0.005)
-        await stack.enter_async_context(running_pools(client, contents, ("models",)))
+        await stack.enter_async_context(run_pools(client, contents, ("models",)))
         result = await handle.result()
     assert result.outcome is Outcome.COMPLETED
     assert comparable(result.report) == undisturbed.report

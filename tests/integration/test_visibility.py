@@ -12,7 +12,7 @@ from contracts import names
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
-from workers.temporal import have_search_attributes, register_search_attributes
+from workers.temporal import has_search_attributes, register_search_attributes
 
 pytestmark = pytest.mark.integration
 
@@ -24,7 +24,7 @@ async def test_a_run_can_be_read_in_the_web_ui(client: Client, tmp_path: Path) -
     await register_search_attributes(client)
     await register_search_attributes(client)
     configuration = ResearchConfiguration(
-        search_attributes=partial(have_search_attributes, client), product_version="0.1.0"
+        search_attributes=partial(has_search_attributes, client), product_version="0.1.0"
     )
     async with running_workers(client, World(tmp_path, configuration=configuration)):
         handle = await start(client, REQUEST, static_summary=QUESTION)

@@ -13,7 +13,7 @@ import pytest
 
 from providers.subprocess_pool import import_path
 from workers.watchdog import EXIT_CODE
-from workers.watchdog_child import Standing, own_seconds
+from workers.watchdog_child import Standing, chargeable_seconds
 
 pytestmark = pytest.mark.integration
 
@@ -25,10 +25,10 @@ STOPPED_SECONDS = 3 * LIMIT_SECONDS
 
 PROGRAM = f"""
 import asyncio, re, sys, time
-from workers.watchdog import watched
+from workers.watchdog import watch_event_loop
 
 async def main(work):
-    async with watched("json", said={SAID!r}, limit_seconds={LIMIT_SECONDS}):
+    async with watch_event_loop("json", said={SAID!r}, limit_seconds={LIMIT_SECONDS}):
         print("ready", flush=True)
         await asyncio.sleep(0.01)
         if work == "pattern":
@@ -49,7 +49,7 @@ import asyncio
 from providers.isolated_calls import KillableCalls
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.killers import BURN
-from workers.runtime import stop_signals
+from workers.process import stop_signals
 
 async def main():
     with stop_signals() as stop:
@@ -132,4 +132,4 @@ async def test_work_in_a_child_does_not_keep_a_process_from_stopping() -> None:
 )
 def test_silence_counts_in_time_of_ones_own(before: Standing | None, now: Standing | None, seconds: float) -> None:
     """Stopped, starved or waiting for a disk a process could not answer; where the system says nothing, looks count."""
-    assert own_seconds(before, now) == seconds
+    assert chargeable_seconds(before, now) == seconds

@@ -11,7 +11,7 @@ from contracts.names import POOLS
 from tests.fakes.web_world import WebWorld
 from tests.integration.runs import QUESTION
 from workers.composition import compose
-from workers.runtime import running_pools
+from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.sections import WebSettings
 from workers.settings.web_search import WebSearchSettings
@@ -26,7 +26,7 @@ async def web_workers(client: Client, home: Path, world: WebWorld, **search: Any
         web=WebSettings(allow_hosts=world.allow_hosts),
         web_search=WebSearchSettings(searxng_url=world.searxng_url, **search),
     )
-    async with compose(settings, client) as contents, running_pools(client, contents, tuple(POOLS)):
+    async with compose(settings, client) as contents, run_pools(client, contents, tuple(POOLS)):
         yield
 
 

@@ -1,1 +1,1 @@
-"""Temporal's development server as an embedded engine."""
+"""The dev server: Temporal's development server, started and kept up by the product itself."""

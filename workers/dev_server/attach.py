@@ -1,4 +1,4 @@
-"""The embedded engine as its users see it: attach to the one of a home folder, starting it if nobody has."""
+"""Attach this process to the dev server of a home folder, starting the server if none runs."""
 
 import asyncio
 import contextlib
@@ -14,18 +14,18 @@ import structlog
 from workers.dev_server.files import (
     READY,
     STARTING,
-    EngineDescription,
-    EngineError,
-    EngineFiles,
-    EngineMovedError,
     FileLock,
+    ServerDescription,
+    ServerError,
+    ServerFiles,
+    ServerMovedError,
 )
 from workers.dev_server.ports import PortLeases
-from workers.dev_server.server import Server
+from workers.dev_server.server import ServerProcess
 from workers.settings.loading import child_environment
 
 IDLE_SECONDS = 60.0
-"""How long the server outlives its last user."""
+"""How long the server runs on after the last attached process has gone."""
 START_SECONDS = 45.0
 STOP_SECONDS = 25.0
 POLL_SECONDS = 0.05
@@ -33,27 +33,17 @@ WATCH_SECONDS = 3.0
 
 logger = structlog.get_logger(__name__)
 
-__all__ = [
-    "EngineAddress",
-    "EngineError",
-    "describe_engine",
-    "detach_engine",
-    "ensure_engine",
-    "stop_engine",
-    "watch_engine",
-]
-
 
 @dataclass(frozen=True)
-class EngineAddress:
-    """Where the engine is."""
+class ServerAddress:
+    """Where an attached server listens."""
 
     address: str
     ui_url: str
     started: bool = False
     """Whether this call started it."""
     moved_aside: str = ""
-    """Where a database of another server version was put by this start."""
+    """The folder that this start moved a database of another server version to."""
 
     @property
     def port(self) -> int:
@@ -62,52 +52,52 @@ class EngineAddress:
 
 
 _attached: dict[Path, FileLock] = {}
-"""Shared locks of this process by home: they tell the keeper that somebody is there, however this process ends."""
+"""Shared locks of this process by home: the keeper sees by them that the server is in use."""
 _leases: dict[Path, PortLeases] = {}
-"""The ports of those engines: nobody else comes up there while this process still speaks to them."""
+"""The ports of those servers: no other server starts there while this process is connected."""
 
 
-async def ensure_engine(home: Path, *, idle_seconds: float = IDLE_SECONDS) -> EngineAddress:
-    """Attach to the engine of a home folder for the life of this process, starting it if need be.
+async def ensure_server(home: Path, *, idle_seconds: float = IDLE_SECONDS) -> ServerAddress:
+    """Attach to the server of a home folder for the life of this process, starting it if need be.
 
-    Two simultaneous calls, in one process or in two, get the same engine. Raises `EngineError`.
+    Two simultaneous calls, in one process or in two, get the same server. Raises `ServerError`.
     """
-    files = EngineFiles.of(home)
+    files = ServerFiles(home)
     files.prepare()
     end = time.monotonic() + START_SECONDS
     attached_now = False
     try:
         attached_now = await _attach(files, end)
-        engine = await _find_or_start(files, idle_seconds, end)
+        server = await _find_or_start(files, idle_seconds, end)
     except BaseException as error:
         if attached_now:
-            detach_engine(home)
+            detach_server(home)
         if isinstance(error, OSError):
-            raise EngineError(f"{files.folder} cannot be used: {error.strerror}; set RESEARCH_HOME") from None
+            raise ServerError(f"{files.folder} cannot be used: {error.strerror}; set RESEARCH_HOME") from None
         raise
-    _leases.setdefault(files.home, PortLeases(files.home)).take(engine.port)
-    return engine
+    _leases.setdefault(files.home, PortLeases(files.home)).take(server.port)
+    return server
 
 
-def detach_engine(home: Path) -> None:
-    """Say that this process no longer needs the engine; no error if it never did."""
-    key = EngineFiles.of(home).home
+def detach_server(home: Path) -> None:
+    """Release the server; does nothing if this process is not attached."""
+    key = ServerFiles(home).home
     for held in (_attached.pop(key, None), _leases.pop(key, None)):
         if held is not None:
             held.release()
 
 
-def describe_engine(home: Path) -> EngineDescription | None:
-    """The running engine of a home folder, or null; starts nothing."""
-    files = EngineFiles.of(home)
+def describe_server(home: Path) -> ServerDescription | None:
+    """Describe the running server of a home folder, or return None; starts nothing."""
+    files = ServerFiles(home)
     if not files.folder.is_dir() or files.keeper_lock().is_free():
         return None
     return files.read()
 
 
-async def stop_engine(home: Path) -> bool:
-    """Stop the engine of a home folder, whoever is attached; whether there was one. Raises `EngineError`."""
-    files = EngineFiles.of(home)
+async def stop_server(home: Path) -> bool:
+    """Stop the server of a home folder, even if processes are attached; whether one ran. Raises `ServerError`."""
+    files = ServerFiles(home)
     if not files.folder.is_dir():
         return False
     keeper, server = files.keeper_lock(), files.server_lock()
@@ -119,42 +109,42 @@ async def stop_engine(home: Path) -> bool:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         if time.monotonic() > end:
-            raise EngineError(f"the engine does not stop; see {files.keeper_log}")
+            raise ServerError(f"the server does not stop; see {files.keeper_log}")
         await asyncio.sleep(POLL_SECONDS)
     if not server.is_free():
-        await asyncio.to_thread(Server(files.read().server_pid, server).stop)
+        await asyncio.to_thread(ServerProcess(files.read().server_pid, server).stop)
     return ran
 
 
-async def watch_engine(home: Path) -> None:
-    """Bring back the keeper of an engine that this process uses, should it be killed; runs until it is cancelled.
+async def watch_server(home: Path) -> None:
+    """Start the keeper of an attached server again if it is killed; runs until it is cancelled.
 
-    An engine that was stopped on purpose stays stopped. Raises `EngineMovedError` if the engine comes back elsewhere.
+    A server that was stopped stays stopped. Raises `ServerMovedError` if the server comes back elsewhere.
     """
-    files = EngineFiles.of(home)
+    files = ServerFiles(home)
     address = files.read().address
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         if files.home in _attached and files.keeper_lock().is_free() and files.read().status in {READY, STARTING}:
-            logger.warning("engine.keeper_gone")
+            logger.warning("dev_server.keeper_gone")
             try:
-                await ensure_engine(home)
-            except EngineError as error:
-                logger.error("engine.not_back", reason=str(error))  # noqa: TRY400  it will be tried again
+                await ensure_server(home)
+            except ServerError as error:
+                logger.error("dev_server.not_back", reason=str(error))  # noqa: TRY400  the next look tries again
         now = files.read()
         if now.status == READY and now.address != address:
-            logger.warning("engine.moved", address=now.address)
-            raise EngineMovedError(now.address)
+            logger.warning("dev_server.moved", address=now.address)
+            raise ServerMovedError(now.address)
 
 
-async def _attach(files: EngineFiles, end: float) -> bool:
-    """Take the shared lock, if this process has not; a keeper that is just stopping holds it for a few seconds."""
+async def _attach(files: ServerFiles, end: float) -> bool:
+    """Take the shared lock, unless this process holds it; a stopping keeper holds it for a few seconds."""
     if files.home in _attached:
         return False
     lock = files.attached_lock()
     while not lock.acquire(shared=True):
         if time.monotonic() > end:
-            raise EngineError(f"the engine is stopping and does not come to an end; see {files.keeper_log}")
+            raise ServerError(f"the server has been stopping for too long; see {files.keeper_log}")
         await asyncio.sleep(POLL_SECONDS)
     if _attached.setdefault(files.home, lock) is not lock:
         lock.release()
@@ -163,7 +153,7 @@ async def _attach(files: EngineFiles, end: float) -> bool:
     return True
 
 
-async def _find_or_start(files: EngineFiles, idle_seconds: float, end: float) -> EngineAddress:
+async def _find_or_start(files: ServerFiles, idle_seconds: float, end: float) -> ServerAddress:
     keeper, started = files.keeper_lock(), False
     while time.monotonic() < end:
         if keeper.is_free():
@@ -171,14 +161,14 @@ async def _find_or_start(files: EngineFiles, idle_seconds: float, end: float) ->
         description = files.read()
         if description.status == READY and await _listens(description):
             moved = description.moved_aside if started else ""
-            return EngineAddress(description.address, description.ui_url, started, moved)
+            return ServerAddress(description.address, description.ui_url, started, moved)
         await asyncio.sleep(POLL_SECONDS)
     reason = files.read().error or "no answer"
-    raise EngineError(f"the engine did not come up within {START_SECONDS:.0f} s: {reason}; see {files.keeper_log}")
+    raise ServerError(f"the server did not come up within {START_SECONDS:.0f} s: {reason}; see {files.keeper_log}")
 
 
-async def _start_keeper(files: EngineFiles, idle_seconds: float, end: float) -> str:
-    """Start a keeper and wait for its one line. Raises `EngineError` with its reason."""
+async def _start_keeper(files: ServerFiles, idle_seconds: float, end: float) -> str:
+    """Start a keeper and wait for its one line. Raises `ServerError` with the reason in it."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "workers.dev_server.keeper", str(files.home), str(idle_seconds)),
         stdin=asyncio.subprocess.DEVNULL,
@@ -191,16 +181,16 @@ async def _start_keeper(files: EngineFiles, idle_seconds: float, end: float) -> 
     try:
         output, _ = await asyncio.wait_for(process.communicate(), max(1.0, end - time.monotonic()))
     except TimeoutError:
-        raise EngineError(f"the engine does not start; see {files.keeper_log}") from None
+        raise ServerError(f"the server does not start; see {files.keeper_log}") from None
     answer = output.decode("utf-8", "replace").strip()
     if answer.startswith("failed: "):
-        raise EngineError(answer.removeprefix("failed: "))
+        raise ServerError(answer.removeprefix("failed: "))
     if answer not in {"ready", "other"}:
-        raise EngineError(f"the engine's keeper ended without a word; see {files.keeper_log}")
+        raise ServerError(f"the server's keeper ended without a reason; see {files.keeper_log}")
     return answer
 
 
-async def _listens(description: EngineDescription) -> bool:
+async def _listens(description: ServerDescription) -> bool:
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", description.port)
     except OSError:

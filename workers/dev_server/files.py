@@ -1,12 +1,13 @@
-"""The folder of the embedded engine: its description, its database, and the locks that say who is alive.
+"""The folder of the dev server: its description, its database, and the locks that tell which processes live.
 
-Locks are the truth, because the kernel releases them however a process dies:
+The locks decide, because the kernel releases them however a process dies:
 
 - `keeper.lock`, exclusive: held by the one keeper;
-- `server.lock`, exclusive: held by the one server, which inherits the open file and so outlives a killed keeper;
-- `engine.attached`, shared: held by every process that uses the engine.
+- `server.lock`, exclusive: held by the one server, which inherits the open file and survives its keeper;
+- `engine.attached`, shared: held by every process that uses the server.
 
-This module and the keeper use the standard library alone: the keeper stays small and starts at once.
+A lock is shared by its users and inherited by a child, which `filelock` offers neither of. This module and the keeper
+use the standard library alone: the keeper stays small and starts at once.
 """
 
 import contextlib
@@ -25,22 +26,22 @@ STOPPED: Final = "stopped"
 FAILED: Final = "failed"
 
 
-class EngineError(Exception):
-    """The embedded engine cannot run; the message says why and what to do."""
+class ServerError(Exception):
+    """The server cannot run or be reached; the message names the problem and the remedy."""
 
 
-class EngineMovedError(EngineError):
-    """The embedded engine came back at another address, because another program took its port meanwhile."""
+class ServerMovedError(ServerError):
+    """The dev server came back at another address, because another program took its port."""
 
     def __init__(self, address: str) -> None:
         super().__init__(
-            f"the engine came back at {address}, its port was taken: nothing is lost, start this command again"
+            f"the server came back at {address}, because its port was taken: nothing is lost, start this command again"
         )
 
 
 @dataclass(frozen=True)
-class EngineDescription:
-    """Content of `engine.json`; ports stay known after a stop, so that a restart is found at the same place."""
+class ServerDescription:
+    """Content of `engine.json`; it keeps the ports after a stop, so that a restart uses them again."""
 
     status: str = STOPPED
     port: int = 0
@@ -48,18 +49,18 @@ class EngineDescription:
     http_port: int = 0
     metrics_port: int = 0
     ui_server_host: str = ""
-    """Where the server's own UI listens, behind the gateway at `ui_port`; nothing if it is switched off."""
+    """Where the server's own UI listens, behind the gateway at `ui_port`; empty if it is switched off."""
     ui_server_port: int = 0
     server_pid: int = 0
     keeper_pid: int = 0
     version: str = ""
     moved_aside: str = ""
-    """Where the database of another server version was put, if this start found one."""
+    """The folder that the database of another server version was moved to by this start."""
     error: str = ""
 
     @property
     def address(self) -> str:
-        """`host:port` of the engine."""
+        """`host:port` of the server."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -67,13 +68,13 @@ class EngineDescription:
         """Address of the web UI; empty if it is switched off."""
         return f"http://127.0.0.1:{self.ui_port}" if self.ui_server_host else ""
 
-    def with_changes(self, **changes: Any) -> "EngineDescription":
+    def with_changes(self, **changes: Any) -> "ServerDescription":
         """The same with other values."""
         return replace(self, **changes)
 
 
 class FileLock:
-    """An advisory lock on a file, by `flock`; released by `release` or by the end of the process."""
+    """A lock on a file by `flock`; the kernel releases it at the latest when the process ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -91,7 +92,7 @@ class FileLock:
         return self._descriptor
 
     def acquire(self, *, shared: bool = False) -> bool:
-        """Take the lock now or not at all. Raises `OSError` if the file cannot be opened."""
+        """Take the lock now or return false. Raises `OSError` if the file cannot be opened."""
         if self._descriptor is not None:
             return True
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -107,7 +108,7 @@ class FileLock:
         return True
 
     def acquire_within(self, seconds: float, *, shared: bool = False) -> bool:
-        """Take the lock, trying again for a while: a probe by somebody else lasts microseconds."""
+        """Take the lock, trying again for a while: a probe by another process lasts microseconds."""
         end = time.monotonic() + seconds
         while not self.acquire(shared=shared):
             if time.monotonic() >= end:
@@ -116,13 +117,13 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Let go; no error if it is not held."""
+        """Release the lock; does nothing if it is not held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def is_free(self) -> bool:
-        """Whether nobody holds it (and then still nobody does)."""
+        """Whether no process holds the lock."""
         probe = FileLock(self.path)
         if not probe.acquire(shared=True):
             return False
@@ -130,78 +131,52 @@ class FileLock:
         return True
 
 
-@dataclass(frozen=True)
-class EngineFiles:
-    """Paths below `RESEARCH_HOME/engine`."""
+class ServerFiles:
+    """Paths below `RESEARCH_HOME/engine`, the same ones whatever the working directory becomes."""
 
-    home: Path
-
-    @classmethod
-    def of(cls, home: Path) -> "EngineFiles":
-        """The same files whatever the working directory becomes."""
-        return cls(home.absolute())
-
-    @property
-    def folder(self) -> Path:
-        """Everything of the engine."""
-        return self.home / "engine"
-
-    @property
-    def description(self) -> Path:
-        """`engine.json`."""
-        return self.folder / "engine.json"
-
-    @property
-    def database(self) -> Path:
-        """The server's one SQLite file."""
-        return self.folder / "temporal.db"
-
-    @property
-    def version(self) -> Path:
-        """Which server version wrote the database."""
-        return self.folder / "version"
-
-    @property
-    def server_log(self) -> Path:
-        """What the server says."""
-        return self.folder / "server.log"
-
-    @property
-    def keeper_log(self) -> Path:
-        """What the keeper says."""
-        return self.folder / "keeper.log"
+    def __init__(self, home: Path) -> None:
+        self.home = home.absolute()
+        self.folder = self.home / "engine"
+        self.description = self.folder / "engine.json"
+        self.database = self.folder / "temporal.db"
+        self.version = self.folder / "version"
+        """Names the server version that wrote the database."""
+        self.server_log = self.folder / "server.log"
+        self.keeper_log = self.folder / "keeper.log"
 
     def keeper_lock(self) -> FileLock:
-        """Held by the keeper."""
+        """The lock that the keeper holds."""
         return FileLock(self.folder / "keeper.lock")
 
     def server_lock(self) -> FileLock:
-        """Held by the server."""
+        """The lock that the server holds."""
         return FileLock(self.folder / "server.lock")
 
     def attached_lock(self) -> FileLock:
-        """Shared by all users of the engine."""
+        """The lock that all users of the server share."""
         return FileLock(self.folder / "engine.attached")
 
     def prepare(self) -> None:
-        """Make the folder, for the owner alone. Raises `EngineError`."""
+        """Create the folder, for the owner alone. Raises `ServerError`."""
         try:
             self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.folder.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
-            raise EngineError(f"{self.folder} cannot be made: {error.strerror}; set RESEARCH_HOME") from None
+            raise ServerError(
+                f"{self.folder} cannot be created: {error.strerror}; set RESEARCH_HOME to another folder"
+            ) from None
 
-    def read(self) -> EngineDescription:
-        """The description; an absent or broken file is one of a stopped, unknown engine."""
+    def read(self) -> ServerDescription:
+        """Read the description; an absent or broken file describes a stopped server."""
         try:
             values = json.loads(self.description.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
-            return EngineDescription()
-        known = {field.name for field in fields(EngineDescription)}
-        return EngineDescription(**{name: value for name, value in values.items() if name in known})
+            return ServerDescription()
+        known = {field.name for field in fields(ServerDescription)}
+        return ServerDescription(**{name: value for name, value in values.items() if name in known})
 
-    def write(self, description: EngineDescription) -> None:
-        """Replace the description at one stroke. Raises `OSError`."""
+    def write(self, description: ServerDescription) -> None:
+        """Replace the description atomically. Raises `OSError`."""
         shown = {"address": description.address, "ui": description.ui_url} | asdict(description)
         handle, name = tempfile.mkstemp(dir=self.folder, prefix=".engine-")
         try:

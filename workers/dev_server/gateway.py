@@ -1,8 +1,8 @@
-"""The only way from a browser to the web UI of the embedded server: it refuses what a foreign page sends.
+"""The only way from a browser to the web UI of the dev server: it refuses requests of foreign pages.
 
-A page on any website can send requests to the loopback interface, and with a host name of its own that leads there it
-could read the answers as well. The server's web UI asks for neither, so it listens where no page finds it, and this
-gateway listens at the address that people know. It lets through what a browser sends for that address itself.
+A page of any web site can send requests to the loopback interface, and read the answers through a host name of its own
+that resolves to it. The server's web UI checks neither origin nor host, so it listens at an address that no page can
+find, and this gateway listens at the known address. It forwards what a browser sends for that address itself.
 
 The standard library alone: the gateway is part of the keeper, which stays small and starts at once.
 """
@@ -17,33 +17,33 @@ from typing import Final
 from urllib.parse import urlsplit
 
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost"})
-"""With any port: a tunnel may end at another one, and no web site can take these names."""
+"""With any port: a tunnel may end at another one, and no web site can own these names."""
 OWN_FETCH_SITES: Final = frozenset({"same-origin", "none"})
-"""What a browser says of requests of the page itself, and of addresses that a person opened."""
+"""What a browser sends for requests of the page itself, and for addresses that a person opened."""
 HOP_HEADERS: Final = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 LONGEST_BODY_BYTES: Final = 4_000_000
 CLIENT_SECONDS: Final = 60
 SERVER_SECONDS: Final = 120
-"""The UI asks for news of a run with requests that wait."""
+"""The UI polls with requests that the server answers late."""
 
 
 def refusal(headers: Mapping[str, str]) -> str | None:
-    """Why a request is not one of the UI itself, or null. The names of the headers are in lower case."""
+    """Why a request does not come from the UI itself, or None. Header names are in lower case."""
     host = headers.get("host", "")
     if _name_of(f"//{host}") not in LOOPBACK_NAMES:
-        return "This address is for 127.0.0.1 and localhost alone"
+        return "Only the host names 127.0.0.1 and localhost are served"
     if headers.get("sec-fetch-site", "none").strip().lower() not in OWN_FETCH_SITES:
-        return "A page elsewhere asked for this; open the address by hand"
+        return "Another web page sent this request; open the address by hand"
     origin = headers.get("origin")
     if origin is not None and origin.strip().lower() != f"http://{host}".lower():
-        return "A page elsewhere asked for this"
+        return "Another web page sent this request"
     return None
 
 
 class Gateway:
-    """Listens at a port of the loopback interface for as long as it is open. Raises `OSError` if it is taken."""
+    """Listens at a port of the loopback interface until it is closed. Raises `OSError` if the port is taken."""
 
     def __init__(self, host: str, port: int, target: tuple[str, int]) -> None:
         self._server = _Server((host, port), _Handler)
@@ -64,16 +64,16 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request per connection, as HTTP/1.0 has it: so the end of an answer needs no framing of its own."""
+    """One request per connection, as in HTTP/1.0: the end of the connection ends the answer."""
 
     server: _Server
     timeout = CLIENT_SECONDS
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name of the base class
-        """Nothing: the keeper's log is for the keeper."""
+        """Log nothing: the keeper's log is for the keeper."""
 
     def version_string(self) -> str:
-        """Nothing about the programming language."""
+        """Hide the programming language and its version."""
         return "research"
 
     def _forward(self) -> None:
@@ -81,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
         refused = refusal({name.lower(): value for name, value in self.headers.items()})
         length = self.headers.get("content-length", "0")
         if refused is not None or names.count("host") != 1 or names.count("origin") > 1:
-            self.send_error(HTTPStatus.FORBIDDEN, refused or "The request has two senders")
+            self.send_error(HTTPStatus.FORBIDDEN, refused or "The request has several hosts or origins")
         elif "transfer-encoding" in names or not (length.isascii() and length.isdecimal()):
             self.send_error(HTTPStatus.LENGTH_REQUIRED)
         elif int(length) > LONGEST_BODY_BYTES:
@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException, ValueError):
             connection.close()
-            self.send_error(HTTPStatus.BAD_GATEWAY, "The engine does not answer; try again in a moment")
+            self.send_error(HTTPStatus.BAD_GATEWAY, "The server does not answer; try again in a moment")
             return
         try:
             self.send_response_only(answer.status)
@@ -112,13 +112,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             shutil.copyfileobj(answer, self.wfile)
         except (OSError, http.client.HTTPException):
-            self.close_connection = True  # one of the two went away: what is missing shows as a short answer
+            self.close_connection = True  # browser or server closed the connection: the browser sees a short answer
         finally:
             connection.close()
 
 
 def _name_of(address: str) -> str | None:
-    """The host name of an address, or null if it has none or is no address."""
+    """The host name of an address, or None if it has none or is malformed."""
     try:
         parts = urlsplit(address)
         parts.port  # noqa: B018  raises if it is none

@@ -1,9 +1,8 @@
-"""The keeper: a detached process that holds the embedded server up while somebody is attached.
+"""The keeper: a detached process that keeps the dev server up while any process is attached.
 
-`python -m workers.dev_server.keeper HOME IDLE_SECONDS` says on standard output how it went, in one line: `ready`,
-`other` (a keeper runs already) or `failed: why`, and goes on in the background. It restarts a server that died on the
-same ports, adopts the server of a keeper that was killed, and stops the server when nobody has been attached for a
-while, or at SIGTERM.
+`python -m workers.dev_server.keeper HOME IDLE_SECONDS` prints one line: `ready`, `other` (a keeper runs already)
+or `failed: why`, and goes on in the background. It restarts a server that died on the same ports, adopts the server of
+a keeper that was killed, and stops the server after a time without an attached process, or at SIGTERM.
 """
 
 import contextlib
@@ -21,19 +20,19 @@ from workers.dev_server.files import (
     READY,
     STARTING,
     STOPPED,
-    EngineDescription,
-    EngineError,
-    EngineFiles,
     FileLock,
+    ServerDescription,
+    ServerError,
+    ServerFiles,
 )
 from workers.dev_server.gateway import Gateway
 from workers.dev_server.ports import LOOPBACK, PortLeases, choose_ports
 from workers.dev_server.server import (
     PortTakenError,
-    Server,
+    ServerProcess,
     find_binary,
     move_other_version_aside,
-    server_version,
+    read_version,
     set_up_namespace,
     start_server,
 )
@@ -47,7 +46,7 @@ LONGEST_PAUSE_SECONDS = 10.0
 
 
 class IdleClock:
-    """How long nobody has been attached; an attachment so short that it was missed counts by the file's time."""
+    """Measures how long no process has been attached; the file's time shows an attachment between two looks."""
 
     def __init__(self, lock: FileLock) -> None:
         self._lock = lock
@@ -55,7 +54,7 @@ class IdleClock:
         self._touched = 0
 
     def idle_seconds(self, now: float) -> float:
-        """Seconds since the last attached process has gone; 0 while there is one."""
+        """Seconds since the last attached process ended; 0 while there is one."""
         if not self._lock.acquire():
             self._since = None
             return 0.0
@@ -67,31 +66,31 @@ class IdleClock:
 
 
 class Keeper:
-    """Holds one server up."""
+    """Keeps one server up."""
 
-    def __init__(self, files: EngineFiles, idle_seconds: float) -> None:
+    def __init__(self, files: ServerFiles, idle_seconds: float) -> None:
         self.files = files
         self.idle_limit = idle_seconds
         self.stopping = threading.Event()
-        self.description = EngineDescription()
-        self.server: Server | None = None
+        self.description = ServerDescription()
+        self.server: ServerProcess | None = None
         self._attached = files.attached_lock()
         self._leases = PortLeases(files.home)
         self._gateway: Gateway | None = None
         self._gateway_to: tuple[int, str, int] | None = None
 
     def start(self) -> None:
-        """Adopt the server that a killed keeper left, or start one. Raises `EngineError`, `OSError`."""
+        """Adopt the server that a killed keeper left, or start one. Raises `ServerError`, `OSError`."""
         binary = find_binary()
-        version = server_version(binary)
+        version = read_version(binary)
         known = self.files.read()
         self.description = known.with_changes(
             status=STARTING, keeper_pid=os.getpid(), error="", moved_aside="", version=version
         )
         self.files.write(self.description)
         if not self.files.server_lock().is_free():
-            orphan = Server(known.server_pid, self.files.server_lock())
-            if known.version == version and self._adopts(orphan):
+            orphan = ServerProcess(known.server_pid, self.files.server_lock())
+            if known.version == version and self._adopt(orphan):
                 return
             orphan.stop()
         moved = move_other_version_aside(self.files, version)
@@ -99,7 +98,7 @@ class Keeper:
         self._launch(binary, choose_ports(self.description, self._leases), insist_seconds=0.0)
 
     def run(self) -> None:
-        """Watch until told to stop or nobody is attached for long enough."""
+        """Watch until a signal, or until no process has been attached for long enough."""
         clock = IdleClock(self._attached)
         pause, next_try = 0.0, 0.0
         while not self.stopping.wait(TICK_SECONDS):
@@ -114,7 +113,7 @@ class Keeper:
                 next_try = time.monotonic() + pause
 
     def stop(self) -> None:
-        """Stop the server and say so; the lock on `engine.attached`, if taken, keeps others waiting meanwhile."""
+        """Stop the server and write that down; new users wait for the lock on `engine.attached`, if `run` took it."""
         self._close_gateway()
         if self.server is not None:
             self.server.stop()
@@ -122,17 +121,17 @@ class Keeper:
             self._describe(status=STOPPED, server_pid=0, keeper_pid=0)
 
     def fail(self, problem: str) -> None:
-        """Write down why there is no engine."""
+        """Write down why no server runs."""
         self._describe(status=FAILED, error=problem, server_pid=0, keeper_pid=0)
 
-    def _adopts(self, orphan: Server) -> bool:
-        """Take over a running server; false if it is not fit for that: it may be one that lets every page in."""
+    def _adopt(self, orphan: ServerProcess) -> bool:
+        """Take over a running server; false if it does not answer, or has an unprotected web UI."""
         if not self.description.ui_server_host:
             return False
         try:
             set_up_namespace(self.description.http_port)
             self._open_gateway(self.description)
-        except (EngineError, OSError):
+        except (ServerError, OSError):
             return False
         self.server = orphan
         self._leases.take(self.description.port)
@@ -140,19 +139,19 @@ class Keeper:
         return True
 
     def _restart(self) -> None:
-        """The server died: bring it back; without success say why and go on trying."""
+        """Start a server that died again; write down the reason of a failure, since `run` tries again."""
         log(f"server {self.description.server_pid} ended; starting it again")
         self._describe(status=STARTING, server_pid=0)
         try:
             self._launch(find_binary(), self.description, insist_seconds=SAME_PORTS_SECONDS)
-        except EngineError as error:
+        except ServerError as error:
             log(f"not started: {error}")
             self._describe(error=str(error))
 
-    def _launch(self, binary: Path, ports: EngineDescription, *, insist_seconds: float) -> None:
-        """Start on these ports, insisting for a while if one is still in use, then on others. Raises `EngineError`.
+    def _launch(self, binary: Path, ports: ServerDescription, *, insist_seconds: float) -> None:
+        """Start on these ports, trying again while one is still in use, then on others. Raises `ServerError`.
 
-        A port that was free when it was chosen may be taken when the server listens; it uses others besides ours, too.
+        Another program may take a free port before the server listens, and the server opens further ports of its own.
         """
         insist_until, other_ports = time.monotonic() + insist_seconds, 0
         while True:
@@ -171,8 +170,8 @@ class Keeper:
         self.description = ports
         self._describe(status=READY, server_pid=self.server.pid, error="")
 
-    def _open_gateway(self, ports: EngineDescription) -> None:
-        """Let browsers in at the known address. Raises `PortTakenError`, `OSError`."""
+    def _open_gateway(self, ports: ServerDescription) -> None:
+        """Open the address that browsers use. Raises `PortTakenError`, `OSError`."""
         wanted = (ports.ui_port, ports.ui_server_host, ports.ui_server_port)
         if wanted == self._gateway_to:
             return
@@ -201,13 +200,13 @@ class Keeper:
 
 
 def log(text: str) -> None:
-    """A line in the keeper's log (standard error); a full disk must not end the keeper."""
+    """Write a line to the keeper's log (standard error); a full disk must not end the keeper."""
     with contextlib.suppress(OSError):
         os.write(2, f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n".encode())
 
 
-def tell(text: str) -> None:
-    """Answer the one who started us, then let go of the pipe, whose end they wait for."""
+def answer_starter(text: str) -> None:
+    """Answer the process that started this one, then close the pipe, whose end it waits for."""
     with contextlib.suppress(BrokenPipeError):
         os.write(1, text.encode() + b"\n")
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -215,11 +214,11 @@ def tell(text: str) -> None:
     os.close(nothing)
 
 
-def keep(files: EngineFiles, idle_seconds: float) -> int:
-    """The keeper's life; the exit code."""
+def keep_server(files: ServerFiles, idle_seconds: float) -> int:
+    """Keep the server up until the keeper is no longer needed; the exit code."""
     lock = files.keeper_lock()
     if not lock.acquire_within(LOCK_SECONDS):
-        tell("other")
+        answer_starter("other")
         return 0
     keeper = Keeper(files, idle_seconds)
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -227,13 +226,13 @@ def keep(files: EngineFiles, idle_seconds: float) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         keeper.start()
-    except (EngineError, OSError) as error:
-        problem = str(error) if isinstance(error, EngineError) else f"the engine cannot start: {error.strerror}"
+    except (ServerError, OSError) as error:
+        problem = str(error) if isinstance(error, ServerError) else f"the server cannot start: {error.strerror}"
         keeper.fail(problem)
         lock.release()
-        tell(f"failed: {problem}")
+        answer_starter(f"failed: {problem}")
         return 1
-    tell("ready")
+    answer_starter("ready")
     log(f"server {keeper.description.server_pid} at {keeper.description.address}")
     try:
         keeper.run()
@@ -244,15 +243,15 @@ def keep(files: EngineFiles, idle_seconds: float) -> int:
 
 
 def main() -> int:
-    """Go to the background and keep the server."""
+    """Go to the background and keep the server up."""
     keep_files_private()
-    files = EngineFiles(Path(sys.argv[1]))
+    files = ServerFiles(Path(sys.argv[1]))
     if os.fork():
         return 0
     with files.keeper_log.open("ab") as file:
         os.dup2(file.fileno(), 2)
     try:
-        code = keep(files, float(sys.argv[2]))
+        code = keep_server(files, float(sys.argv[2]))
     except Exception:  # noqa: BLE001  the edge of the process: the log is all that remains
         log(traceback.format_exc())
         code = 1

@@ -1,8 +1,8 @@
-"""Ports of embedded engines: each home keeps its own, and no other home takes one while its engine is being restarted.
+"""Ports of dev servers: each home has its own, and no other home takes one while its server restarts.
 
-A port in use says by itself that it is taken. One whose server has just been killed does not, and an engine that
-came up there would be taken for the other by every process still connected to that address. So each port has a lock
-file that belongs to a home for as long as one of its processes holds it: the keeper, and whoever uses the engine.
+The port of a server that was just killed looks free. If the server of another home started there, every process still
+connected to that address would speak to the wrong one. So each port has a lock file that belongs to a home for as long
+as one of its processes holds it: the keeper, and each process that uses the server.
 """
 
 import fcntl
@@ -13,7 +13,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from workers.dev_server.files import EngineDescription, FileLock
+from workers.dev_server.files import FileLock, ServerDescription
 
 LOOPBACK = "127.0.0.1"
 USUAL_PORT = 7233
@@ -21,7 +21,7 @@ USUAL_UI_PORT = 8233
 
 
 class PortLeases:
-    """The ports that this process holds for a home; they are let go of with `release` or by its end."""
+    """The ports that this process holds for a home, until `release` or its end."""
 
     def __init__(self, home: Path, folder: Path | None = None) -> None:
         self._home = str(home.absolute())
@@ -29,7 +29,7 @@ class PortLeases:
         self._locks: dict[int, FileLock] = {}
 
     def take(self, port: int) -> bool:
-        """Hold a port; false if it belongs to another home. Without a folder of our own nothing can be held."""
+        """Hold a port; false if it belongs to another home. Without a usable folder every port counts as held."""
         if port in self._locks or not self._usable():
             return True
         lock = FileLock(self._folder / str(port))
@@ -45,16 +45,16 @@ class PortLeases:
         return True
 
     def keep_only(self, *ports: int) -> None:
-        """Let go of all others."""
+        """Release all others."""
         for port in self._locks.keys() - set(ports):
             self._locks.pop(port).release()
 
     def release(self) -> None:
-        """Let go of all."""
+        """Release all."""
         self.keep_only()
 
     def _usable(self) -> bool:
-        """Whether the folder is ours: anybody may make a folder of any name among temporary files."""
+        """Whether the folder is ours: any user may create a folder of any name among temporary files."""
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             found = self._folder.lstat()
@@ -74,13 +74,13 @@ def port_is_free(port: int) -> bool:
     return True
 
 
-def choose_ports(known: EngineDescription, leases: PortLeases) -> EngineDescription:
-    """The ports of last time, else the usual ones, else free ones: each is checked, and held."""
+def choose_ports(known: ServerDescription, leases: PortLeases) -> ServerDescription:
+    """Choose the ports of last time, else the usual ones, else free ones; each is checked and held."""
     taken: set[int] = set()
 
     def choose(*wanted: int) -> int:
         usable = (port for port in wanted if port and port not in taken and port_is_free(port) and leases.take(port))
-        port = next(usable, 0) or _any_free_port(taken, leases)
+        port = next(usable, 0) or _find_free_port(taken, leases)
         taken.add(port)
         return port
 
@@ -91,14 +91,14 @@ def choose_ports(known: EngineDescription, leases: PortLeases) -> EngineDescript
         metrics_port=choose(known.metrics_port),
     )
     leases.keep_only(*taken)
-    ui_server_host, ui_server_port = _hidden_place()
+    ui_server_host, ui_server_port = _find_hidden_address()
     return chosen.with_changes(ui_server_host=ui_server_host, ui_server_port=ui_server_port)
 
 
-def _hidden_place() -> tuple[str, int]:
-    """An address among the 2^24 of the loopback network and a port there, which no page can try out.
+def _find_hidden_address() -> tuple[str, int]:
+    """Pick one of 2^24 loopback addresses and a port there, which no web page can find by trying.
 
-    Nothing where the system has a single loopback address: all its ports can be tried within minutes.
+    Empty where the system has a single loopback address: a page can try all its ports within minutes.
     """
     host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -109,7 +109,7 @@ def _hidden_place() -> tuple[str, int]:
         return host, int(probe.getsockname()[1])
 
 
-def _any_free_port(taken: set[int], leases: PortLeases) -> int:
+def _find_free_port(taken: set[int], leases: PortLeases) -> int:
     while True:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.bind((LOOPBACK, 0))

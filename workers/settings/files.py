@@ -1,7 +1,7 @@
-"""The files of the configuration: which are read, and what the one of the working directory may say.
+"""The files of the configuration: which are read, and which keys the one of the working directory may set.
 
-Anybody can put a `research.toml` into a folder that others clone or unpack. Of such a file only what harms nobody
-counts: see `HARMLESS`. All of it counts in a file that the user named, trusts, or keeps in the configuration folder.
+A folder that the user cloned or unpacked may contain a `research.toml` of a stranger. Of such a file only harmless keys
+count: see `HARMLESS`. Every key counts in a file that the user named, trusts, or keeps in the configuration folder.
 """
 
 import hashlib
@@ -43,21 +43,20 @@ HARMLESS: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
 }
-"""Section → what counts in a file that nobody vouches for; of `strategy` in the table of each depth.
+"""Section → the keys that count in an untrusted file; for `strategy`, in the table of each depth.
 
-It may shape how much and in which order those are asked that the user has set up anyway. It may name no host, folder,
-model or account, open nothing, and move no limit on money or on the load of a service. A key that is not here does not
-count.
+Such a file may change how much the providers that the user has set up are asked, and in which order. It may not name a
+host, folder, model or account, nor change a limit on money or on the load of a service. Other keys are ignored.
 """
 
 
 class SettingsError(Exception):
-    """The configuration cannot be used; one line per problem, each with its place."""
+    """The configuration is invalid; one line per problem, each with its place."""
 
 
 @dataclass(frozen=True)
 class FileValues:
-    """What the files say together."""
+    """The values of all files together."""
 
     values: dict[str, Any]
     left_out: str | None = None
@@ -74,67 +73,67 @@ def values_of_files(user_folder: Path, working_directory: Path, named: Path | No
     if named is not None:
         above = _values(named.absolute())
         if above is None:
-            raise SettingsError(f"{shown(named)}: there is no such file")
-        return FileValues(merged(below, above))
+            raise SettingsError(f"{printable_path(named)}: there is no such file")
+        return FileValues(merge_values(below, above))
     here = working_directory / FILE_NAME
     data = read_file(here)
     if data is None or _place(here) == _place(own):
         return FileValues(below)
-    above = parsed(here, data)
+    above = parse_file(here, data)
     if TrustedFiles(user_folder).trusts(here, data):
-        return FileValues(merged(below, above))
-    used, unused = separated(above)
-    return FileValues(merged(below, used), _left_out(here, unused) if unused else None)
+        return FileValues(merge_values(below, above))
+    used, unused = split_harmless(above)
+    return FileValues(merge_values(below, used), _left_out(here, unused) if unused else None)
 
 
-def separated(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The harmless part of what a file says, and the names of the other keys."""
+def split_harmless(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Split a file into its harmless values and the names of the other keys."""
     used: dict[str, Any] = {}
     for path, value in _keys(values):
         if is_harmless(path):
-            used = merged(used, nested(path, value))
+            used = merge_values(used, nest(path, value))
     return used, [".".join(path) for path, _ in refused_keys(values)]
 
 
 def refused_keys(values: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
-    """What counts only in a file that somebody vouches for, with its path."""
+    """The keys that count only in a trusted file, each with its path and value."""
     return [(path, value) for path, value in _keys(values) if not is_harmless(path)]
 
 
 def is_harmless(path: tuple[str, ...]) -> bool:
-    """Whether a key counts in a file that nobody vouches for."""
+    """Whether a key counts in an untrusted file."""
     return len(path) > 1 and path[-1] in HARMLESS.get(path[0], ())
 
 
 def read_file(path: Path) -> bytes | None:
-    """The bytes of a regular file; null if there is none. Raises `SettingsError`."""
+    """Read a regular file; None if there is none. Raises `SettingsError`."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise SettingsError(f"{shown(path)}: is no regular file")
+            raise SettingsError(f"{printable_path(path)}: is not a regular file")
         with path.open("rb") as file:
             data = file.read(LARGEST_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SettingsError(f"{shown(path)}: cannot be read: {type(error).__name__}") from None
+        raise SettingsError(f"{printable_path(path)}: cannot be read: {type(error).__name__}") from None
     if len(data) > LARGEST_BYTES:
-        raise SettingsError(f"{shown(path)}: is larger than {LARGEST_BYTES:,} bytes")
+        raise SettingsError(f"{printable_path(path)}: is larger than {LARGEST_BYTES:,} bytes")
     return data
 
 
-def parsed(path: Path, data: bytes) -> dict[str, Any]:
-    """A file, checked by itself so that a message can name it; relative folders are relative to it.
+def parse_file(path: Path, data: bytes) -> dict[str, Any]:
+    """Parse and check one file, so that a message can name it; relative folders are relative to it.
 
     Raises `SettingsError` with one line per problem.
     """
     try:
         checked = FileSettings.model_validate(tomllib.loads(data.decode("utf-8")))
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{shown(path)}: cannot be read: {type(error).__name__}") from None
+        raise SettingsError(f"{printable_path(path)}: cannot be read: {type(error).__name__}") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SettingsError(f"{shown(path)}: {printable(str(error))}") from None
+        raise SettingsError(f"{printable_path(path)}: {printable(str(error))}") from None
     except ValidationError as error:
-        raise SettingsError("\n".join(f"{shown(path)}: {line_of(item)}" for item in details(error))) from None
+        raise SettingsError("\n".join(f"{printable_path(path)}: {line_of(item)}" for item in details(error))) from None
     values = checked.model_dump(exclude_unset=True)
     if checked.home is not None:
         values["home"] = path.parent / checked.home.expanduser()
@@ -144,21 +143,21 @@ def parsed(path: Path, data: bytes) -> dict[str, Any]:
 
 
 class TrustedFiles:
-    """Files of working directories that the user trusts, each as it was then: a changed file is another file."""
+    """The files of working directories that the user trusts, each with its digest: a changed file is not trusted."""
 
     def __init__(self, user_folder: Path) -> None:
         self._path = user_folder / TRUSTED_NAME
 
     def trusts(self, path: Path, data: bytes) -> bool:
-        """Whether these very bytes at this very place are trusted. Raises `SettingsError`."""
+        """Whether the user trusts these bytes at this path. Raises `SettingsError`."""
         return self._known().get(_place(path)) == _digest(data)
 
     def record(self, path: Path, data: bytes) -> None:
-        """Trust these bytes at this place from now on. Raises `SettingsError`."""
+        """Trust these bytes at this path from now on. Raises `SettingsError`."""
         self._write({**self._known(), _place(path): _digest(data)})
 
     def forget(self, path: Path) -> bool:
-        """Trust a place no longer; whether it was. Raises `SettingsError`."""
+        """Trust a path no longer; whether it was trusted. Raises `SettingsError`."""
         known = self._known()
         was = known.pop(_place(path), None) is not None
         self._write(known)
@@ -171,7 +170,7 @@ class TrustedFiles:
         except (ValueError, RecursionError):
             known = None
         if not isinstance(known, dict):
-            raise SettingsError(f"{shown(self._path)}: is damaged; remove it, and trust your files anew")
+            raise SettingsError(f"{printable_path(self._path)}: is damaged: remove it and trust your files again")
         return {str(path): str(digest) for path, digest in known.items()}
 
     def _write(self, known: Mapping[str, str]) -> None:
@@ -183,20 +182,20 @@ class TrustedFiles:
             Path(aside).replace(self._path)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
-            raise SettingsError(f"{shown(self._path)}: cannot be written: {reason}") from None
+            raise SettingsError(f"{printable_path(self._path)}: cannot be written: {reason}") from None
 
 
-def merged(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
-    """Both, the upper one winning key by key."""
+def merge_values(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    """Merge two levels of settings key by key; the upper one goes first."""
     both = {
-        key: merged(lower[key], upper[key])
+        key: merge_values(lower[key], upper[key])
         for key in lower.keys() & upper.keys()
         if isinstance(lower[key], dict) and isinstance(upper[key], dict)
     }
     return lower | upper | both
 
 
-def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+def nest(path: tuple[str, ...], value: Any) -> dict[str, Any]:
     """A value in the tables of its path."""
     for part in reversed(path):
         value = {part: value}
@@ -204,7 +203,7 @@ def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 
 
 def details(error: ValidationError) -> list[Any]:
-    """What is wrong, without the values."""
+    """The validation problems, without the values."""
     return error.errors(include_input=False, include_url=False)
 
 
@@ -215,37 +214,37 @@ def line_of(item: Mapping[str, Any]) -> str:
 
 
 def message_of(item: Mapping[str, Any]) -> str:
-    """What is wrong with a value."""
+    """The problem with a value."""
     if item["type"] == "extra_forbidden":
         return "unknown key"
     return expectation(item) or str(item["msg"]).removeprefix("Value error, ")
 
 
 def printable(text: str) -> str:
-    """One line that no terminal obeys: names in a file may be a stranger's."""
+    """Replace control characters: a stranger may have chosen the names in a file."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
-def shown(path: Path) -> str:
+def printable_path(path: Path) -> str:
     """A path as a message names it."""
     return printable(str(path))
 
 
 def _values(path: Path) -> dict[str, Any] | None:
     data = read_file(path)
-    return None if data is None else parsed(path, data)
+    return None if data is None else parse_file(path, data)
 
 
 def _left_out(path: Path, unused: list[str]) -> str:
-    place = shlex.quote(shown(path))
+    place = shlex.quote(printable_path(path))
     return (
-        f"{shown(path)} lies in the working directory, where anybody may have put it, so these keys were not used: "
+        f"{printable_path(path)} is in the working directory and not trusted, so these keys were not used: "
         f"{printable(', '.join(unused))}; to use them once: --config {place}; until it changes: research trust {place}"
     )
 
 
 def _keys(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every key with its path, as deep as a message names it; presets stand two tables deeper."""
+    """Every key with its path, as deep as messages name it; presets are two tables deeper."""
     for section, inner in values.items():
         if not isinstance(inner, dict):
             yield (section,), inner
@@ -258,7 +257,7 @@ def _keys(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _place(path: Path) -> str:
-    """A file's name in its real folder: a link in a folder is not what it leads to."""
+    """The file's name in its real folder, without following a link of that name."""
     return str(path.parent.resolve() / path.name)
 
 

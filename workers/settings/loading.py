@@ -1,10 +1,9 @@
 """The configuration of a process, and the only place that reads the environment.
 
-Flags > environment > `--config FILE`, else `research.toml` of the working directory as far as `settings_files` lets it
-> the one of the user's configuration folder > defaults.
-A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may lie there for
-another program, and sending text away or paying for it has to be somebody's decision. `RESEARCH_MODEL` (or the file,
-or a flag) is that decision.
+Flags > environment > `--config FILE`, else the allowed keys of `research.toml` in the working directory (`files`) > the
+file of the user's configuration folder > defaults.
+A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may be set for another
+program, and sending text away or paying for it must be decided. `RESEARCH_MODEL` (or the file, or a flag) decides it.
 """
 
 import hashlib
@@ -32,9 +31,9 @@ from workers.settings.files import (
     SettingsError,
     details,
     line_of,
-    merged,
+    merge_values,
     message_of,
-    nested,
+    nest,
     values_of_files,
 )
 from workers.settings.models import ModelsSettings, key_variable
@@ -51,7 +50,6 @@ from workers.settings.web_search import WEB_VARIABLES, WebSearchSettings, passwo
 __all__ = ["FILE_NAME", "Flags", "Settings", "SettingsError", "load_settings"]
 
 APPLICATION = "durable-research"
-DEFAULT_MODEL_HOST = "api.anthropic.com"
 
 VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_HOME": ("home",),
@@ -74,10 +72,10 @@ ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables that hold the keys of `[models.endpoints.NAME]`."""
 
 CONFIG_VARIABLE = "RESEARCH_CONFIG"
-"""Names a file as `--config` does, which wins over it."""
+"""Names a file as `--config` does, which goes before it."""
 
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
-"""Any of these means: a cluster. Without them the embedded engine is used."""
+"""Any of these names a cluster; without them the dev server is used."""
 
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """What a child process may see of the environment: nothing that could be a secret."""
@@ -85,7 +83,7 @@ PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME"
 
 @dataclass(frozen=True)
 class Flags:
-    """What the command line sets; null means: not given."""
+    """What the command line sets; None means not given."""
 
     home: Path | None = None
     model: str | None = None
@@ -137,13 +135,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what `load_settings` hands over: it knows the place of every value, for the messages."""
+        """Take values from `load_settings` alone: it knows where each comes from, for the messages."""
         del settings_cls, env_settings, dotenv_settings, file_secret_settings
         return (init_settings,)
 
     @property
     def uses_cluster(self) -> bool:
-        """Whether a Temporal cluster is named; otherwise the embedded engine is used."""
+        """Whether the configuration names a Temporal cluster; else the dev server is used."""
         return any(self.temporal_variables.get(name) for name in CLUSTER_VARIABLES)
 
     @property
@@ -164,7 +162,7 @@ class Settings(BaseSettings):
 
     @property
     def model_host(self) -> str | None:
-        """Where passages go, `host` or `host:port`, with commas between several; null without a model."""
+        """The hosts that receive passages, `host` or `host:port`, separated by commas; None without a model."""
         return ", ".join(self.models.hosts(self.models.usable_endpoints(self.model_keys()))) or None
 
     def model_keys(self) -> dict[str, SecretStr]:
@@ -211,7 +209,7 @@ class Settings(BaseSettings):
             "anthropic_api_key": _whether(self.anthropic_api_key),
             "endpoint_keys": dict.fromkeys(sorted(self.endpoint_keys), "set"),
             "redis_url": _whether(self.redis_url),
-            "engine": "cluster" if self.uses_cluster else "embedded",
+            "server": "cluster" if self.uses_cluster else "dev server",
             "search_providers": {choice.name: choice.reason for choice in self.web_search.choices()},
         }
 
@@ -231,15 +229,15 @@ class Settings(BaseSettings):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def notices(self) -> list[str]:
-        """What an operator should know of the configuration: said, but without effect."""
-        told = {
+        """Warnings about settings that have no effect."""
+        warnings = {
             "retention_days is set, but nothing is deleted by itself yet: see `research delete`": self._differs(
                 "retention_days"
             ),
             self.model_reason: not self.model_configured and self._model_half_set(),
         }
         left_out = [] if self.left_out is None else [self.left_out]
-        return [*left_out, *(text for text, holds in told.items() if holds)]
+        return [*left_out, *(text for text, holds in warnings.items() if holds)]
 
     def _differs(self, name: str) -> bool:
         return bool(getattr(self, name) != type(self).model_fields[name].default)
@@ -267,18 +265,18 @@ def load_settings(
         working_directory or Path.cwd(),
         asked.config or _named_by_variable(given),
     )
-    values = merged(files.values, environment_values(given))
-    values = merged(values, asked.values())
+    values = merge_values(files.values, environment_values(given))
+    values = merge_values(values, asked.values())
     try:
         settings = Settings(**values, left_out=files.left_out)
     except ValidationError as error:
         raise SettingsError("\n".join(_problem(item, given, asked) for item in details(error))) from None
-    _check_ways_of_keys(settings, given, asked)
+    _check_keys_are_encrypted(settings, given, asked)
     return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
 
 
 def user_config_folder() -> Path:
-    """Where the user's own file lies, and the record of the files that the user trusts."""
+    """The folder of the user's own file and of the record of trusted files."""
     return platformdirs.user_config_path(APPLICATION)
 
 
@@ -288,7 +286,7 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
     for variable, path in VARIABLES.items():
         text = environment.get(variable, "").strip()
         if text:
-            values = merged(values, nested(path, text))
+            values = merge_values(values, nest(path, text))
     temporal = {name: value for name, value in environment.items() if name.startswith("TEMPORAL_") and value}
     keys = {
         name: value.strip() for name, value in environment.items() if ENDPOINT_KEYS.fullmatch(name) and value.strip()
@@ -309,11 +307,13 @@ def without_user(url: str) -> str:
 
 
 def _named_by_variable(environment: Mapping[str, str]) -> Path | None:
-    """The file that the variable names. Raises `SettingsError` for a path that means another file in every folder."""
+    """The file that the variable names. Raises `SettingsError` for a relative path."""
     text = environment.get(CONFIG_VARIABLE, "").strip()
     path = Path(text).expanduser()
     if text and not path.is_absolute():
-        raise SettingsError(f"{CONFIG_VARIABLE}: must be a whole path: in a stranger's folder a relative one is theirs")
+        raise SettingsError(
+            f"{CONFIG_VARIABLE}: must be an absolute path: a relative one names another file in every folder"
+        )
     return path if text else None
 
 
@@ -324,17 +324,17 @@ def _problem(item: Mapping[str, Any], environment: Mapping[str, str], flags: Fla
 
 
 def _holder(place: tuple[Any, ...], environment: Mapping[str, str], flags: Flags) -> str | None:
-    """The flag or the variable that holds a value; null where a file does."""
+    """The flag or the variable that holds a value; None where a file does."""
     names = ["--model-url"] if flags.model_url and place == ("models", "base_url") else []
     names += [name for name, path in VARIABLES.items() if path == place and environment.get(name)]
     return next(iter(names), None)
 
 
-def _check_ways_of_keys(settings: Settings, environment: Mapping[str, str], flags: Flags) -> None:
-    """Raises `SettingsError` for a model that would get its key in clear: nothing is asked before that is mended."""
+def _check_keys_are_encrypted(settings: Settings, environment: Mapping[str, str], flags: Flags) -> None:
+    """Refuse an endpoint that would get its key unencrypted. Raises `SettingsError`."""
     models = settings.models
     lines = []
-    for endpoint in models.sent_in_clear(settings.model_keys()):
+    for endpoint in models.sent_unencrypted(settings.model_keys()):
         default = endpoint == DEFAULT_ENDPOINT
         place = ("models", "base_url") if default else ("models", "endpoints", endpoint, "base_url")
         holder = _holder(place, environment, flags) or ".".join(place)

@@ -1,4 +1,4 @@
-"""`[models]` of `research.toml`: models by tier, the endpoints that they are spoken to at, and what they cost."""
+"""`[models]` of `research.toml`: models by tier, their endpoints, and their prices."""
 
 from collections.abc import Mapping
 from ipaddress import IPv6Address
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from contracts.shapes import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
-from providers.models.capabilities import CapabilityOverrides
+from providers.models.capabilities import CapabilityOverrides, EndpointCapabilities, capabilities_of
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import PriceEntry
 
@@ -19,13 +19,13 @@ ModelNames = ModelName | Annotated[list[ModelName], Field(min_length=1, max_leng
 
 
 def _usable_address(address: str) -> str:
-    """The address, if a client can ask there at all. Raises ValueError."""
+    """The address, if a client can connect to it. Raises ValueError."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
         if ":" in host:
             IPv6Address(host)
-        # The codec refuses what a resolver chokes on: no name at all, and empty or endless parts of one.
+        # The codec refuses what a resolver cannot handle: an empty name, and empty or overlong parts of one.
         usable = port != 0 and bool(host.encode("idna"))
     except ValueError:
         usable = False
@@ -52,14 +52,14 @@ def key_variable(endpoint: str) -> str:
 
 
 class EndpointSettings(CapabilityOverrides):
-    """`[models.endpoints.NAME]`: where it is, how much it takes, and what it can do where that is not known anyway."""
+    """`[models.endpoints.NAME]`: its address, its rate limits, and capabilities that the product does not know."""
 
     base_url: BaseAddress | None = None
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     tokens_per_minute: int | None = Field(default=None, ge=1, le=1_000_000_000)
 
     def overrides(self) -> CapabilityOverrides:
-        """What it says of capabilities."""
+        """The capabilities that it sets."""
         return CapabilityOverrides.model_validate(self.model_dump(include=set(CapabilityOverrides.model_fields)))
 
 
@@ -77,7 +77,7 @@ class ModelsSettings(BaseModel):
     analytical: ModelNames | None = None
     complex: ModelNames | None = None
     base_url: BaseAddress | None = None
-    """The address of the endpoint `default`; null means the public API."""
+    """The address of the endpoint `default`; None means the public API."""
     endpoints: dict[EndpointName, EndpointSettings] = {}
     prices: dict[str, PriceEntry] = {}
     """US dollars per million tokens by model name, in front of the table that comes with the product."""
@@ -97,7 +97,7 @@ class ModelsSettings(BaseModel):
         order = list(Tier)
         stronger, weaker = order[order.index(tier) + 1 :], order[: order.index(tier)][::-1]
         candidates = [by_tier[tier], self.default, *(by_tier[other] for other in [*stronger, *weaker])]
-        return next((_listed(names) for names in candidates if names), [])
+        return next((_as_list(names) for names in candidates if names), [])
 
     def name_for(self, tier: Tier) -> str | None:
         """The model that a tier prefers."""
@@ -109,8 +109,21 @@ class ModelsSettings(BaseModel):
         return {tier: name for tier, name in names.items() if name}
 
     def address_of(self, endpoint: str) -> str | None:
-        """The base URL of an endpoint; null for the public API."""
+        """The base URL of an endpoint; None for the public API."""
         return self.base_url if endpoint == DEFAULT_ENDPOINT else self.endpoints[endpoint].base_url
+
+    def base_url_of(self, endpoint: str) -> str:
+        """The base URL of an endpoint, also for the public API."""
+        return self.address_of(endpoint) or f"https://{PUBLIC_HOST}"
+
+    def capabilities_at(self, endpoint: str, model: str) -> EndpointCapabilities:
+        """What a model can do at an endpoint; the endpoint's own settings go first."""
+        own = self.endpoints.get(endpoint, EndpointSettings()).overrides()
+        return capabilities_of(self.base_url_of(endpoint), model, own=own)
+
+    def reasoning_tokens_of(self, written: str) -> int:
+        """The room for hidden reasoning of a model, named as in the configuration."""
+        return self.capabilities_at(*split_name(written, self.endpoints)).reasoning_tokens
 
     def used_endpoints(self) -> list[str]:
         """The endpoints that a configured model is at, in order of preference; empty when no model is named."""
@@ -118,34 +131,33 @@ class ModelsSettings(BaseModel):
         return list(dict.fromkeys(split_name(name, self.endpoints)[0] for name in names))
 
     def usable_endpoints(self, keys: Mapping[str, Any]) -> list[str]:
-        """Those of them that can be asked; `keys` has an entry for each endpoint that has a key.
+        """The used endpoints that can be called; `keys` has an entry for each endpoint that has a key.
 
-        The public API wants one; an endpoint of one's own need not.
+        The public API needs a key; an endpoint of the operator may not.
         """
-        return [name for name in self.used_endpoints() if self._usable(name, keys)]
+        return [name for name in self.used_endpoints() if self._is_usable(name, keys)]
 
     def host_for(self, written: str, keys: Mapping[str, Any]) -> str | None:
-        """Where the model of this name is asked, configured or not; null where its endpoint lacks a key."""
+        """The host of the model of this name, configured or not; None where its endpoint lacks a key."""
         endpoint = split_name(written, self.endpoints)[0]
-        return self.hosts([endpoint])[0] if self._usable(endpoint, keys) else None
+        return self.hosts([endpoint])[0] if self._is_usable(endpoint, keys) else None
 
-    def sent_in_clear(self, keys: Mapping[str, Any]) -> list[str]:
-        """Those of them whose key would cross a network in clear."""
-        return [name for name in self.used_endpoints() if self._in_clear(name, keys)]
+    def sent_unencrypted(self, keys: Mapping[str, Any]) -> list[str]:
+        """The used endpoints whose key would cross a network unencrypted."""
+        return [name for name in self.used_endpoints() if self._is_unencrypted(name, keys)]
 
-    def _usable(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
-        if self._in_clear(endpoint, keys):
+    def _is_usable(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
+        if self._is_unencrypted(endpoint, keys):
             return False
         return self.address_of(endpoint) is not None or bool(keys.get(endpoint))
 
-    def _in_clear(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
+    def _is_unencrypted(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
         address = self.address_of(endpoint)
         return bool(keys.get(endpoint)) and address is not None and not is_confidential(address)
 
     def hosts(self, endpoints: list[str]) -> list[str]:
         """`host` or `host:port` of endpoints, each once."""
-        addresses = (self.address_of(name) for name in endpoints)
-        return list(dict.fromkeys(host_of(address) if address else PUBLIC_HOST for address in addresses))
+        return list(dict.fromkeys(host_of(self.base_url_of(name)) for name in endpoints))
 
 
 def host_of(base_url: str) -> str:
@@ -153,5 +165,5 @@ def host_of(base_url: str) -> str:
     return urlsplit(base_url).netloc.rpartition("@")[2]
 
 
-def _listed(names: str | list[str]) -> list[str]:
+def _as_list(names: str | list[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)

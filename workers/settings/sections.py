@@ -1,4 +1,4 @@
-"""The sections of `research.toml`: what an operator may write, each key refused by name when it is unknown."""
+"""The sections of `research.toml`: what an operator may set; an unknown key is refused by name."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -15,7 +15,7 @@ from providers.search.availability import ORDER
 from workers.settings.models import ModelsSettings
 
 SLOWEST_PER_MINUTE: Final = 0.0001
-"""A request a week: for as long, and a few times that, every store can keep what was asked."""
+"""A request in a week: every store can remember requests for a few weeks."""
 
 
 class ConfigSection(BaseModel):
@@ -25,19 +25,19 @@ class ConfigSection(BaseModel):
 
 
 class SearchSettings(ConfigSection):
-    """`[search]`: how the web is searched where a request says nothing else."""
+    """`[search]`: how the web is searched unless the request sets it."""
 
     providers: list[ProviderName] | None = Field(default=None, min_length=1)
-    """Names in the order in which they are asked; others are not. Null: all that can be asked, in the usual order."""
+    """The providers to use, in this order. None: all usable ones, in the usual order."""
     policy: SearchPolicy = SearchPolicy.FAN_OUT
     source_types: list[SourceType] = Field(default=[SourceType.WEB, SourceType.ACADEMIC], min_length=1)
     max_results_per_query: int = Field(default=10, ge=1, le=50)
     domains_allow: list[Domain] = []
     domains_deny: list[Domain] = []
     requests_per_minute: dict[ProviderName, Annotated[float, Field(ge=SLOWEST_PER_MINUTE, le=100_000)]] = {}
-    """By provider: all workers together ask no more often. What is to be asked less often is better left out."""
+    """By provider: the rate limit of all workers together."""
     usd_per_1000: dict[ProviderName, Annotated[float, Field(ge=0, le=100_000)]] = {}
-    """By provider: what 1,000 searches cost you. Without it the cost of a provider that charges by plan is unknown."""
+    """By provider: the price of 1,000 searches. Without it the cost of a provider with a plan is unknown."""
 
     @field_validator("providers", "requests_per_minute", "usd_per_1000")
     @classmethod
@@ -49,7 +49,7 @@ class SearchSettings(ConfigSection):
 
 
 class CorpusSettings(ConfigSection):
-    """`[corpus.NAME]`: a folder of documents; what the operator supplies is authoritative by declaration."""
+    """`[corpus.NAME]`: a folder of documents; the operator declares its authority."""
 
     path: Path
     include: list[str] = []
@@ -61,14 +61,14 @@ class CorpusSettings(ConfigSection):
 
 
 class WebSettings(ConfigSection):
-    """`[web]`: how pages are asked for, and the private hosts that may be asked although they are private."""
+    """`[web]`: how pages are requested, and the private hosts that may be read."""
 
     allow_hosts: list[str] = []
     """Exact `host:port` pairs; in the environment separated by commas or spaces."""
     contact: str | None = Field(default=None, pattern=CONTACT.pattern)
-    """An address or a page that the owner of a site can turn to; it is sent with every request."""
+    """An e-mail address or a page for owners of sites; every request carries it."""
     authorities: dict[Domain, Literal["high", "medium", "low"]] = {}
-    """What sites are worth to you, in front of the table that comes with the product; a domain covers all below it."""
+    """The authority of sites, before the product's own table; a domain covers its subdomains."""
 
     @field_validator("allow_hosts", mode="before")
     @classmethod
@@ -83,10 +83,10 @@ class WebSettings(ConfigSection):
 
 
 class WorkersSettings(ConfigSection):
-    """`[workers]`: how much one worker process takes on; processes of a cluster may differ in it."""
+    """`[workers]`: how much one worker process runs at once; processes may differ."""
 
     slots: dict[str, Annotated[int, Field(ge=1, le=1_000)]] = {}
-    """Activities at once by pool; a pool that is not named keeps its own figure."""
+    """Activities at once by pool; other pools keep their default."""
 
     @field_validator("slots")
     @classmethod

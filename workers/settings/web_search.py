@@ -16,7 +16,7 @@ from workers.settings.sections import ConfigSection
 
 
 class WebSearchSettings(ConfigSection):
-    """What each service needs; an address stands for the service's own where it is null."""
+    """What each service needs; without an address the service's own is used."""
 
     tavily_api_key: SecretStr | None = None
     tavily_base_url: BaseAddress | None = None
@@ -29,24 +29,24 @@ class WebSearchSettings(ConfigSection):
     brave_base_url: BaseAddress | None = None
     searxng_url: BaseAddress | None = None
     wikipedia_base_url: BaseAddress | None = None
-    """One wiki, or `{language}` in the place of the language."""
+    """One wiki; `{language}` stands for the language."""
 
     def variables_set(self) -> set[str]:
         """Names of the variables that have a value."""
         return {name.upper() for name in type(self).model_fields if getattr(self, name) is not None}
 
     def addresses(self) -> dict[str, str]:
-        """Addresses by provider that stand for the services' own."""
+        """Configured addresses by provider, in place of the services' own."""
         given = {name: getattr(self, f"{name}_base_url", None) for name in ORDER} | {"searxng": self.searxng_url}
         return {name: address for name, address in given.items() if address is not None}
 
     def broken(self) -> dict[str, str]:
-        """Provider → why what is set for it cannot be used: it alone is left out, the others are asked."""
-        reasons = ((name, self._why_broken(name)) for name in NEEDS)
+        """Provider → why its configuration is invalid; the other providers are used."""
+        reasons = ((name, self._explain_broken(name)) for name in NEEDS)
         return {name: why for name, why in reasons if why is not None}
 
     def choices(self, order: Sequence[str] = ORDER, *, model_offers_search: bool = False) -> list[ProviderChoice]:
-        """The providers in order, each with whether it can be asked and why, and where its queries go."""
+        """The providers in order, each with whether it can be used, why, and the host of its queries."""
         return provider_choices(
             self.variables_set(),
             order,
@@ -56,13 +56,13 @@ class WebSearchSettings(ConfigSection):
         )
 
     def secrets(self) -> list[str]:
-        """Keys, and passwords that stand in addresses."""
+        """Keys, and passwords within addresses."""
         values = [getattr(self, name) for name in type(self).model_fields]
         keys = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
         passwords = [password_in(value) for value in values if isinstance(value, str) and "://" in value]
         return [*keys, *(password for password in passwords if password)]
 
-    def _why_broken(self, name: str) -> str | None:
+    def _explain_broken(self, name: str) -> str | None:
         key, address = getattr(self, f"{name}_api_key", None), self.addresses().get(name)
         key_variable = f"{name.upper()}_API_KEY"
         variable = "SEARXNG_URL" if name == "searxng" else f"{name.upper()}_BASE_URL"
@@ -83,7 +83,7 @@ WEB_VARIABLES: Final = {name.upper(): ("web_search", name) for name in WebSearch
 
 
 def password_in(address: str) -> str | None:
-    """The password that stands in an address; null also for one that cannot be taken apart."""
+    """The password within an address; None also for a malformed one."""
     try:
         return urlsplit(address).password
     except ValueError:

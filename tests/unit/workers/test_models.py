@@ -13,7 +13,7 @@ from providers.errors import NotConfigured
 from providers.interfaces import EngineTask
 from providers.shared.rates import ServiceLimits
 from tests.fakes.messages_api import MessagesApi
-from workers.model_engine import language_model, model_limits
+from workers.composition import create_language_model, model_limits
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
 from workers.settings.models import key_variable
@@ -65,7 +65,7 @@ def task(tier_model: str | None) -> EngineTask:
 @asynccontextmanager
 async def engine_of(settings: Settings) -> AsyncIterator[Any]:
     """The engine as workers make it."""
-    engine = language_model(settings, None, None)
+    engine = create_language_model(settings, None, None)
     try:
         yield engine
     finally:

@@ -86,7 +86,7 @@ async def test_no_other_endpoint_is_taken_for_one_that_searches(tmp_path: Path, 
     """A key without a model, a model without a key, and an endpoint of one's own search nothing."""
     settings = loaded(tmp_path, **environment)
     assert search_model(settings) is None
-    with pytest.raises(NotConfigured, match="anthropic cannot be asked: needs a model endpoint"):
+    with pytest.raises(NotConfigured, match="anthropic cannot be used: needs a model endpoint"):
         async with open_search_providers(settings.web_search, ["anthropic"]):
             pass
 
@@ -134,7 +134,7 @@ async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path,
             assert list(providers) == [other for other in NEEDS if other != name]
     choices = {choice.name: choice for choice in search_choices(settings)}
     assert (choices[name].available, choices[name].reason) == (False, f"{variable} holds characters that no key has")
-    with pytest.raises(NotConfigured, match=f"{name} cannot be asked: {variable} holds"):
+    with pytest.raises(NotConfigured, match=f"{name} cannot be used: {variable} holds"):
         async with open_search_providers(settings.web_search, [name]):
             pass
     told = web_search_of(settings).choose(None, list(SourceType))

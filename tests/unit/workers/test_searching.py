@@ -20,9 +20,9 @@ from providers.subprocess_pool import SubprocessPool
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking, open_provider
-from workers.search_pool import LEFT_ALONE, Availability, search_limits, searching_activities, service_of
+from workers.search_pool import CIRCUIT_OPEN, Availability, open_searching, search_limits, service_of
 from workers.settings.loading import Settings, load_settings
-from workers.shared_state import shared_state
+from workers.shared_state import open_shared_state
 
 NAMES = ["tavily", "brave", "searxng"]
 
@@ -64,10 +64,10 @@ async def test_who_failed_again_and_again_is_left_alone_for_a_while() -> None:
     world = World()
     assert await world.unavailable(*NAMES) == {}
     await world.fail("tavily")
-    assert await world.unavailable(*NAMES) == {"tavily": LEFT_ALONE}
+    assert await world.unavailable(*NAMES) == {"tavily": CIRCUIT_OPEN}
     world.now += OPEN_SECONDS + 1
     assert await world.unavailable(*NAMES) == {}
-    assert await world.unavailable(*NAMES) == {"tavily": LEFT_ALONE}
+    assert await world.unavailable(*NAMES) == {"tavily": CIRCUIT_OPEN}
     world.now += PROBE_LEASE_SECONDS + 1
     assert await world.unavailable(*NAMES) == {}, "nobody is locked out for good by a run that never asked"
     await CircuitBreaker(world.store).report(service_of("tavily"), ok=True)
@@ -92,11 +92,11 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
     """The search pool of one process."""
     async with AsyncExitStack() as stack:
         children = await stack.enter_async_context(SubprocessPool(1))
-        shared = await stack.enter_async_context(shared_state(settings))
+        shared = await stack.enter_async_context(open_shared_state(settings))
         limiter = SharedLimiter(shared.store, search_limits(settings))
         stack.push_async_callback(limiter.close)
         library = CorpusLibrary(settings.home / "corpora", children)
-        yield await searching_activities(settings, library, shared, limiter, stack)
+        yield await open_searching(settings, library, shared, limiter, stack)
 
 
 def configured(folder: Path, **variables: str) -> Settings:
@@ -120,7 +120,7 @@ async def test_a_service_that_always_fails_is_told_before_the_next_run(tmp_path:
             after = await ActivityEnvironment().run(activities.check_providers, check)
     assert list(before.unavailable) == ["tavily"]
     assert "not configured" in before.unavailable["tavily"]
-    assert after.unavailable == {**before.unavailable, "brave": LEFT_ALONE}
+    assert after.unavailable == {**before.unavailable, "brave": CIRCUIT_OPEN}
 
 
 async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None:

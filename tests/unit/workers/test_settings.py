@@ -187,7 +187,7 @@ def test_secrets_are_never_shown(places: Places) -> None:
     for secret in (KEY, "redis-password", "temporal-password", "url-password", "content-password"):
         assert secret not in shown
     assert settings.describe()["anthropic_api_key"] == "set"
-    assert settings.describe()["engine"] == "cluster"
+    assert settings.describe()["server"] == "cluster"
     for secret in (KEY, "redis-password", "temporal-password"):
         assert secret not in repr(settings)
 

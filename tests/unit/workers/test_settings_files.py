@@ -99,7 +99,7 @@ def test_every_key_counts_in_a_file_that_the_user_names(places: Places, tmp_path
 
 def test_a_variable_names_the_same_file_everywhere(places: Places) -> None:
     """It outlives the folder it was set in: a relative path would let the next folder's file in."""
-    assert "RESEARCH_CONFIG: must be a whole path" in places.problems(RESEARCH_CONFIG=FILE_NAME)
+    assert "RESEARCH_CONFIG: must be an absolute path" in places.problems(RESEARCH_CONFIG=FILE_NAME)
 
 
 def test_every_key_counts_where_the_working_directory_is_the_users_own(places: Places) -> None:
@@ -148,14 +148,14 @@ def test_a_damaged_record_of_trust_is_told(places: Places, text: str) -> None:
 def test_a_strangers_file_cannot_hold_the_program_up(places: Places) -> None:
     """A link to an endless device, and a file of any size, are refused; so is a folder of that name."""
     (places.here / FILE_NAME).symlink_to("/dev/zero")
-    assert "is no regular file" in places.problems()
+    assert "is not a regular file" in places.problems()
     (places.here / FILE_NAME).unlink()
     with (places.here / FILE_NAME).open("wb") as file:
         file.truncate(10_000_000)
     assert "is larger than" in places.problems()
     (places.here / FILE_NAME).unlink()
     (places.here / FILE_NAME).mkdir()
-    assert "is no regular file" in places.problems()
+    assert "is not a regular file" in places.problems()
 
 
 def test_names_of_a_file_drive_no_terminal(places: Places) -> None:

@@ -19,11 +19,11 @@ def test_retention_is_raised_and_never_lowered(current: int, result: timedelta |
 
 def test_a_cluster_of_others_is_told_what_to_do() -> None:
     """Where the account may not set up, the message names everything that its operator has to make."""
-    message = str(setup._refused("lab", MONTH, RPCStatusCode.PERMISSION_DENIED))
+    message = str(setup._explain_refusal("lab", MONTH, RPCStatusCode.PERMISSION_DENIED))
     assert all(f"{name} (Keyword)" in message for name in KEYWORD_ATTRIBUTES)
     assert f"{COST_ATTRIBUTE} (Double)" in message
     assert "namespace lab with a retention of 30 days" in message
-    assert "internal" in str(setup._refused("lab", MONTH, RPCStatusCode.INTERNAL))
+    assert "internal" in str(setup._explain_refusal("lab", MONTH, RPCStatusCode.INTERNAL))
 
 
 def test_a_second_time_says_that_nothing_changed() -> None:
@@ -40,7 +40,7 @@ def test_a_second_time_says_that_nothing_changed() -> None:
 def test_without_a_cluster_there_is_nothing_to_set_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The embedded engine needs no set-up, and asking for one is a mistake that is named."""
+    """The dev server needs no set-up, and asking for one is a mistake that is named."""
     for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"):
         monkeypatch.delenv(name, raising=False)
     assert setup.main([]) == setup.USAGE

@@ -14,7 +14,7 @@ from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.valkey import free_port, running_valkey
 from workers import shared_state as configured
 from workers.settings.loading import Settings
-from workers.shared_state import SHARED_FILE, SharedState, shared_state
+from workers.shared_state import SHARED_FILE, SharedState, open_shared_state
 
 
 def settings(home: Path, redis_url: str | None = None) -> Settings:
@@ -32,7 +32,10 @@ async def journalled(state: SharedState, key: str) -> str | None:
 
 async def test_one_file_without_redis(tmp_path: Path) -> None:
     """Two workers of a machine share calls and limits through a file in RESEARCH_HOME, the journal durably (invariant 12)."""
-    async with shared_state(settings(tmp_path / "home")) as one, shared_state(settings(tmp_path / "home")) as other:
+    async with (
+        open_shared_state(settings(tmp_path / "home")) as one,
+        open_shared_state(settings(tmp_path / "home")) as other,
+    ):
         assert (one.kind, one.degraded) == ("sqlite", False)
         assert await journalled(one, "k") is None
         assert await journalled(other, "k") == "answer of k"
@@ -40,14 +43,14 @@ async def test_one_file_without_redis(tmp_path: Path) -> None:
         assert (await other.store.get("limit")).value == b"1"
         assert isinstance(one.store, SqliteSharedStore)
         assert one.store.path == tmp_path / "home" / SHARED_FILE
-    async with shared_state(settings(tmp_path / "home")) as again:
+    async with open_shared_state(settings(tmp_path / "home")) as again:
         assert await journalled(again, "k") == "answer of k"
 
 
 async def test_who_pays_waits_longer_for_a_held_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another program holds the file, limits and caches soon do without; a paid answer waits and is kept."""
     monkeypatch.setattr(configured, "QUICK_SECONDS", 0.01)
-    async with shared_state(settings(tmp_path)) as state:
+    async with open_shared_state(settings(tmp_path)) as state:
         assert await state.calls.begin("k", "r-1", 60.0) is None
         await state.store.swap("limit", None, b"1")
         with contextlib.closing(sqlite3.connect(tmp_path / SHARED_FILE, isolation_level=None)) as hog:
@@ -65,7 +68,7 @@ async def test_redis_where_it_is_configured(tmp_path: Path) -> None:
     """Workers of several machines, each with its own home, share through Redis; without it each goes on alone (F16)."""
     with running_valkey(tmp_path) as valkey:
         one_home, other_home = settings(tmp_path / "one", valkey.url), settings(tmp_path / "other", valkey.url)
-        async with shared_state(one_home) as one, shared_state(other_home) as other:
+        async with open_shared_state(one_home) as one, open_shared_state(other_home) as other:
             assert (one.kind, one.degraded) == ("redis", False)
             assert isinstance(one.store, FallbackStore)
             assert await journalled(one, "k") is None
@@ -78,7 +81,7 @@ async def test_redis_where_it_is_configured(tmp_path: Path) -> None:
 
 async def test_a_redis_that_is_away_at_the_start_is_no_error(tmp_path: Path) -> None:
     """A worker starts without it, and knows that it is on its own."""
-    async with shared_state(settings(tmp_path, f"redis://127.0.0.1:{free_port()}/0")) as state:
+    async with open_shared_state(settings(tmp_path, f"redis://127.0.0.1:{free_port()}/0")) as state:
         assert await journalled(state, "k") is None
         assert await journalled(state, "k") == "answer of k"
         assert state.degraded
@@ -87,7 +90,7 @@ async def test_a_redis_that_is_away_at_the_start_is_no_error(tmp_path: Path) -> 
 async def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
     """The message names REDIS_URL and not its value."""
     with pytest.raises(NotConfigured) as told:
-        async with shared_state(settings(tmp_path, "rediss//:hunter2@host")):
+        async with open_shared_state(settings(tmp_path, "rediss//:hunter2@host")):
             pass
     assert "REDIS_URL" in str(told.value)
     assert "hunter2" not in str(told.value)
@@ -98,5 +101,5 @@ async def test_a_file_that_cannot_be_used_is_told_at_the_start(tmp_path: Path, r
     """A damaged file is told before a run begins, with or without Redis."""
     (tmp_path / SHARED_FILE).write_bytes(b"no database" * 100)
     with pytest.raises(NotConfigured, match="shared"):
-        async with shared_state(settings(tmp_path, redis_url)):
+        async with open_shared_state(settings(tmp_path, redis_url)):
             pass

@@ -11,7 +11,7 @@ from providers.shared.stores.memory_store import MemorySharedStore
 from providers.subprocess_pool import SubprocessPool
 from tests.fakes.web import WebServer, page
 from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
-from workers.web_reader import user_agent, web_reader
+from workers.web_reader import open_web_reader, user_agent
 
 
 def load(folder: Path, **environment: str) -> Settings:
@@ -55,9 +55,9 @@ async def test_pages_are_read_with_an_honest_name(tmp_path: Path) -> None:
     assert user_agent("1.0", None) == "durable-research/1.0"
     async with WebServer({"/": page("Vacuum removes dead rows.")}) as server, SubprocessPool(1) as pool:
         settings = load(tmp_path, RESEARCH_ALLOW_HOSTS=server.host, RESEARCH_CONTACT="bot@example.org")
-        async with web_reader(settings, pool, "1.0") as reader:
+        async with open_web_reader(settings, pool, "1.0") as reader:
             assert "dead rows" in (await reader.read(server.url())).text
-        async with web_reader(load(tmp_path), pool, "1.0") as reader:
+        async with open_web_reader(load(tmp_path), pool, "1.0") as reader:
             with pytest.raises(SourceUnreadable):
                 await reader.read(server.url())
     assert {head["user-agent"] for head in server.heads} == {"durable-research/1.0 (bot@example.org)"}
@@ -78,7 +78,7 @@ async def test_workers_with_one_store_ask_a_site_for_its_rules_once(tmp_path: Pa
     async with WebServer({"/": page("Vacuum removes dead rows.")}) as server, SubprocessPool(1) as pool:
         settings = load(tmp_path, RESEARCH_ALLOW_HOSTS=server.host)
         for _ in range(2):
-            async with web_reader(settings, pool, "1.0", store=store, politeness=Noting()) as reader:
+            async with open_web_reader(settings, pool, "1.0", store=store, politeness=Noting()) as reader:
                 await reader.read(server.url())
     assert [path for _, path in server.asked] == ["/robots.txt", "/", "/"]
     assert visits == [f"{server.host} 0.0"] * 2

@@ -16,7 +16,7 @@ from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from providers.storage.sessions import SESSIONS
 from workers import composition
 from workers.settings.loading import Settings
-from workers.shared_state import shared_state
+from workers.shared_state import open_shared_state
 
 
 def state(**changes: object) -> ResearchState:
@@ -78,7 +78,7 @@ async def test_commands_look_where_the_workers_write(tmp_path: Path) -> None:
         assert (tmp_path / SESSIONS / "r-1.json").is_file()
         await stores.content.put_text("text")
         assert (tmp_path / composition.CONTENT_FOLDER).is_dir()
-        async with shared_state(Settings(home=tmp_path)) as worker:
+        async with open_shared_state(Settings(home=tmp_path)) as worker:
             await worker.calls.begin("k", "r-1", 60.0)
             await worker.calls.finish("k", "answer")
         assert await (await stores.calls()).forget("r-1") == 1

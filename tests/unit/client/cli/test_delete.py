@@ -19,7 +19,7 @@ from providers.storage.content import name_of
 from providers.storage.records import FolderRecords
 from tests.fakes.valkey import ValkeyServer, running_valkey
 from workers.settings.loading import load_settings
-from workers.shared_state import shared_state
+from workers.shared_state import open_shared_state
 
 GOES_ON, NOTHING_GOES_ON = 1, 0
 
@@ -43,7 +43,7 @@ class Home:
 
     async def journal(self, research_id: str, *keys: str) -> None:
         """Paid calls of a run."""
-        async with shared_state(load_settings()) as shared:
+        async with open_shared_state(load_settings()) as shared:
             for key in keys:
                 assert await shared.calls.begin(key, research_id, 60.0) is None
                 await shared.calls.finish(key, "answer")

@@ -7,7 +7,7 @@ import pytest
 from client.cli.errors import CommandError, explain, run_guarded, write_crash_file
 from client.errors import NoWorker, RunClosed, RunUnknown
 from providers.errors import CorpusUnknown, StorageFull
-from workers.dev_server.files import EngineError
+from workers.dev_server.files import ServerError
 from workers.settings.loading import SettingsError
 
 
@@ -19,7 +19,7 @@ from workers.settings.loading import SettingsError
         (RunClosed("x"), 2),
         (NoWorker("x"), 4),
         (SettingsError("x"), 2),
-        (EngineError("x"), 4),
+        (ServerError("x"), 4),
         (CorpusUnknown("x"), 2),
         (StorageFull("x"), 4),
         (PermissionError(13, "Permission denied", "/some/where"), 4),

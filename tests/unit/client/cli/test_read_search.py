@@ -12,9 +12,9 @@ from client.cli.app import app
 from providers.shared.circuit_breaker import FAILURES_TO_OPEN, CircuitBreaker
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
-from workers.search_pool import LEFT_ALONE, service_of
+from workers.search_pool import CIRCUIT_OPEN, service_of
 from workers.settings.loading import load_settings
-from workers.shared_state import shared_state
+from workers.shared_state import open_shared_state
 
 
 async def called(*arguments: str) -> Result:
@@ -133,13 +133,13 @@ def test_doctor_tells_which_providers_are_set_up(planted: pytest.MonkeyPatch) ->
 async def test_doctor_tells_who_is_left_alone_and_whose_key_is_none(home: Path, planted: pytest.MonkeyPatch) -> None:
     """A key that cannot be one ends nothing, and what runs learned of a provider stands beside its name (S0-102)."""
     planted.setenv("TAVILY_API_KEY", "planted key")
-    async with shared_state(load_settings()) as shared:
+    async with open_shared_state(load_settings()) as shared:
         for _ in range(FAILURES_TO_OPEN):
             await CircuitBreaker(shared.store).report(service_of("brave"), ok=False)
     async with SearchApis() as server:
         planted.setenv("BRAVE_BASE_URL", server.url("brave"))
         result = await asyncio.to_thread(CliRunner().invoke, app, ["doctor"])
-    assert f"brave ({LEFT_ALONE})" in result.stdout
+    assert f"brave ({CIRCUIT_OPEN})" in result.stdout
     assert "tavily: TAVILY_API_KEY holds characters that no key has" in result.stdout
     assert "warn web search" in result.stdout
     assert "server" in result.stdout.partition("web search")[2]

