@@ -20,16 +20,15 @@ from contracts.vocabulary import EngineKind
 from providers.errors import CorpusUnknown
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine, IsolatedCalls, Limiter
-from providers.isolated_calls import KillableCalls
+from providers.isolation.calls import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
-from providers.reading.cached_reader import CachedReader
-from providers.reading.routed_reader import RoutedReader
+from providers.reading.readers import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import FileSessionStore
-from providers.subprocess_pool import SubprocessPool
 from workers.dev_server.attach import watch_engine
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.model_engine import language_model, model_limits

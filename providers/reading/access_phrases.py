@@ -11,6 +11,13 @@ Phrases = dict[PageAccess, tuple[str, ...]]
 FILE: Final = "access_phrases.toml"
 
 
+def _load() -> tuple[Phrases, ...]:
+    data = tomllib.loads(files(__package__ or "").joinpath(FILE).read_text("utf-8"))
+    for part in ("said", "weak", "stops", "called"):
+        data[part] = {access: chain.from_iterable(languages.values()) for access, languages in data[part].items()}
+    return tuple({PageAccess(access): tuple(words) for access, words in data[part].items()} for part in PARTS)
+
+
 @cache
 def said() -> Phrases:
     """Phrases of the text of a page, of all languages; ` * ` stands for up to forty characters."""

@@ -23,7 +23,7 @@ from providers.reading.egress.body import BodyLimits, BodyReader, FetchPolicy
 from providers.reading.egress.name_lookup import SystemResolver
 from providers.reading.egress.network import GuardedBackend, Resolver
 from providers.reading.egress.url_gate import check_characters, check_url, refused
-from providers.reading.web_types import Declared, declared_type
+from providers.reading.sniffing import Declared, declared_type
 from providers.retry_after import retry_after_seconds
 
 MOST_REDIRECTS: Final = 5
@@ -121,7 +121,7 @@ class Egress:
         return httpx2.Request("GET", target, headers=headers, extensions={"timeout": self._waits})
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
-        """Where a redirect leads, judged as it is written and before anything is put together from it."""
+        """Where a redirect leads, kind_of_body as it is written and before anything is put together from it."""
         check_characters(location)
         if BEFORE_ANY_SCHEME.match(location):
             written = location

@@ -47,9 +47,8 @@ from providers.reading.html.metadata import language_code
 from providers.reading.html.pregate import check_html
 from providers.reading.page_dates import date_in_url, iso_date
 from providers.reading.page_language import page_language
-from providers.reading.sniffing import sniff
+from providers.reading.sniffing import declared_type, kind_of_body, provisional_kind, sniff
 from providers.reading.web_page import extract_web_html
-from providers.reading.web_types import declared_type, judged, provisional_kind
 from providers.retry_after import retry_after_seconds
 from providers.search import web_hits
 from providers.search.corpus.definitions import corpus_name
@@ -106,7 +105,7 @@ def _traits(text: str) -> object:
 
 ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "sniff": lambda text: sniff(text.encode(), "page"),
-    "judged": lambda text: judged("text/html", text.encode()),
+    "kind_of_body": lambda text: kind_of_body("text/html", text.encode()),
     "provisional_kind": lambda text: provisional_kind("text/html", text.encode()),
     "declared_type": declared_type,
     "declared_encoding": lambda text: declared_encoding(text.encode()),

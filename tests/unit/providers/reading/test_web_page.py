@@ -5,17 +5,18 @@ import pytest
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Extraction
+from providers.reading.html.metadata import PageMetadata
 from providers.reading.html.page import extract_html, parse
 from providers.reading.second_opinion import (
     MOST_ELEMENTS,
-    Facts,
+    OTHER_READING,
     completed,
     is_better,
     sentences_of,
     wants_facts,
     wants_text,
 )
-from providers.reading.web_page import KEPT_BYTES, OTHER_READING, extract_web_html, read_page, shortened
+from providers.reading.web_page import KEPT_BYTES, extract_web_html, read_page, shortened
 
 URL = "https://site.test/docs/vacuum"
 SENTENCES = [
@@ -107,7 +108,7 @@ def test_missing_facts_are_asked_for_where_a_page_hints_at_them() -> None:
 def test_what_a_page_states_is_not_replaced() -> None:
     """The other library only fills what is missing."""
     found = Extraction("T", "x", "text/html", authors=["Ada"], published_at=None)
-    facts = Facts("Other", ("Bob",), "Site", "2024-05-17")
+    facts = PageMetadata(title="Other", authors=["Bob"], publisher="Site", published_at="2024-05-17")
     filled = completed(found, facts)
     assert (filled.title, filled.authors, filled.publisher, filled.published_at) == ("T", ["Ada"], "Site", "2024-05-17")
 

@@ -123,7 +123,7 @@ def listen(stream: BinaryIO, tasks: "queue.SimpleQueue[Any]") -> None:
 
 
 def main() -> None:
-    """Entry point: `python -m providers.subprocess_child MEMORY_BYTES`."""
+    """Entry point: `python -m providers.isolation.child MEMORY_BYTES`."""
     memory_bytes = int(sys.argv[1])
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the frames

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from providers.errors import InvalidCall, ProviderError, SourceUnreadable
-from providers.subprocess_child import LENGTH, RAISED, READY
+from providers.isolation.child import LENGTH, RAISED, READY
 
 KillKind = Literal["timeout", "memory", "crash"]
 
@@ -293,7 +293,7 @@ class SubprocessPool:
             sys.executable,
             "-P",
             "-m",
-            "providers.subprocess_child",
+            "providers.isolation.child",
             str(self._memory_bytes),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
