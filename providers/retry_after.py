@@ -58,12 +58,12 @@ def _date(values: list[str], now: datetime) -> datetime | None:
     parts = parsedate(values[0]) if found else None
     if found is None or parts is None:
         return None
-    year, *rest = parts[:6]
+    year, month, day, hour, minute, second = parts[:6]
     if found["years"]:
         year = now.year - now.year % 100 + int(found["years"])
         year -= 100 if year > now.year + YEARS_AHEAD else 0
     try:
-        return datetime(year, *rest, tzinfo=UTC)
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:  # 30 February has the right form
         return None
 
