@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import tinycss2  # type: ignore[import-untyped]
-from tinycss2.color4 import parse_color  # type: ignore[import-untyped]
+from tinycss2.color5 import parse_color  # type: ignore[import-untyped]
 
 LONGEST_VALUE: Final = 1_000
 """Characters that are judged; what is longer is a drawing or a picture."""
@@ -198,8 +198,6 @@ def color_of(value: str) -> Color | None:
     if (found := _color(node)) is not None:
         return found
     colors = colors_in(value) if node.type == "function" else []
-    if node.type == "function" and node.lower_name == "light-dark":
-        return colors[0] if colors else None
     return colors[0] if colors and all(alike(colors[0], color) for color in colors) else None
 
 
