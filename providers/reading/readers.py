@@ -58,7 +58,6 @@ class PolitenessOfHosts(Protocol):
         `delay_seconds` is what the host asks for between two visits, 0 if nothing. `holder` is the logical read: told
         to wait, it keeps its place for when it comes back. Raises `RateLimited` before the block when one must wait.
         """
-        ...
 
 
 class WebReader:

@@ -23,7 +23,6 @@ class Resolver(Protocol):
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
         """All addresses of a name. Raises `Unavailable`, or `SourceUnreadable` refused_unresolved."""
-        ...
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
