@@ -124,7 +124,7 @@ def computed(values: Mapping[str, str], outer: State, variables: Mapping[str, st
                 color = outer.color if value in KEPT else color_of(value)
             case "background":
                 picture = value if PICTURE.search(value) else ""
-                own = None if picture else color if "currentcolor" in value else _plain_color(value)
+                own = None if picture else color if "currentcolor" in value else next(iter(colors_in(value)), None)
             case "background-color":
                 own = color if value == "currentcolor" else outer.ground if value == "inherit" else color_of(value)
             case "background-image":
@@ -135,7 +135,10 @@ def computed(values: Mapping[str, str], outer: State, variables: Mapping[str, st
     if color is not None and color.opacity <= FAINTEST and "text" in {values.get(name) for name in CLIPS}:
         # Letters cut out of a ground.
         color, ground = _ground(own or color, picture, None) if picture else own or color, outer.ground
-    elif any(_is_seen_on(shade, ground) for shade in _shades(values)) or values.get("mix-blend-mode") in TURNED:
+    elif values.get("mix-blend-mode") in TURNED or any(
+        shade.opacity > FAINTEST and (ground is None or not alike(shade.over(ground), ground))
+        for shade in colors_in(values.get("text-shadow", ""))
+    ):
         color = None
     return State(color, ground, size, visible, opacity, filled, variables, outer.frame, outer.rules)
 
@@ -160,11 +163,6 @@ def _size(name: str, value: str, outer: float) -> float:
     return outer
 
 
-def _plain_color(value: str) -> Color | None:
-    colors = colors_in(value)
-    return colors[0] if colors else None
-
-
 def _ground(own: Color | None, picture: str, outer: Color | None) -> Color | None:
     """What letters stand on: a plain colour, or one over that around; null for pictures and what is not known."""
     if picture:
@@ -175,11 +173,3 @@ def _ground(own: Color | None, picture: str, outer: Color | None) -> Color | Non
     if own is None or own.opacity <= FAINTEST:
         return outer
     return own if own.opacity == 1 else None if outer is None else own.over(outer)
-
-
-def _shades(values: Mapping[str, str]) -> list[Color]:
-    return colors_in(values["text-shadow"]) if "text-shadow" in values else []
-
-
-def _is_seen_on(shade: Color, ground: Color | None) -> bool:
-    return shade.opacity > FAINTEST and (ground is None or not alike(shade.over(ground), ground))
