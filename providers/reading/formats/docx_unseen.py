@@ -44,7 +44,6 @@ class SeenRuns:
 
     def __init__(self, document: Any) -> None:
         self._document = document
-        self._chains: dict[str, list[Any]] = {}
 
     def of(self, paragraph: Any) -> list[Any]:
         """The runs of a paragraph of which a reader sees something."""
@@ -57,8 +56,7 @@ class SeenRuns:
 
     def _is_unseen(self, run: Any, styles: list[Any], ground: Color | None) -> bool:
         own = run.find(qn("w:rPr"))
-        named = _value(own, "w:rStyle")
-        places = [own, *(self._chain(named) if named else []), *styles]
+        places = [own, *(style.find(qn("w:rPr")) for style in self._resting(_value(own, "w:rStyle"))), *styles]
         places = [place for place in places if place is not None]
         if any(_is_on(places, name) for name in ("w:vanish", "w:webHidden", "w:specVanish")):
             return True
@@ -168,20 +166,8 @@ class SeenRuns:
 
     @cached_property
     def _default_paragraph(self) -> str | None:
-        return next(
-            (
-                name
-                for name, style in self._styles.items()
-                if style.get(qn("w:type")) == "paragraph" and style.get(qn("w:default")) in {"1", "true", "on"}
-            ),
-            None,
-        )
-
-    def _chain(self, name: str) -> list[Any]:
-        """The properties of runs that a style states, then those of the styles it rests on."""
-        if name not in self._chains:
-            self._chains[name] = [style.find(qn("w:rPr")) for style in self._resting(name)]
-        return self._chains[name]
+        on = "@w:default='1' or @w:default='true' or @w:default='on'"
+        return next(iter(self._document.styles.element.xpath(f"w:style[@w:type='paragraph'][{on}]/@w:styleId")), None)
 
     def _resting(self, name: str | None) -> list[Any]:
         found: list[Any] = []
