@@ -42,7 +42,7 @@ class EngineTask:
     common_length: int = 0
     """How many leading characters of the prompt the run's other calls of this role share."""
     shortened: Callable[[float], ShortPrompt] | None = field(default=None, compare=False, repr=False)
-    """The prompt with that share of its content, from 0 (as little as makes sense) to 1; null: it has one form."""
+    """The prompt with that share of its content, from 0 (as little as makes sense) to 1; None: it has one form."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class WebPages(Protocol):
     """Reads pages of the web."""
 
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; nobody outside the domains is asked. Raises `SourceUnreadable`, `Retryable`."""
+        """Fetch and extract; no host outside the domains is asked. Raises `SourceUnreadable`, `Retryable`."""
 
 
 class TenantReader(Protocol):
@@ -202,7 +202,7 @@ class CallStore(Protocol):
         """Whether only this machine's workers share it at the moment, although more should."""
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
-        """Take the call: null if it is ours to make now, else the stored answer.
+        """Take the call: None if it is ours to make now, else the stored answer.
 
         Raises `CallInFlight` while another attempt holds a live lease.
         """
@@ -237,10 +237,10 @@ class SharedStore(Protocol):
     """
 
     async def get(self, key: str) -> StoredValue:
-        """The value, null where there is none or where it has expired."""
+        """The value, None where there is none or where it has expired."""
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
+        """Replace `old` by `new` if the key still holds `old`; None stands for: nothing. Whether it was done."""
 
     async def remove(self, prefix: str) -> int:
         """Forget every key that begins with the prefix; the number forgotten."""
@@ -299,7 +299,7 @@ class SessionStore(Protocol):
         """Write a checkpoint, atomically."""
 
     async def load(self, research_id: str) -> str | None:
-        """The newest checkpoint as JSON of `ResearchState`, or null."""
+        """The newest checkpoint as JSON of `ResearchState`, or None."""
 
     async def list(self) -> list[StoredSession]:
         """All sessions, newest first."""

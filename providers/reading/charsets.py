@@ -66,7 +66,7 @@ def codec_of(label: str) -> str | None:
 
 
 def declared_encoding(raw: bytes) -> str | None:
-    """The codec that an HTML page states in its first bytes, null if it states none that is known."""
+    """The codec that an HTML page states in its first bytes, None if it states none that is known."""
     found = DECLARED.search(raw[:DECLARATION_WINDOW])
     name = None if found is None else codec_of(found[1].decode("ascii"))
     # The declaration was readable as ASCII, so it cannot be of the 16-bit kind that it names.

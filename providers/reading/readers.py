@@ -143,7 +143,7 @@ class CachedReader:
             try:
                 return await self._cache.get_or_make(PAGE, tenant, self._identity(url), make, self._codec)
             except SourceUnreadable as error:
-                # Readers who wait for one page are given one failure; the domains of another say nothing to this one.
+                # Readers that wait for one page are given one failure; the domains of another say nothing to this one.
                 if mine or error.kind not in (DENIED, NOT_ALLOWED):
                     raise
 

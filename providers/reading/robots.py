@@ -76,7 +76,7 @@ def delay_of(rules: Protego | None, agent: str) -> float:
 
 @dataclass(frozen=True)
 class FetchedRules:
-    """The text of a robots.txt (null: the site has none), and the seconds since it was fetched."""
+    """The text of a robots.txt (None: the site has none), and the seconds since it was fetched."""
 
     text: str | None
     age: float = 0.0
@@ -84,7 +84,7 @@ class FetchedRules:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of a site until a time of our clock: its rules (null: it has none), or why they are not known."""
+    """What is known of a site until a time of our clock: its rules (None: it has none), or why they are not known."""
 
     until: float
     rules: Protego | None = None
@@ -123,7 +123,7 @@ class Robots:
         return delay_of(rules, self._agent)
 
     async def _of_site(self, site: str) -> Protego | None:
-        """The rules of a site, null where it has none; requests for one site wait for one another."""
+        """The rules of a site, None where it has none; requests for one site wait for one another."""
         lock = self._loading.setdefault(site, asyncio.Lock())
         try:
             async with lock:
@@ -171,7 +171,7 @@ class Robots:
         return fetched
 
     async def _fetch(self, site: str) -> str | None:
-        """The text of a site's rules, null where it has none."""
+        """The text of a site's rules, None where it has none."""
         try:
             fetched = await self._egress.fetch(f"{site}/robots.txt", POLICY)
         except SourceUnreadable as error:
@@ -200,7 +200,7 @@ def pack(text: str | None, asked_at: float) -> bytes:
 
 
 def unpack(value: bytes, now: float) -> FetchedRules | None:
-    """Inverse of `pack`; null for a value that is none, whoever wrote it."""
+    """Inverse of `pack`; None for a value that is none, whatever its origin."""
     if len(value) < HEAD.size:
         return None
     asked_at, has_rules = HEAD.unpack_from(value)

@@ -120,7 +120,7 @@ def _looks_binary(raw: bytes) -> bool:
 
 @dataclass(frozen=True)
 class Declared:
-    """A `Content-Type`: null where there is none."""
+    """A `Content-Type`: None where there is none."""
 
     media_type: str | None = None
     charset: str | None = None

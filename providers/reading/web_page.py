@@ -85,7 +85,7 @@ def extract_web_html(markup: str, url: str) -> Extraction:
 
 
 def _notice(found: Extraction, signals: PageSignals) -> Extraction:
-    """A page without any text: what it tells those who run no scripts. Raises `SourceUnreadable` no_text."""
+    """A page without any text: what it tells browsers without scripts. Raises `SourceUnreadable` no_text."""
     words = escape_markup(clean(signals.noscript))
     if found.access is PageAccess.OPEN or not words:
         raise SourceUnreadable("no_text", "the page holds no text")

@@ -41,7 +41,7 @@ class FetchPolicy:
 
     accept: str
     check_type: Callable[[str | None], None] | None
-    """Raises for a declared media type that is not wanted; null where it does not matter what the server declares."""
+    """Raises for a declared media type that is not wanted; None where it does not matter what the server declares."""
     kind_of: Callable[[str | None, bytes], str]
     """From the declared media type and the first bytes to the kind; raises if they do not agree."""
     opening_bytes: int

@@ -159,7 +159,7 @@ def _joined(current: httpx2.URL, location: str) -> str:
 
 
 def _redirection(response: httpx2.Response, documents: AbstractSet[int]) -> str | None:
-    """Where the answer points, null for the document itself. Raises for any answer that is neither."""
+    """Where the answer points, None for the document itself. Raises for any answer that is neither."""
     status = response.status_code
     if status in documents:
         return None
@@ -214,7 +214,7 @@ def _translated() -> Iterator[None]:
         raise SourceUnreadable("timeout", "the server stopped answering") from error
     except httpx2.ConnectError as error:
         if _is_certificate_error(error):
-            raise SourceUnreadable("certificate", "the server cannot prove who it is") from error
+            raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error
         raise Unavailable("the server cannot be reached") from error
     except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
         raise Unavailable("the server broke off, or does not speak HTTP") from error

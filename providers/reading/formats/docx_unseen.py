@@ -76,7 +76,7 @@ class SeenRuns:
         )
 
     def _letters(self, places: list[Any]) -> Color | None:
-        """The colour of letters; null for one that goes by the ground."""
+        """The colour of letters; None for one that goes by the ground."""
         for place in places:
             filled = place.find(f"{TEXT_2010}textFill")
             if filled is not None:
@@ -99,7 +99,7 @@ class SeenRuns:
         return None
 
     def _ground(self, paragraph: Any, inside: list[Any]) -> Color | None:
-        """What a paragraph stands on: a plain colour, or null for one that is not known."""
+        """What a paragraph stands on: a plain colour, or None for one that is not known."""
         properties = [paragraph.find(qn("w:pPr")), *self._of_paragraph(paragraph, "w:pPr")]
         cells = [outer.find(qn("w:tcPr")) for outer in inside if outer.tag == qn("w:tc")]
         for place in (*properties, *cells):
@@ -115,7 +115,7 @@ class SeenRuns:
         return WHITE if not value or value == "auto" else color_of(f"#{value.lower()}")
 
     def _shade(self, shade: Any) -> Color | None:
-        """The colour of a shading; null for one that is not known; clear where there is none."""
+        """The colour of a shading; None for one that is not known; clear where there is none."""
         if shade is None:
             return CLEAR
         kind = shade.get(qn("w:val")) or "clear"

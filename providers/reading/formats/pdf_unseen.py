@@ -1,7 +1,7 @@
 """Words of a PDF that no reader of its pages sees: what looks ordinary is believed, all else is drawn and looked at.
 
 A page is drawn once as it is, and once without the words in doubt: where nothing changes in the place of a letter,
-nobody sees it, whatever the trick is. Words that lie over one another are taken out one after the other.
+readers do not see it, whatever the trick is. Words that lie over one another are taken out one after the other.
 """
 
 import ctypes
@@ -241,7 +241,7 @@ def _look(page: Any, layer: Any, doubtful: list[_Words], others: int) -> None:
         for words in turn:
             seen = [part for part in words.parts if _mostly(drawn.changes(layer, number, without) for number in part)]
             words.unseen = _letters_of(part for part in words.parts if part not in seen)
-            # What nobody sees stays away, so that the same words beneath are not taken for its traces.
+            # What is not seen stays away, so that the same words beneath are not taken for its traces.
             _show(words, shown=bool(seen))
     seen_letters = others + sum(len(_letters_of(words.parts)) - len(words.unseen) for words in doubtful)
     if sum(len(words.unseen) for words in recognized) > seen_letters:
@@ -254,7 +254,7 @@ def _look(page: Any, layer: Any, doubtful: list[_Words], others: int) -> None:
 
 
 def _turns(doubtful: list[_Words]) -> list[list[_Words]]:
-    """Words that may be looked at together, for none of them lies over another; the rest is seen by nobody."""
+    """Words that may be looked at together, for none of them lies over another; the rest is not seen."""
     turns: list[list[_Words]] = []
     taken: list[set[tuple[int, int]]] = []
     for words in reversed(doubtful):

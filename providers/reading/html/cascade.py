@@ -125,7 +125,7 @@ class _Page:
             _empty(element)
 
     def _walk(self) -> tuple[int, Counter[frozenset[int] | None]]:
-        """The number of characters that are seen, and of those that some rules hide; null are a page's attributes."""
+        """The number of characters that are seen, and of those that some rules hide; None are a page's attributes."""
         self._gone, self._emptied = [], []
         shown, hidden = 0, Counter[frozenset[int] | None]()
         wrapped = _Wrapped.from_html_root(self._root)

@@ -20,7 +20,7 @@ from providers.reading.html.styles import (
 
 Element = Any
 SMALLEST: Final = 2.7
-"""Pixels, two points: the size of letters up to which nobody reads them."""
+"""Pixels, two points: letters up to this size cannot be read."""
 RELATIVE_SIZES: Final = {"smaller": 1 / 1.2, "larger": 1.2}
 NAMED_SIZES: Final = {
     "xx-small": 9.0, "x-small": 10.0, "small": 13.0, "medium": 16.0, "large": 18.0, "x-large": 24.0, "xx-large": 32.0,
@@ -36,7 +36,7 @@ class State(NamedTuple):
     """What an element hands down to those inside."""
 
     color: Color | None = Color(0, 0, 0)
-    """Null where it is not certain; so is the ground."""
+    """None where it is not certain; so is the ground."""
     ground: Color | None = WHITE
     size: float = 16.0
     visible: bool = True
@@ -47,7 +47,7 @@ class State(NamedTuple):
     frame: Element = None
     """What parts that are moved are placed in."""
     rules: frozenset[int] | None = frozenset()
-    """Those by which the letters look so; null for the page's own attributes."""
+    """Those by which the letters look so; None for the page's own attributes."""
 
     @property
     def seen(self) -> bool:
@@ -164,7 +164,7 @@ def _size(name: str, value: str, outer: float) -> float:
 
 
 def _ground(own: Color | None, picture: str, outer: Color | None) -> Color | None:
-    """What letters stand on: a plain colour, or one over that around; null for pictures and what is not known."""
+    """What letters stand on: a plain colour, or one over that around; None for pictures and what is not known."""
     if picture:
         colors = colors_in(picture) if "url(" not in picture and "image" not in picture else []
         if not colors or not all(color.opacity == 1 and alike(colors[0], color) for color in colors):

@@ -76,7 +76,7 @@ def metadata_of(root: Element) -> PageMetadata:
 
 
 def language_code(value: str | None) -> str | None:
-    """The language of a tag such as `de-AT`, or null."""
+    """The language of a tag such as `de-AT`, or None."""
     found = LANGUAGE.match((value or "").strip())
     return found.group().lower() if found else None
 

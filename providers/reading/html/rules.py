@@ -126,7 +126,7 @@ def _looks_of(element: Element) -> _Looks:
 
 
 def beginning_of(element: Element, most: int = NAVIGATION_CHARACTERS) -> str | None:
-    """All words of an element, null if there are more than so many characters; never looks at all of a large one.
+    """All words of an element, None if there are more than so many characters; never looks at all of a large one.
 
     Elements can stand in one another: whatever is asked of each of them must not take in all of its content.
     """
