@@ -22,6 +22,11 @@ DECLARATION_WINDOW: Final = 2_048
 GUESS_WINDOW: Final = 65_536
 TAG: Final = re.compile(rb"<[^<>]*>")
 NO_SETS: Final = {"x-user-defined", "replacement"}
+RETIRED: Final = re.compile(
+    r"cp(437|85[0-9]|932|949|950)|gbk|mac-[a-z]+|hz|iso2022_(jp|kr)(_[0-9a-z]+)?|utf-32(-[lb]e)?"
+    r"|euc_(jis_2004|jisx0213)|shift_jis(_2004|x0213)"
+)
+"""Codecs of sets that browsers do not read, but old pages state; others of Python are no text, or slow by design."""
 WIDER: Final = {"gbk": "gb18030"}
 """A larger set of the same kind."""
 WIDE: Final = re.compile(r"utf-(?:16|32)(?:-[lb]e)?")
@@ -62,7 +67,13 @@ def byte_order_mark(raw: bytes) -> tuple[bytes, str] | None:
 def codec_of(label: str) -> str | None:
     """The codec that a name stands for, as browsers take it; None for what is no character set."""
     found = webencodings.lookup(label)
-    return None if found is None or found.name in NO_SETS else WIDER.get(found.name, found.codec_info.name)
+    if found is not None and found.name not in NO_SETS:
+        return WIDER.get(found.name, found.codec_info.name)
+    try:
+        name = codecs.lookup(label).name
+    except (LookupError, ValueError):
+        return None
+    return WIDER.get(name, name) if RETIRED.fullmatch(name) else None
 
 
 def declared_encoding(raw: bytes) -> str | None:
@@ -75,10 +86,10 @@ def declared_encoding(raw: bytes) -> str | None:
 
 def decode(raw: bytes, *, markup: bool = False) -> str:
     """The characters of a text; what cannot be decoded becomes U+FFFD."""
-    return decoded(raw, markup=markup).text
+    return decode_with_warning(raw, markup=markup).text
 
 
-def decoded(raw: bytes, *, markup: bool = False, charset: str | None = None) -> Decoded:
+def decode_with_warning(raw: bytes, *, markup: bool = False, charset: str | None = None) -> Decoded:
     """The same, with what a server said of it. `markup`: whether the text may state its character set itself."""
     mark = byte_order_mark(raw)
     if mark is not None:

@@ -53,7 +53,7 @@ def with_second_opinion(found: Extraction, root: Element, markup: str, url: str)
         return found
     if any(number >= MOST_ELEMENTS for number, _ in enumerate(root.iter())):
         return found
-    found = completed(found, _facts_of(root, url)) if facts_wanted else found
+    found = complete(found, _facts_of(root, url)) if facts_wanted else found
     theirs = _other_text(root, found) if text_wanted else None
     if theirs is None or not is_better(found, theirs):
         return found
@@ -139,7 +139,7 @@ def _facts_of(root: Element, url: str) -> PageMetadata:
     )
 
 
-def completed(found: Extraction, facts: PageMetadata) -> Extraction:
+def complete(found: Extraction, facts: PageMetadata) -> Extraction:
     """The extraction with what it lacked; nothing that the page states itself is replaced."""
     names = ("title", "authors", "publisher", "published_at")
     return replace(found, **{name: getattr(found, name) or getattr(facts, name) for name in names})

@@ -6,7 +6,7 @@ from typing import Final
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Block, BlockKind, Extraction
-from providers.reading.charsets import decoded
+from providers.reading.charsets import decode_with_warning
 from providers.reading.cleaning import clean, escape_markup
 from providers.reading.extraction import FROM_BYTES, extractor_of
 from providers.reading.html.metadata import language_code, metadata_of
@@ -29,7 +29,7 @@ def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extracti
 
     Raises `SourceUnreadable` with one of its kinds.
     """
-    found = shortened(_extract(body, kind_of_body(kind, body[:OPENING_BYTES]), charset, url))
+    found = shorten(_extract(body, kind_of_body(kind, body[:OPENING_BYTES]), charset, url))
     return replace(
         found,
         language=page_language(found.text, language_code(found.language)),
@@ -39,7 +39,7 @@ def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extracti
     )
 
 
-def shortened(found: Extraction, most_bytes: int = KEPT_BYTES) -> Extraction:
+def shorten(found: Extraction, most_bytes: int = KEPT_BYTES) -> Extraction:
     """The extraction with whole blocks up to a size, and a line that says what was left out."""
     if len(found.text) <= most_bytes // 4 or len(data := found.text.encode("utf-8")) <= most_bytes:
         return _warned(found) if found.cut else found
@@ -64,7 +64,7 @@ def _end(text: str, block: Block) -> int:
 def _extract(body: bytes, kind: DocumentKind, charset: str | None, url: str) -> Extraction:
     if kind in FROM_BYTES:
         return extractor_of(kind)(body)
-    readable = decoded(body, markup=kind in {HTML, XML}, charset=charset)
+    readable = decode_with_warning(body, markup=kind in {HTML, XML}, charset=charset)
     found = extract_web_html(readable.text, url) if kind == HTML else extractor_of(kind)(readable.text)
     return replace(found, warnings=[readable.warning, *found.warnings]) if readable.warning else found
 

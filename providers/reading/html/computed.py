@@ -93,7 +93,7 @@ def variables_of(values: Mapping[str, str], outer: Mapping[str, str]) -> Mapping
     return found
 
 
-def resolved(values: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
+def resolve_variables(values: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
     """Values without variables; one that lacks a variable is as if nothing were stated."""
     found = {}
     for name, value in values.items():
@@ -104,7 +104,7 @@ def resolved(values: Mapping[str, str], variables: Mapping[str, str]) -> dict[st
     return found
 
 
-def computed(values: Mapping[str, str], outer: State, variables: Mapping[str, str]) -> State:
+def compute_state(values: Mapping[str, str], outer: State, variables: Mapping[str, str]) -> State:
     """How letters look that have these values, inside of others."""
     color, filled, size, visible, opacity = outer.color, outer.filled, outer.size, outer.visible, outer.opacity
     own: Color | None = None

@@ -85,7 +85,7 @@ class Stated(NamedTuple):
 WHITE: Final = Color(255, 255, 255)
 
 
-def stated_by(content: str | list[Any], wanted: Callable[[str], bool]) -> tuple[list[Stated], list[Any]]:
+def read_declarations(content: str | list[Any], wanted: Callable[[str], bool]) -> tuple[list[Stated], list[Any]]:
     """The valid declarations of a style that are wanted, in order, and the rules inside it."""
     found, inside = [], []
     for node in tinycss2.parse_blocks_contents(content, skip_comments=True, skip_whitespace=True):

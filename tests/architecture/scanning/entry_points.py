@@ -37,7 +37,7 @@ from providers.models.chat import ChatReply, TokenCounts
 from providers.models.model_errors import error_for_status, shown_name
 from providers.models.structured_output import draft_of
 from providers.reading import robots
-from providers.reading.charsets import declared_encoding, decoded
+from providers.reading.charsets import declared_encoding, decode_with_warning
 from providers.reading.cleaning import clean, escape_markup
 from providers.reading.formats.feed_document import extract_feed
 from providers.reading.formats.json_document import extract_json
@@ -109,7 +109,7 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "provisional_kind": lambda text: provisional_kind("text/html", text.encode()),
     "declared_type": declared_type,
     "declared_encoding": lambda text: declared_encoding(text.encode()),
-    "decoded": lambda text: decoded(text.encode() + b"\xe9", markup=True),
+    "decoded": lambda text: decode_with_warning(text.encode() + b"\xe9", markup=True),
     "check_html": check_html,
     "extract_web_html": lambda text: extract_web_html(text, "https://a.test/"),
     "extract_web_html in a body": lambda text: extract_web_html(
