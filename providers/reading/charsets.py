@@ -68,7 +68,7 @@ def codec_of(label: str) -> str | None:
     """The codec that a name stands for, as browsers take it; None for what is no character set."""
     found = webencodings.lookup(label)
     if found is not None and found.name not in NO_SETS:
-        return WIDER.get(found.name, found.codec_info.name)
+        return WIDER.get(found.name, str(found.codec_info.name))
     try:
         name = codecs.lookup(label).name
     except (LookupError, ValueError):
