@@ -36,8 +36,8 @@ from contracts.roles import (
 from contracts.vocabulary import EngineKind
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import EngineTask
+from providers.isolation.pool import SubprocessPool
 from providers.search.corpus.library import CorpusLibrary
-from providers.subprocess_pool import SubprocessPool
 
 CORPUS = "benchmark"
 

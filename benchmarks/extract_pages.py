@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 from providers.errors import SourceUnreadable
+from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import Extraction
 from providers.reading.extraction import extract
 from providers.reading.extractor import extract_page
+from providers.reading.sniffing import HTML
 from providers.reading.web_page import read_page
-from providers.reading.web_types import HTML
-from providers.subprocess_pool import SubprocessPool
 
 URL = "https://site.test/page"
 WARM_UP = 5

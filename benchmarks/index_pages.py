@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.activities import SearchRequest
+from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.subprocess_pool import SubprocessPool
 
 QUERIES = ["How is the write-ahead log recovered after a crash?", "Which limits apply to the size of a database?"]
 

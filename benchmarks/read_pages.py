@@ -20,13 +20,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.extractor import extract_page
+from providers.reading.readers import WebReader
 from providers.reading.robots import Robots
-from providers.reading.web_reader import WebReader
-from providers.reading.web_types import HTML
-from providers.subprocess_pool import SubprocessPool
+from providers.reading.sniffing import HTML
 from tests.fakes.web import WebServer, reply
 
 ROBOTS = reply("User-agent: *\nDisallow: /private\n", content_type="text/plain")

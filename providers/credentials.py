@@ -33,7 +33,7 @@ def in_clear(key_variable: str) -> str:
 
 
 def is_confidential(address: str) -> bool:
-    """Whether what is sent to an address can be read by nobody on the way: TLS, or this very machine."""
+    """Whether what is sent to an address is safe from readers on the way: TLS, or this very machine."""
     try:
         parts = urlsplit(address)
         host = (parts.hostname or "").removesuffix(".")

@@ -10,7 +10,7 @@ ProviderError
 │   ├── NotConfigured         a key or an address is missing or wrong (`remedy` says what to set)
 │   ├── InvalidCall           the provider refuses this very call
 │   ├── WorkerLost            every worker that tried this call died of it
-│   ├── InputUnprocessable    what was to be worked on ended those who worked on it (`kind`: timeout, memory, crash)
+│   ├── InputUnprocessable    a text that ended the processes working on it (`kind`: timeout, memory, crash)
 │   ├── SourceUnreadable      a document that cannot be used (`kind` is the typed reason)
 │   ├── CorpusUnknown         no such corpus, or its folder is gone
 │   └── ContentMissing        a stored document is gone
@@ -130,7 +130,7 @@ class ContentCorrupt(ContentMissing):
 
 
 class AnswerUnusable(ProviderError):
-    """A paid answer that cannot be used: what it cost is in `usage`, who gave it in `model`."""
+    """A paid answer that cannot be used: what it cost is in `usage`, its model in `model`."""
 
     def __init__(self, message: str, *, usage: Usage | None = None, model: str | None = None) -> None:
         super().__init__(message)

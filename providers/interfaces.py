@@ -42,7 +42,7 @@ class EngineTask:
     common_length: int = 0
     """How many leading characters of the prompt the run's other calls of this role share."""
     shortened: Callable[[float], ShortPrompt] | None = field(default=None, compare=False, repr=False)
-    """The prompt with that share of its content, from 0 (as little as makes sense) to 1; null: it has one form."""
+    """The prompt with that share of its content, from 0 (as little as makes sense) to 1; None: it has one form."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,9 @@ class Engine(Protocol):
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
         """Do one role. Raises `Retryable`, `Rejected` or `AnswerUnusable` with its usage in `usage_of(error)`."""
-        ...
 
     async def close(self) -> None:
         """Let go of connections and processes."""
-        ...
 
 
 class IsolatedCalls(Protocol):
@@ -84,7 +82,6 @@ class IsolatedCalls(Protocol):
         or made the function fail, and what the function raises of `SourceUnreadable`, `InvalidCall`, `InvalidOutput`,
         `ContentMissing` and `ContentCorrupt`.
         """
-        ...
 
 
 class ContentStore(Protocol):
@@ -92,23 +89,18 @@ class ContentStore(Protocol):
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
         """Store bytes (idempotent, atomic). Raises `StorageFull`."""
-        ...
 
     async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
         """Store a text as UTF-8; `size` is in characters."""
-        ...
 
     async def get(self, reference: DocumentRef) -> bytes:
         """The bytes, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
-        ...
 
     async def get_text(self, reference: DocumentRef) -> str:
         """The text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
-        ...
 
     async def delete(self, reference: DocumentRef) -> None:
         """Remove a document; no error if it is gone."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -160,7 +152,6 @@ class SearchProvider(Protocol):
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `Retryable` or `Rejected`; no hits is an empty list, never an error."""
-        ...
 
 
 class Corpora(SearchProvider, Protocol):
@@ -168,19 +159,15 @@ class Corpora(SearchProvider, Protocol):
 
     async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
         """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
-        ...
 
     async def describe(self, name: str) -> CorpusSnapshot:
         """What the index holds now. Raises `CorpusUnknown`."""
-        ...
 
     async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
         """Files that were left out, with reasons."""
-        ...
 
     async def read(self, url: str, digest: str = "") -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
-        ...
 
 
 class Reader(Protocol):
@@ -188,15 +175,13 @@ class Reader(Protocol):
 
     async def read(self, url: str) -> ExtractedDocument:
         """Fetch and extract. Raises `SourceUnreadable`, `Retryable`."""
-        ...
 
 
 class WebPages(Protocol):
     """Reads pages of the web."""
 
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; nobody outside the domains is asked. Raises `SourceUnreadable`, `Retryable`."""
-        ...
+        """Fetch and extract; no host outside the domains is asked. Raises `SourceUnreadable`, `Retryable`."""
 
 
 class TenantReader(Protocol):
@@ -207,7 +192,6 @@ class TenantReader(Protocol):
 
         Raises `SourceUnreadable`, `Retryable`.
         """
-        ...
 
 
 class SourceReader(Protocol):
@@ -226,30 +210,24 @@ class CallStore(Protocol):
     @property
     def degraded(self) -> bool:
         """Whether only this machine's workers share it at the moment, although more should."""
-        ...
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
-        """Take the call: null if it is ours to make now, else the stored answer.
+        """Take the call: None if it is ours to make now, else the stored answer.
 
         Raises `CallInFlight` while another attempt holds a live lease.
         """
-        ...
 
     async def renew(self, key: str, lease_seconds: float) -> None:
         """Keep the lease while the call runs."""
-        ...
 
     async def finish(self, key: str, answer: str) -> None:
         """Write the answer, before the activity returns."""
-        ...
 
     async def release(self, key: str) -> None:
         """Give the call up without an answer."""
-        ...
 
     async def forget(self, research_id: str) -> int:
         """Remove all rows of a run; the number of answers removed."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -269,20 +247,16 @@ class SharedStore(Protocol):
     """
 
     async def get(self, key: str) -> StoredValue:
-        """The value, null where there is none or where it has expired."""
-        ...
+        """The value, None where there is none or where it has expired."""
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if the key still holds `old`; null stands for: nothing. Whether it was done."""
-        ...
+        """Replace `old` by `new` if the key still holds `old`; None stands for: nothing. Whether it was done."""
 
     async def remove(self, prefix: str) -> int:
         """Forget every key that begins with the prefix; the number forgotten."""
-        ...
 
     async def close(self) -> None:
         """Let go of connections and files."""
-        ...
 
 
 class Permit(Protocol):
@@ -290,7 +264,6 @@ class Permit(Protocol):
 
     def used(self, tokens: int) -> None:
         """Tell how many tokens the call really took, where that is limited."""
-        ...
 
 
 class Limiter(Protocol):
@@ -303,7 +276,6 @@ class Limiter(Protocol):
         `RateLimited` before the block when the call must wait, `retry_after` saying how long. A `RateLimited` that
         the block raises makes all workers wait that long.
         """
-        ...
 
 
 class AnswerCodec(Protocol):
@@ -311,15 +283,12 @@ class AnswerCodec(Protocol):
 
     def request_fingerprint(self, task: EngineTask, /) -> str:
         """A hash of everything that goes to the engine: the same request gives the same text."""
-        ...
 
     def answer_to_json(self, answer: EngineAnswer | AnswerUnusable, /) -> str:
         """A paid answer as text, usable or not."""
-        ...
 
     def answer_from_json(self, text: str, role: RoleSpec[Any, Any], /) -> EngineAnswer:
         """Inverse of `answer_to_json`. Raises a kept `AnswerUnusable`, or `ContentCorrupt` if the text is no answer."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -340,16 +309,12 @@ class SessionStore(Protocol):
 
     async def save(self, research_id: str, state_json: str, *, closed: bool) -> None:
         """Write a checkpoint, atomically."""
-        ...
 
     async def load(self, research_id: str) -> str | None:
-        """The newest checkpoint as JSON of `ResearchState`, or null."""
-        ...
+        """The newest checkpoint as JSON of `ResearchState`, or None."""
 
     async def list(self) -> list[StoredSession]:
         """All sessions, newest first."""
-        ...
 
     async def delete(self, research_id: str) -> None:
         """Remove a session; no error if it is gone."""
-        ...

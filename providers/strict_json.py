@@ -1,4 +1,4 @@
-"""JSON from strangers: bounded depth and numbers, no silent choice between two values of one key, no broken text.
+"""JSON from outside: bounded depth and numbers, no silent choice between two values of one key, no broken text.
 
 `json.loads` alone accepts `NaN`, keeps the last of two equal keys, raises `RecursionError` on deep nesting and lets
 lone surrogates through, which no UTF-8 writer takes afterwards.
@@ -34,7 +34,7 @@ class NestingError(JsonError):
 
 @dataclass(frozen=True)
 class Bracketing:
-    """How far a JSON value reaches: `end` is null if the text stops inside it."""
+    """How far a JSON value reaches: `end` is None if the text stops inside it."""
 
     end: int | None
     missing: str = ""

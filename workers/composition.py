@@ -20,15 +20,15 @@ from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine, IsolatedCalls, Limiter, SharedStore
-from providers.isolated_calls import KillableCalls
+from providers.isolation.calls import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
 from providers.models.chat import Chat
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_directory import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import load_prices
-from providers.reading.cached_reader import CachedReader
-from providers.reading.routed_reader import RoutedReader
+from providers.reading.readers import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.search.corpus.published import open_published
 from providers.shared.circuit_breaker import CircuitBreaker
@@ -38,7 +38,6 @@ from providers.shared.rates import ServiceLimits
 from providers.storage.content import ObstoreContentStore
 from providers.storage.records import open_records
 from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.subprocess_pool import SubprocessPool
 from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents

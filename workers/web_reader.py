@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from providers.interfaces import SharedStore
+from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
+from providers.reading.readers import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots
-from providers.reading.web_reader import PolitenessOfHosts, WebReader
-from providers.subprocess_pool import SubprocessPool
 from workers.settings.loading import APPLICATION, Settings
 
 

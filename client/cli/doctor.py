@@ -114,7 +114,7 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     async for check in _corpora(context):
         yield check
     yield await web_search(context.settings)
-    yield await open_shared_state(context.settings)
+    yield await shared_state(context.settings)
     try:
         client = await context.client_if_running()
     except ServerError as error:
@@ -303,7 +303,7 @@ async def web_search(settings: Settings) -> Check:
     )
 
 
-async def open_shared_state(settings: Settings) -> Check:
+async def shared_state(settings: Settings) -> Check:
     """Where paid calls, caches and limits are kept, and whether it takes changes."""
     if settings.redis_url is None:
         return Check("shared", Grade.OK, "one SQLite file of this machine; for workers on several set REDIS_URL")

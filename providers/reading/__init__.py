@@ -8,5 +8,5 @@ The canonical text is a light Markdown, the same for every kind of document and 
 - code and program output stand between fences; `^` and `_` mark superscripts and subscripts (`2^32`);
 - navigation, scripts, hidden text and invisible characters are gone; NFC; `\n` line ends.
 
-The functions here are pure and run in killable children (`providers.subprocess_pool`).
+The functions here are pure and run in killable children (`providers.isolation.pool`).
 """

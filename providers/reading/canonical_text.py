@@ -37,7 +37,7 @@ class Block:
     link_share: float = 0.0
     """Share of its characters that are link text."""
     term: int | None = None
-    """Start of the term that it explains; null outside definition lists."""
+    """Start of the term that it explains; None outside definition lists."""
 
 
 @dataclass(frozen=True)

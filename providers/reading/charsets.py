@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+import webencodings  # type: ignore[import-untyped]
 from charset_normalizer import from_bytes
 
 BYTE_ORDER_MARKS: Final = (
@@ -20,22 +21,14 @@ DECLARED: Final = re.compile(
 DECLARATION_WINDOW: Final = 2_048
 GUESS_WINDOW: Final = 65_536
 TAG: Final = re.compile(rb"<[^<>]*>")
-TEXT_CODECS: Final = re.compile(
-    r"utf-8|cp(125[0-8]|437|85[0-9]|866|874|932|949|950)|iso8859-[0-9]+|koi8-[ru]|mac-[a-z]+|big5(hkscs)?|gb18030"
-    r"|hz|euc_(jp|jis_2004|jisx0213)|shift_jis(_2004|x0213)|iso2022_(jp|kr)(_[0-9a-z]+)?"
+NO_SETS: Final = {"x-user-defined", "replacement"}
+RETIRED: Final = re.compile(
+    r"cp(437|85[0-9]|932|949|950)|gbk|mac-[a-z]+|hz|iso2022_(jp|kr)(_[0-9a-z]+)?|utf-32(-[lb]e)?"
+    r"|euc_(jis_2004|jisx0213)|shift_jis(_2004|x0213)"
 )
-"""Codecs that stand for a character set; Python knows others that are no text, or slow on purpose-made input."""
-LABELS: Final = {
-    "windows-874": "cp874", "dos-874": "cp874", "x-sjis": "cp932", "windows-31j": "cp932", "x-gbk": "gb18030",
-    "x-euc-jp": "euc_jp", "koi8": "koi8-r", "x-mac-cyrillic": "mac-cyrillic", "iso-8859-8-i": "iso8859-8",
-    "x-cp1250": "cp1250", "x-cp1251": "cp1251", "x-cp1252": "cp1252", "x-x-big5": "big5hkscs",
-}  # fmt: skip
-"""Names that browsers know and Python does not."""
-AS_BROWSERS_DO: Final = {
-    "iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
-    "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "big5hkscs",
-}  # fmt: skip
-"""What browsers make of these codecs: the larger set of the same kind."""
+"""Codecs of sets that browsers do not read, but old pages state; others of Python are no text, or slow by design."""
+WIDER: Final = {"gbk": "gb18030"}
+"""A larger set of the same kind."""
 WIDE: Final = re.compile(r"utf-(?:16|32)(?:-[lb]e)?")
 SEVERAL_BYTES: Final = re.compile(r"cp9\d\d|big5\w*|gb18030|euc_\w+|shift_jis\w+")
 SEVEN_BITS: Final = re.compile(r"hz|iso2022_\w+")
@@ -72,20 +65,19 @@ def byte_order_mark(raw: bytes) -> tuple[bytes, str] | None:
 
 
 def codec_of(label: str) -> str | None:
-    """The codec that a name stands for, as browsers take it; null for what is no character set."""
-    known = LABELS.get(label.lower())
-    if known is not None:
-        return known
+    """The codec that a name stands for, as browsers take it; None for what is no character set."""
+    found = webencodings.lookup(label)
+    if found is not None and found.name not in NO_SETS:
+        return WIDER.get(found.name, str(found.codec_info.name))
     try:
         name = codecs.lookup(label).name
     except (LookupError, ValueError):
         return None
-    name = AS_BROWSERS_DO.get(name, name)
-    return name if TEXT_CODECS.fullmatch(name) or WIDE.fullmatch(name) else None
+    return WIDER.get(name, name) if RETIRED.fullmatch(name) else None
 
 
 def declared_encoding(raw: bytes) -> str | None:
-    """The codec that an HTML page states in its first bytes, null if it states none that is known."""
+    """The codec that an HTML page states in its first bytes, None if it states none that is known."""
     found = DECLARED.search(raw[:DECLARATION_WINDOW])
     name = None if found is None else codec_of(found[1].decode("ascii"))
     # The declaration was readable as ASCII, so it cannot be of the 16-bit kind that it names.
@@ -94,10 +86,10 @@ def declared_encoding(raw: bytes) -> str | None:
 
 def decode(raw: bytes, *, markup: bool = False) -> str:
     """The characters of a text; what cannot be decoded becomes U+FFFD."""
-    return decoded(raw, markup=markup).text
+    return decode_with_warning(raw, markup=markup).text
 
 
-def decoded(raw: bytes, *, markup: bool = False, charset: str | None = None) -> Decoded:
+def decode_with_warning(raw: bytes, *, markup: bool = False, charset: str | None = None) -> Decoded:
     """The same, with what a server said of it. `markup`: whether the text may state its character set itself."""
     mark = byte_order_mark(raw)
     if mark is not None:

@@ -1,4 +1,4 @@
-"""Characters that nobody sees go, forms are unified: what is left can be quoted and compared."""
+"""Invisible characters go, forms are unified: what is left can be quoted and compared."""
 
 import re
 from typing import Final

@@ -1,9 +1,11 @@
-"""From bytes to canonical text, whatever the kind: the one entry, run in a child process."""
+"""From the bytes of a file to canonical text, whatever the kind: run in a child process."""
 
 import dataclasses
+import importlib
 import zlib
+from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Extraction
@@ -20,6 +22,16 @@ SIZE_LIMITS: Final = {
 }
 """Bytes; a file is not even opened above the largest of them."""
 LARGEST_FILE: Final = max(SIZE_LIMITS.values())
+EXTRACTORS: Final = {
+    DocumentKind.PDF: ("formats.pdf_document", "extract_pdf"),
+    DocumentKind.DOCX: ("formats.docx_document", "extract_docx"),
+    DocumentKind.HTML: ("html.page", "extract_html"),
+    DocumentKind.XML: ("formats.feed_document", "extract_feed"),
+    DocumentKind.JSON: ("formats.json_document", "extract_json"),
+    DocumentKind.MARKDOWN: ("formats.markdown_document", "extract_markdown"),
+    DocumentKind.TEXT: ("formats.plain_text", "extract_plain_text"),
+}
+FROM_BYTES: Final = {DocumentKind.PDF, DocumentKind.DOCX}
 GZIP_WINDOW: Final = 31
 """zlib's way to say: gzip header, largest window."""
 
@@ -58,24 +70,16 @@ def unpack(raw: bytes) -> bytes:
     return content
 
 
+def extractor_of(kind: DocumentKind) -> Callable[[Any], Extraction]:
+    """What reads a kind: PDF and DOCX from bytes, all others from decoded text.
+
+    Its module is imported when it is needed: a child that only meets HTML need not load PDFium.
+    """
+    module, name = EXTRACTORS[kind]
+    found: Callable[[Any], Extraction] = getattr(importlib.import_module(f"providers.reading.{module}"), name)
+    return found
+
+
 def _extract_kind(raw: bytes, kind: DocumentKind) -> Extraction:
-    # Imported where they are needed: a child that only meets HTML need not load PDFium.
-    if kind is DocumentKind.PDF:
-        from providers.reading.formats.pdf_document import extract_pdf  # noqa: PLC0415
-
-        return extract_pdf(raw)
-    if kind is DocumentKind.DOCX:
-        from providers.reading.formats.docx_document import extract_docx  # noqa: PLC0415
-
-        return extract_docx(raw)
-    if kind is DocumentKind.HTML:
-        from providers.reading.html.page import extract_html  # noqa: PLC0415
-
-        return extract_html(decode(raw, markup=True))
-    if kind is DocumentKind.MARKDOWN:
-        from providers.reading.formats.markdown_document import extract_markdown  # noqa: PLC0415
-
-        return extract_markdown(decode(raw))
-    from providers.reading.formats.plain_text import extract_plain_text  # noqa: PLC0415
-
-    return extract_plain_text(decode(raw))
+    readable = raw if kind in FROM_BYTES else decode(raw, markup=kind is DocumentKind.HTML)
+    return extractor_of(kind)(readable)

@@ -1,8 +1,8 @@
 """Extraction in a child process: what kills the child becomes a typed reason."""
 
 from providers.errors import ProviderError, SourceUnreadable
+from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
 from providers.reading.canonical_text import Extraction
-from providers.subprocess_pool import SubprocessPool, TaskFailed, TaskKilled
 
 KILLED = {
     "timeout": SourceUnreadable("timeout", "reading took too long"),

@@ -1,4 +1,4 @@
-"""Whether a page shows its content to somebody who only reads it: deterministic rules over facts and phrases.
+"""Whether a page shows its content to a reader who does nothing but read: deterministic rules over facts and phrases.
 
 Every rule asks for little prose first, because long articles are about paywalls, robots and missing pages too.
 """
@@ -9,9 +9,8 @@ from functools import cache
 from typing import Final
 
 from contracts.vocabulary import PageAccess
-from providers.reading.access_phrases import called, said, stops, weak
 from providers.reading.canonical_text import Block, BlockKind, Extraction
-from providers.reading.page_signals import LOOKED_AT, POINTERS, PageSignals
+from providers.reading.page_signals import LOOKED_AT, POINTERS, PageSignals, phrases
 
 OTHER_PROSE: Final = 300
 """Characters that a page which only turns readers away may say beside its notice."""
@@ -93,7 +92,9 @@ class _Page:
         offers = {found[0] for sentence in _sentences(self.text[-ENDING:]) if (found := _led(_said(access), sentence))}
         offers.update(_said(access).findall(self.aside))
         # What newsletters and menus say too needs a second sign.
-        return bool(offers - _weak(access)) or (bool(offers) and (len(offers) > 1 or access in self.signals.marks))
+        return bool(offers.difference(phrases("weak").get(access, ()))) or (
+            bool(offers) and (len(offers) > 1 or access in self.signals.marks)
+        )
 
     def stops_at(self, access: PageAccess) -> bool:
         """Whether its text ends where one must do something to read on."""
@@ -179,8 +180,23 @@ RULES: Final[tuple[tuple[PageAccess, Callable[[_Page], bool]], ...]] = (
 
 
 @cache
+def _phrases(access: PageAccess) -> tuple[str, ...]:
+    return phrases("said").get(access, ()) + phrases("weak").get(access, ())
+
+
+@cache
 def _said(access: PageAccess) -> re.Pattern[str]:
     return _pattern(_phrases(access))
+
+
+@cache
+def _stops(access: PageAccess) -> re.Pattern[str]:
+    return _pattern(phrases("stops")[access])
+
+
+@cache
+def _called(access: PageAccess) -> frozenset[str]:
+    return frozenset(map(_name, phrases("called").get(access, ())))
 
 
 def _holds(access: PageAccess, words: str) -> bool:
@@ -194,15 +210,6 @@ def _parts(access: PageAccess) -> tuple[list[str], list[str]]:
     """The longest part of each phrase: of those in ASCII, and of all."""
     parts = [max(phrase.split(" * "), key=len) for phrase in _phrases(access)]
     return list(filter(str.isascii, parts)), parts
-
-
-def _phrases(access: PageAccess) -> tuple[str, ...]:
-    return said().get(access, ()) + weak().get(access, ())
-
-
-@cache
-def _stops(access: PageAccess) -> re.Pattern[str]:
-    return _pattern(stops()[access])
 
 
 def _led(pattern: re.Pattern[str], sentence: str) -> re.Match[str] | None:
@@ -219,18 +226,9 @@ def _sentences(words: str) -> list[str]:
     return [sentence for sentence in SENTENCE_END.split(words) if sentence]
 
 
-def _weak(access: PageAccess) -> frozenset[str]:
-    return frozenset(weak().get(access, ()))
-
-
 def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     longest_first = sorted(phrases, key=len, reverse=True)
     return re.compile("|".join(".{1,40}?".join(map(re.escape, phrase.split(" * "))) for phrase in longest_first))
-
-
-@cache
-def _called(access: PageAccess) -> frozenset[str]:
-    return frozenset(map(_name, called().get(access, ())))
 
 
 def _ends_of(blocks: list[Block]) -> list[Block]:

@@ -14,7 +14,7 @@ YEARS: Final = range(1000, 2101)
 
 
 def iso_date(value: str) -> str | None:
-    """The date at the start of a value, or null if there is none, or none that the calendar has."""
+    """The date at the start of a value, or None if there is none, or none that the calendar has."""
     written = value.strip()
     found = COMPACT.match(written) or ISO_LIKE.match(written)
     if found is not None:

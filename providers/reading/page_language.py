@@ -33,7 +33,7 @@ SCRIPT_SHARE: Final = 0.1
 
 
 def page_language(text: str, declared: str | None) -> str | None:
-    """A language code of two or three letters, or null where nothing tells.
+    """A language code of two or three letters, or None where nothing tells.
 
     Templates often declare a language that the text is not in, so a clear majority of common words counts more than
     the declaration; for scripts that many languages share, and for short texts, the declaration counts more.
@@ -56,7 +56,7 @@ def page_language(text: str, declared: str | None) -> str | None:
 
 
 def _script(text: str) -> str | None:
-    """The commonest language of the script, null for Latin letters."""
+    """The commonest language of the script, None for Latin letters."""
     if text.isascii():
         return None
     letters = sum(map(str.isalpha, text))

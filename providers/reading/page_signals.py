@@ -1,11 +1,14 @@
 """What the structure of a page tells about whether it shows its content: facts, not judgements."""
 
+import tomllib
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from contracts.vocabulary import PageAccess
-from providers.reading.access_phrases import marks
 from providers.reading.canonical_text import BlockKind, Extraction
 from providers.reading.cleaning import one_line
 from providers.reading.html.rules import Element, beginning_of, is_dropped, names_of
@@ -19,6 +22,16 @@ MOST_LABELS: Final = 3_000
 MOST_FIELDS: Final = 20
 UNFILLED: Final = 100
 """Characters: less in what an application fills is a sign that it has not run."""
+
+
+@cache
+def phrases(part: Literal["said", "weak", "stops", "called", "marks"]) -> dict[PageAccess, tuple[str, ...]]:
+    """What pages say when they hold their content back, in all languages; `access_phrases.toml` explains its parts."""
+    data = tomllib.loads(files(__package__ or "").joinpath("access_phrases.toml").read_text("utf-8"))
+    return {
+        PageAccess(access): tuple(chain.from_iterable(words.values()) if isinstance(words, dict) else words)
+        for access, words in data[part].items()
+    }
 
 
 @dataclass(frozen=True)
@@ -78,7 +91,7 @@ def _marks(root: Element, scripts: list[Element]) -> frozenset[PageAccess]:
     everything = "\n".join([*names, *sources])
     found: set[PageAccess] = {
         access
-        for access, hints in marks().items()
+        for access, hints in phrases("marks").items()
         if access is not PageAccess.SCRIPT_REQUIRED and any(hint in everything for hint in hints)
     }
     if any(_is_unfilled(element) for element in root.iter("div", "app-root")):
@@ -89,7 +102,7 @@ def _marks(root: Element, scripts: list[Element]) -> frozenset[PageAccess]:
 def _is_unfilled(element: Element) -> bool:
     """Whether an element waits for an application to fill it."""
     name = element.get("id") or (element.tag if element.tag == "app-root" else "")
-    if name not in marks()[PageAccess.SCRIPT_REQUIRED]:
+    if name not in phrases("marks")[PageAccess.SCRIPT_REQUIRED]:
         return False
     words = beginning_of(element, LOOKED_AT)
     return words is not None and len(words.strip()) < UNFILLED

@@ -1,8 +1,11 @@
 """What the owners of sites let robots read: robots.txt, as RFC 9309 has it, fetched like any other document."""
 
 import asyncio
+import contextlib
 import re
+import struct
 import time
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +14,11 @@ from typing import Final
 import httpx2
 from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
-from providers.errors import Retryable, SourceUnreadable
+from providers.errors import Retryable, SharedStateUnavailable, SourceUnreadable, StorageFull
 from providers.interfaces import SharedStore
 from providers.reading.egress.body import BodyLimits, FetchPolicy
 from providers.reading.egress.client import Egress
-from providers.reading.robots_store import FetchedRules, SharedRules
+from providers.shared.store_keys import quote_part
 
 ROBOTS_BYTES: Final = 500 * 1024
 ROBOTS_SECONDS: Final = 10.0
@@ -26,6 +29,10 @@ LONGEST_FAILURE: Final = 300.0
 KEPT_SITES: Final = 1_000
 LONGEST_DELAY: Final = 10.0
 """Seconds between two requests that a site may ask for."""
+HEAD: Final = struct.Struct(">dB")
+"""When the site was asked by the store's clock, and whether it has rules."""
+MOST_CHARACTERS: Final = 2_000_000
+"""More than the longest text that is ever put there, each of its bytes being one character of three."""
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
 """The server has no such file for us: everything may be read. Any other failure means that nothing may."""
 
@@ -68,8 +75,16 @@ def delay_of(rules: Protego | None, agent: str) -> float:
 
 
 @dataclass(frozen=True)
+class FetchedRules:
+    """The text of a robots.txt (None: the site has none), and the seconds since it was fetched."""
+
+    text: str | None
+    age: float = 0.0
+
+
+@dataclass(frozen=True)
 class _Known:
-    """What is known of a site until a time of our clock: its rules (null: it has none), or why they are not known."""
+    """What is known of a site until a time of our clock: its rules (None: it has none), or why they are not known."""
 
     until: float
     rules: Protego | None = None
@@ -77,7 +92,7 @@ class _Known:
 
 
 class Robots:
-    """The rules of sites, each fetched once a day; waits for nobody but the site itself.
+    """The rules of sites, each fetched once a day; a request waits for the rules of its own site only.
 
     With a store that workers share, a site is asked once a day by all of them together. Failures stay here, briefly.
     """
@@ -92,7 +107,7 @@ class Robots:
         self._egress = egress
         self._agent = agent
         self._clock = clock
-        self._shared = None if store is None else SharedRules(store, KEPT_SECONDS)
+        self._store = store
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
 
@@ -108,7 +123,7 @@ class Robots:
         return delay_of(rules, self._agent)
 
     async def _of_site(self, site: str) -> Protego | None:
-        """The rules of a site, null where it has none; requests for one site wait for one another."""
+        """The rules of a site, None where it has none; requests for one site wait for one another."""
         lock = self._loading.setdefault(site, asyncio.Lock())
         try:
             async with lock:
@@ -136,12 +151,27 @@ class Robots:
         return _Known(self._clock() + KEPT_SECONDS - fetched.age, rules)
 
     async def _shared_or_fetched(self, site: str) -> FetchedRules:
-        if self._shared is None:
+        """What the store holds, else what the site says, which is put there.
+
+        A store that does not answer costs the sharing, not the reading: the site itself is asked then.
+        """
+        if self._store is None:
             return FetchedRules(await self._fetch(site))
-        return await self._shared.get_or_fetch(site, self._fetch)
+        key = key_of(site)
+        try:
+            stored = await self._store.get(key)
+        except SharedStateUnavailable:
+            return FetchedRules(await self._fetch(site))
+        known = unpack(stored.value, stored.now) if stored.value is not None else None
+        if known is not None and known.age < KEPT_SECONDS:
+            return known
+        fetched = FetchedRules(await self._fetch(site))
+        with contextlib.suppress(SharedStateUnavailable, StorageFull):
+            await self._store.swap(key, stored.value, pack(fetched.text, stored.now), KEPT_SECONDS)
+        return fetched
 
     async def _fetch(self, site: str) -> str | None:
-        """The text of a site's rules, null where it has none."""
+        """The text of a site's rules, None where it has none."""
         try:
             fetched = await self._egress.fetch(f"{site}/robots.txt", POLICY)
         except SourceUnreadable as error:
@@ -156,3 +186,30 @@ def _anew(error: SourceUnreadable | Retryable) -> SourceUnreadable | Retryable:
     if isinstance(error, SourceUnreadable):
         return SourceUnreadable(error.kind, str(error))
     return type(error)(str(error), retry_after=error.retry_after)
+
+
+def key_of(site: str) -> str:
+    """The key of a site's rules in the store that workers share."""
+    return f"robots/{quote_part(site)}"
+
+
+def pack(text: str | None, asked_at: float) -> bytes:
+    """Rules as the store holds them."""
+    body = b"" if text is None else zlib.compress(text.encode("utf-8", "replace"))
+    return HEAD.pack(asked_at, text is not None) + body
+
+
+def unpack(value: bytes, now: float) -> FetchedRules | None:
+    """Inverse of `pack`; None for a value that is none, whatever its origin."""
+    if len(value) < HEAD.size:
+        return None
+    asked_at, has_rules = HEAD.unpack_from(value)
+    age = max(0.0, now - asked_at)
+    if not has_rules:
+        return FetchedRules(None, age)
+    unpacker = zlib.decompressobj()
+    try:
+        data = unpacker.decompress(value[HEAD.size :], MOST_CHARACTERS)
+    except zlib.error:
+        return None
+    return FetchedRules(data.decode("utf-8", "replace"), age) if unpacker.eof else None

@@ -6,14 +6,16 @@ pages beyond the limits here, and the child that runs it is killed at its own li
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import BlockKind, Extraction
 from providers.reading.cleaning import clean, one_line
+from providers.reading.html.metadata import PageMetadata
 from providers.reading.html.page import extract_html
 from providers.reading.html.rules import Element, is_hidden
 from providers.reading.page_dates import iso_date
@@ -38,17 +40,24 @@ HINT: Final = re.compile(
     r"|published|posted|byline|author)(?=$|[\s_-])",
     re.IGNORECASE,
 )
-"""Marks that say who wrote a page or when: without one, nobody is asked for what the page does not state."""
+"""Marks that say the author or date of a page: without one, the other library is not asked for them."""
+OTHER_READING: Final = "the text is the reading of trafilatura: our own found little beside links"
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the other library found out about a page."""
-
-    title: str = ""
-    authors: tuple[str, ...] = ()
-    publisher: str | None = None
-    published_at: str | None = None
+def with_second_opinion(found: Extraction, root: Element, markup: str, url: str) -> Extraction:
+    """The extraction with what it lacks: facts that the page seems to state somewhere, and a better text."""
+    text_wanted = found.access is PageAccess.OPEN and wants_text(found) and _promises_more(root, found)
+    facts_wanted = wants_facts(root, found)
+    # Small enough for the other library?
+    if not (text_wanted or facts_wanted) or len(markup) > MOST_CHARACTERS:
+        return found
+    if any(number >= MOST_ELEMENTS for number, _ in enumerate(root.iter())):
+        return found
+    found = complete(found, _facts_of(root, url)) if facts_wanted else found
+    theirs = _other_text(root, found) if text_wanted else None
+    if theirs is None or not is_better(found, theirs):
+        return found
+    return replace(theirs, warnings=[*found.warnings, OTHER_READING])
 
 
 def wants_text(found: Extraction) -> bool:
@@ -56,7 +65,7 @@ def wants_text(found: Extraction) -> bool:
     return prose_of(found) < LITTLE_PROSE or _link_share(found) >= BOILERPLATE_LINK_SHARE
 
 
-def promises_more(root: Element, found: Extraction) -> bool:
+def _promises_more(root: Element, found: Extraction) -> bool:
     """Whether a page holds clearly more sentences than we found, even if in what is no content."""
     parts = []
     for element in root.iter():
@@ -102,15 +111,8 @@ def sentences_of(found: Extraction) -> int:
     )
 
 
-def fits(root: Element, markup: str) -> bool:
-    """Whether a page is small enough for the other library."""
-    if len(markup) > MOST_CHARACTERS:
-        return False
-    return all(number < MOST_ELEMENTS for number, _ in enumerate(root.iter()))
-
-
-def other_text(root: Element, ours: Extraction) -> Extraction | None:
-    """The canonical text of what the other library takes for the content; null if it finds none."""
+def _other_text(root: Element, ours: Extraction) -> Extraction | None:
+    """The canonical text of what the other library takes for the content; None if it finds none."""
     from trafilatura import extract  # noqa: PLC0415  a third of a second, for the few pages that need it
 
     markup = extract(_shown(root), output_format="html", include_comments=False, include_links=True)
@@ -123,29 +125,24 @@ def other_text(root: Element, ours: Extraction) -> Extraction | None:
     return replace(ours, text=theirs.text, blocks=theirs.blocks, cut=theirs.cut)
 
 
-def facts_of(root: Element, url: str) -> Facts:
+def _facts_of(root: Element, url: str) -> PageMetadata:
     """What the other library knows of title, authors, publisher and date."""
     from trafilatura import extract_metadata  # noqa: PLC0415  see above
 
     known = extract_metadata(_shown(root), default_url=url, extensive=False)
     names = (one_line(clean(name)) for name in (known.author or "").split(";"))
-    return Facts(
+    return PageMetadata(
         title=one_line(clean(known.title or ""))[:300],
-        authors=tuple(name for name in names if name and len(name) <= 100 and "://" not in name)[:20],
+        authors=[name for name in names if name and len(name) <= 100 and "://" not in name][:20],
         publisher=one_line(clean(known.sitename or ""))[:300] or None,
         published_at=iso_date(known.date or ""),
     )
 
 
-def completed(found: Extraction, facts: Facts) -> Extraction:
+def complete(found: Extraction, facts: PageMetadata) -> Extraction:
     """The extraction with what it lacked; nothing that the page states itself is replaced."""
-    return replace(
-        found,
-        title=found.title or facts.title,
-        authors=found.authors or list(facts.authors),
-        publisher=found.publisher or facts.publisher,
-        published_at=found.published_at or facts.published_at,
-    )
+    names = ("title", "authors", "publisher", "published_at")
+    return replace(found, **{name: getattr(found, name) or getattr(facts, name) for name in names})
 
 
 def _link_share(found: Extraction) -> float:

@@ -1,7 +1,8 @@
-"""What a file is by its bytes; its name only decides between kinds of text."""
+"""What kind of document bytes are: of a file by its bytes and its name, of the web by what the server declares too."""
 
 import re
 import zipfile
+from dataclasses import dataclass
 from enum import StrEnum
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -17,11 +18,16 @@ class DocumentKind(StrEnum):
     HTML = "text/html"
     MARKDOWN = "text/markdown"
     TEXT = "text/plain"
+    JSON = "application/json"
+    XML = "application/xml"
     PDF = "application/pdf"
     DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     GZIP = "application/gzip"
 
 
+HTML, TEXT, MARKDOWN = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.MARKDOWN
+PDF, JSON, XML = DocumentKind.PDF, DocumentKind.JSON, DocumentKind.XML
+PERHAPS_PDF: Final = "perhaps application/pdf"
 HTML_NAMES: Final = {".html", ".htm", ".xhtml", ".xht", ".shtml"}
 MARKDOWN_NAMES: Final = {".md", ".markdown", ".mdown", ".mkd", ".mdx"}
 OTHER_TEXT_NAMES: Final = frozenset(
@@ -44,6 +50,21 @@ OPENING_WINDOW: Final = 4_096
 PDF_WINDOW: Final = 1_024
 PRINTABLE_CONTROLS: Final = bytes([7, 8, 9, 10, 12, 13, 27])
 CONTROL_BYTES: Final = bytes(set(range(32)) - set(PRINTABLE_CONTROLS))
+ACCEPTED: Final[dict[str, DocumentKind]] = {
+    **{str(kind): kind for kind in (HTML, TEXT, MARKDOWN, PDF, JSON, XML)},
+    "application/xhtml+xml": HTML, "text/x-markdown": MARKDOWN, "application/ld+json": JSON, "text/xml": XML,
+    "application/rss+xml": XML, "application/atom+xml": XML, "application/rdf+xml": XML, "application/x-pdf": PDF,
+}  # fmt: skip
+"""Declared type → the kind as which it is read."""
+MISMATCH: Final = "the content is not of the type that the server states"
+OPENING_BYTES: Final = 1_024
+NO_TEXT: Final = (*BINARY_MAGICS, OLE_MAGIC, b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b")
+MEDIA_TYPE: Final = re.compile(
+    r"([a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+)\s*(?:;.*|\scharset\s*=.*)?", re.IGNORECASE | re.DOTALL
+)
+"""Some servers forget the semicolon before the character set."""
+LISTED: Final = re.compile(r'(?:[^,"]++|"[^"]*+"?)++')
+CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})\"?\s*(?:;|$)", re.IGNORECASE)
 
 
 def sniff(raw: bytes, name: str) -> DocumentKind:
@@ -54,7 +75,7 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     if not raw:
         raise SourceUnreadable("empty", "the file is empty")
     if b"%PDF-" in raw[:PDF_WINDOW] and not HTML_OPENING.match(raw[:OPENING_WINDOW]):
-        return DocumentKind.PDF
+        return PDF
     if raw.startswith(b"\x1f\x8b"):
         return DocumentKind.GZIP
     if raw.startswith(b"PK\x03\x04"):
@@ -81,12 +102,12 @@ def _sniff_zip(raw: bytes) -> DocumentKind:
 def _sniff_text(raw: bytes, name: str) -> DocumentKind:
     suffix = PurePosixPath(name.lower()).suffix
     if suffix in HTML_NAMES or HTML_OPENING.match(raw[:OPENING_WINDOW]):
-        return DocumentKind.HTML
+        return HTML
     if suffix in MARKDOWN_NAMES:
-        return DocumentKind.MARKDOWN
+        return MARKDOWN
     if suffix in OTHER_TEXT_NAMES:
         raise SourceUnreadable("wrong_type", f"files named {suffix} are not read as documents")
-    return DocumentKind.TEXT
+    return TEXT
 
 
 def _looks_binary(raw: bytes) -> bool:
@@ -95,3 +116,62 @@ def _looks_binary(raw: bytes) -> bool:
     window = raw[:OPENING_WINDOW]
     controls = len(window) - len(window.translate(None, CONTROL_BYTES))
     return b"\0" in raw[:65_536] or controls > len(window) // 50
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A `Content-Type`: None where there is none."""
+
+    media_type: str | None = None
+    charset: str | None = None
+
+
+def declared_type(header: str | None) -> Declared:
+    """Read a `Content-Type`; some servers send the same type twice, and a character set with one of them.
+
+    Raises `SourceUnreadable` wrong_type if there is one that cannot be understood, or several.
+    """
+    stated = [part.strip() for part in LISTED.findall(header or "") if part.strip()]
+    if not stated:
+        return Declared()
+    found = [MEDIA_TYPE.fullmatch(part) for part in stated]
+    types = {one[1].lower() for one in found if one is not None}
+    if found[0] is None or len(types) != 1:
+        raise SourceUnreadable("wrong_type", "the server states no clear type")
+    charsets = (charset[1].lower() for charset in map(CHARSET.search, stated) if charset is not None)
+    return Declared(types.pop(), next(charsets, None))
+
+
+def check_type(declared: str | None) -> None:
+    """Refuse a declared type that is not read. Raises `SourceUnreadable` wrong_type."""
+    if declared is not None and declared not in ACCEPTED:
+        raise SourceUnreadable("wrong_type", "a type that is not read")
+
+
+def provisional_kind(declared: str | None, opening: bytes) -> str:
+    """The kind that the server states, empty or `PERHAPS_PDF` if it states none. Raises `SourceUnreadable` wrong_type.
+
+    This runs where pages are fetched, so nothing is looked for in the words of a page but one mark.
+    """
+    check_type(declared)
+    kind = "" if declared is None else ACCEPTED[declared]
+    may_be_pdf = b"%PDF-" in opening
+    if (kind == PDF and not may_be_pdf) or (kind != PDF and opening.startswith(NO_TEXT)):
+        raise SourceUnreadable("wrong_type", MISMATCH)
+    return PERHAPS_PDF if may_be_pdf and not kind else kind
+
+
+def kind_of_body(stated: str, opening: bytes) -> DocumentKind:
+    """The kind as which a body is read, by its provisional kind and its first KiB: for a child process.
+
+    Raises `SourceUnreadable` wrong_type.
+    """
+    is_html = HTML_OPENING.match(opening) is not None
+    is_pdf = b"%PDF-" in opening and not is_html
+    if stated in {"", PERHAPS_PDF}:
+        kind = PDF if is_pdf else HTML if is_html else TEXT
+    else:
+        kind = HTML if stated == XML and is_html else DocumentKind(stated)
+    if (kind == PDF) != is_pdf or (kind != PDF and opening.startswith(NO_TEXT)):
+        raise SourceUnreadable("wrong_type", MISMATCH)
+    return kind

@@ -6,31 +6,21 @@ from typing import Final
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Block, BlockKind, Extraction
-from providers.reading.charsets import decoded
+from providers.reading.charsets import decode_with_warning
 from providers.reading.cleaning import clean, escape_markup
+from providers.reading.extraction import FROM_BYTES, extractor_of
 from providers.reading.html.metadata import language_code, metadata_of
 from providers.reading.html.page import extraction_of, parse
 from providers.reading.html.pregate import check_html
-from providers.reading.html.rules import Element
 from providers.reading.page_access import judge_access
 from providers.reading.page_dates import date_in_url
 from providers.reading.page_language import page_language
 from providers.reading.page_signals import PageSignals, signals_of
-from providers.reading.second_opinion import (
-    completed,
-    facts_of,
-    fits,
-    is_better,
-    other_text,
-    promises_more,
-    wants_facts,
-    wants_text,
-)
-from providers.reading.web_types import HTML, JSON, MARKDOWN, OPENING_BYTES, PDF, XML, judged
+from providers.reading.second_opinion import with_second_opinion
+from providers.reading.sniffing import HTML, OPENING_BYTES, XML, DocumentKind, kind_of_body
 
 KEPT_BYTES: Final = 200_000
 """Of the text of one page, as UTF-8."""
-OTHER_READING: Final = "the text is the reading of trafilatura: our own found little beside links"
 BEGINNING_ONLY: Final = "the text is long: only its first {kept:,} characters are kept"
 
 
@@ -39,7 +29,7 @@ def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extracti
 
     Raises `SourceUnreadable` with one of its kinds.
     """
-    found = shortened(_extract(body, judged(kind, body[:OPENING_BYTES]), charset, url))
+    found = shorten(_extract(body, kind_of_body(kind, body[:OPENING_BYTES]), charset, url))
     return replace(
         found,
         language=page_language(found.text, language_code(found.language)),
@@ -49,7 +39,7 @@ def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extracti
     )
 
 
-def shortened(found: Extraction, most_bytes: int = KEPT_BYTES) -> Extraction:
+def shorten(found: Extraction, most_bytes: int = KEPT_BYTES) -> Extraction:
     """The extraction with whole blocks up to a size, and a line that says what was left out."""
     if len(found.text) <= most_bytes // 4 or len(data := found.text.encode("utf-8")) <= most_bytes:
         return _warned(found) if found.cut else found
@@ -71,39 +61,12 @@ def _end(text: str, block: Block) -> int:
     return end if end >= 0 else len(text)
 
 
-def _extract(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
-    # Imported where they are needed: a child that only meets HTML need not load PDFium.
-    if kind == PDF:
-        from providers.reading.formats.pdf_document import extract_pdf  # noqa: PLC0415
-
-        return extract_pdf(body)
-    readable = decoded(body, markup=kind in {HTML, XML}, charset=charset)
-    found = _extract_text(readable.text, kind, url)
+def _extract(body: bytes, kind: DocumentKind, charset: str | None, url: str) -> Extraction:
+    if kind in FROM_BYTES:
+        return extractor_of(kind)(body)
+    readable = decode_with_warning(body, markup=kind in {HTML, XML}, charset=charset)
+    found = extract_web_html(readable.text, url) if kind == HTML else extractor_of(kind)(readable.text)
     return replace(found, warnings=[readable.warning, *found.warnings]) if readable.warning else found
-
-
-def _extract_text(text: str, kind: str, url: str) -> Extraction:
-    if kind in {HTML, XML}:
-        return _extract_markup(text, kind, url)
-    if kind == JSON:
-        from providers.reading.formats.json_document import extract_json  # noqa: PLC0415
-
-        return extract_json(text)
-    if kind == MARKDOWN:
-        from providers.reading.formats.markdown_document import extract_markdown  # noqa: PLC0415
-
-        return extract_markdown(text)
-    from providers.reading.formats.plain_text import extract_plain_text  # noqa: PLC0415
-
-    return extract_plain_text(text)
-
-
-def _extract_markup(markup: str, kind: str, url: str) -> Extraction:
-    if kind == XML:
-        from providers.reading.formats.feed_document import extract_feed  # noqa: PLC0415
-
-        return extract_feed(markup)
-    return extract_web_html(markup, url)
 
 
 def extract_web_html(markup: str, url: str) -> Extraction:
@@ -117,26 +80,12 @@ def extract_web_html(markup: str, url: str) -> Extraction:
     found = extraction_of(root, metadata, KEPT_BYTES)
     signals = signals_of(root, found, metadata.free, url)
     found = replace(found, access=judge_access(found, signals))
-    text_wanted = found.access is PageAccess.OPEN and wants_text(found) and promises_more(root, found)
-    facts_wanted = wants_facts(root, found)
-    if (text_wanted or facts_wanted) and fits(root, markup):
-        found = _with_second_opinion(found, root, url, text_wanted=text_wanted, facts_wanted=facts_wanted)
+    found = with_second_opinion(found, root, markup, url)
     return found if found.text.strip() else _notice(found, signals)
 
 
-def _with_second_opinion(
-    found: Extraction, root: Element, url: str, *, text_wanted: bool, facts_wanted: bool
-) -> Extraction:
-    if facts_wanted:
-        found = completed(found, facts_of(root, url))
-    theirs = other_text(root, found) if text_wanted else None
-    if theirs is None or not is_better(found, theirs):
-        return found
-    return replace(theirs, warnings=[*found.warnings, OTHER_READING])
-
-
 def _notice(found: Extraction, signals: PageSignals) -> Extraction:
-    """A page without any text: what it tells those who run no scripts. Raises `SourceUnreadable` no_text."""
+    """A page without any text: what it tells browsers without scripts. Raises `SourceUnreadable` no_text."""
     words = escape_markup(clean(signals.noscript))
     if found.access is PageAccess.OPEN or not words:
         raise SourceUnreadable("no_text", "the page holds no text")

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from providers.errors import InvalidOutput
-from providers.isolated_calls import KillableCalls
-from providers.subprocess_pool import SubprocessPool
+from providers.isolation.calls import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from tests.fakes.isolation import HereCalls
 
 BURN = f"{__name__}:burn"

@@ -24,7 +24,7 @@ from providers.errors import SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, SearchProvider, TenantReader
 from providers.models import paid_answers
-from providers.reading.routed_reader import RoutedReader
+from providers.reading.readers import RoutedReader
 from providers.shared.calls import SharedCallStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore

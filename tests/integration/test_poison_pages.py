@@ -11,11 +11,11 @@ import pytest
 
 from providers.errors import SourceUnreadable
 from providers.interfaces import Reader
+from providers.isolation.pool import START_GRACE_SECONDS, SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
+from providers.reading.readers import WebReader
 from providers.reading.robots import Robots
-from providers.reading.web_reader import WebReader
-from providers.subprocess_pool import START_GRACE_SECONDS, SubprocessPool
 from tests.fakes.poison import POISON, READ, Poison
 from tests.fakes.web import WebServer, page, reply
 

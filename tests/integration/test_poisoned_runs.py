@@ -16,7 +16,7 @@ from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, StopReason
 from providers.extractive.engine import DRAFTED
-from providers.subprocess_pool import SubprocessPool
+from providers.isolation.pool import SubprocessPool
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
 from tests.fakes.world import World

@@ -16,9 +16,9 @@ from contracts.activities import SearchRequest, SearchResponse
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.usage import Usage
+from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from providers.shared.limiter import SharedLimiter
-from providers.subprocess_pool import SubprocessPool
 from tests.fakes.many_pages import QUESTION, RELATED, pages
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Latencies, WebWorld

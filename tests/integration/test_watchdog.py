@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from providers.subprocess_pool import import_path
+from providers.isolation.pool import import_path
 from workers.watchdog import EXIT_CODE
 from workers.watchdog_child import Standing, chargeable_seconds
 
@@ -46,8 +46,8 @@ asyncio.run(main(sys.argv[1]))
 
 CANCELLED = """
 import asyncio
-from providers.isolated_calls import KillableCalls
-from providers.subprocess_pool import SubprocessPool
+from providers.isolation.calls import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from tests.fakes.killers import BURN
 from workers.process import stop_signals
 

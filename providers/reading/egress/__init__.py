@@ -1,1 +1,1 @@
-"""The one way out to hosts that somebody named."""
+"""The one way out to hosts that users, models and pages name."""

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import httpx2
 
@@ -41,7 +41,7 @@ class FetchPolicy:
 
     accept: str
     check_type: Callable[[str | None], None] | None
-    """Raises for a declared media type that is not wanted; null where it does not matter what the server declares."""
+    """Raises for a declared media type that is not wanted; None where it does not matter what the server declares."""
     kind_of: Callable[[str | None, bytes], str]
     """From the declared media type and the first bytes to the kind; raises if they do not agree."""
     opening_bytes: int
@@ -52,25 +52,6 @@ class FetchPolicy:
     """Whether a body that is too large is cut, rather than refused."""
     statuses: AbstractSet[int] = frozenset({200})
     """With which an answer is the document."""
-
-
-class _Decoder(Protocol):
-    @property
-    def finished(self) -> bool: ...
-
-    def decode(self, data: bytes) -> Iterator[bytes]: ...
-
-    def check_end(self) -> None: ...
-
-
-class _Plain:
-    finished = False
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        yield data
-
-    def check_end(self) -> None:
-        """A body as it is ends where the protocol says so."""
 
 
 class _Inflating:
@@ -109,12 +90,12 @@ class _Inflating:
             raise SourceUnreadable("malformed", "the compressed content breaks off")
 
 
-def _decoder(headers: httpx2.Headers) -> _Decoder:
-    """One layer of compression at most. Raises `SourceUnreadable` wrong_type."""
+def _decoder(headers: httpx2.Headers) -> _Inflating | None:
+    """What unpacks a body of one layer at most, None for a plain one. Raises `SourceUnreadable` wrong_type."""
     layers = [layer.strip().lower() for layer in headers.get_list("content-encoding", split_commas=True)]
     match [layer for layer in layers if layer and layer not in NO_CODINGS]:
         case []:
-            return _Plain()
+            return None
         case [layer] if layer in COMPRESSIONS:
             return _Inflating()
         case _:
@@ -137,15 +118,16 @@ class BodyReader:
         decoder, received = _decoder(response.headers), 0
         async for data in response.aiter_raw():
             received += len(data)
-            for piece in decoder.decode(data):
+            for piece in decoder.decode(data) if decoder else [data]:
                 self._body += piece
                 if self._full(len(self._body), received):
                     return bytes(self._body[: self._most_bytes()])
             if self._full(received, received):
                 return bytes(self._body)
-            if decoder.finished:
+            if decoder and decoder.finished:
                 break
-        decoder.check_end()
+        if decoder:
+            decoder.check_end()
         if not self._limits:
             self._judge()
         return bytes(self._body)

@@ -23,7 +23,7 @@ from providers.reading.egress.body import BodyLimits, BodyReader, FetchPolicy
 from providers.reading.egress.name_lookup import SystemResolver
 from providers.reading.egress.network import GuardedBackend, Resolver
 from providers.reading.egress.url_gate import check_characters, check_url, refused
-from providers.reading.web_types import Declared, declared_type
+from providers.reading.sniffing import Declared, declared_type
 from providers.retry_after import retry_after_seconds
 
 MOST_REDIRECTS: Final = 5
@@ -121,7 +121,7 @@ class Egress:
         return httpx2.Request("GET", target, headers=headers, extensions={"timeout": self._waits})
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
-        """Where a redirect leads, judged as it is written and before anything is put together from it."""
+        """Where a redirect leads, kind_of_body as it is written and before anything is put together from it."""
         check_characters(location)
         if BEFORE_ANY_SCHEME.match(location):
             written = location
@@ -159,7 +159,7 @@ def _joined(current: httpx2.URL, location: str) -> str:
 
 
 def _redirection(response: httpx2.Response, documents: AbstractSet[int]) -> str | None:
-    """Where the answer points, null for the document itself. Raises for any answer that is neither."""
+    """Where the answer points, None for the document itself. Raises for any answer that is neither."""
     status = response.status_code
     if status in documents:
         return None
@@ -214,7 +214,7 @@ def _translated() -> Iterator[None]:
         raise SourceUnreadable("timeout", "the server stopped answering") from error
     except httpx2.ConnectError as error:
         if _is_certificate_error(error):
-            raise SourceUnreadable("certificate", "the server cannot prove who it is") from error
+            raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error
         raise Unavailable("the server cannot be reached") from error
     except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
         raise Unavailable("the server broke off, or does not speak HTTP") from error

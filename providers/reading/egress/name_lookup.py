@@ -1,6 +1,6 @@
 """Looking names up with the operating system, in threads that nothing else waits for.
 
-A look-up cannot be interrupted, and one that nobody answers takes the system half a minute. In the threads of the
+A look-up cannot be interrupted, and one without an answer takes the system half a minute. In the threads of the
 event loop a handful of them would hold up everything else that blocks: files, stores, the reading of robots.txt.
 """
 
@@ -19,7 +19,7 @@ from providers.reading.egress.url_gate import refused
 
 MOST_THREADS: Final = 32
 MOST_OF_A_DOMAIN: Final = 4
-"""Look-ups at once of names that end alike: whoever runs a silent name server cannot take all threads."""
+"""Look-ups at once of names that end alike: a silent name server cannot take all threads."""
 LONGEST_WAIT: Final = 5.0
 """Seconds after which a name counts as not answered."""
 UNANSWERED_KEPT: Final = 60.0
@@ -30,7 +30,7 @@ CANNOT_NOW: Final = "names cannot be looked up at the moment"
 
 LookUp = Callable[[str], Sequence[IpAddress]]
 _Answer = Sequence[IpAddress] | OSError | ValueError
-"""A failure is handed over, not raised: each of those who wait for a name raises an error of its own."""
+"""A failure is handed over, not raised: each caller that waits for a name raises an error of its own."""
 
 
 def ask_system(host: str) -> list[IpAddress]:
@@ -40,7 +40,7 @@ def ask_system(host: str) -> list[IpAddress]:
 
 
 def domain_of(host: str) -> str:
-    """The end of a name that somebody has registered, as far as its shape tells: `b.de`, `b.co.uk`."""
+    """The registered end of a name, as far as its shape tells: `b.de`, `b.co.uk`."""
     labels = host.rstrip(".").lower().split(".")
     shared = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
     return ".".join(labels[-3 if shared else -2 :])
@@ -83,7 +83,7 @@ class SystemResolver:
         return answer
 
     async def _ask(self, host: str) -> _Answer:
-        """What the system says, when there is a thread for it; goes on when nobody waits for it any more."""
+        """What the system says, when there is a thread for it; goes on when no caller waits any more."""
         loop, domain = asyncio.get_running_loop(), domain_of(host)
         try:
             async with asyncio.timeout(LONGEST_WAIT), self._changed:
@@ -123,7 +123,7 @@ class SystemResolver:
             except (OSError, ValueError) as error:
                 answer = error
             finally:
-                with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits
+                with contextlib.suppress(RuntimeError):  # the loop has ended: no caller waits
                     loop.call_soon_threadsafe(tell, answer)
 
         threading.Thread(target=run, name="name look-up", daemon=True).start()

@@ -23,7 +23,6 @@ class Resolver(Protocol):
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
         """All addresses of a name. Raises `Unavailable`, or `SourceUnreadable` refused_unresolved."""
-        ...
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
@@ -102,7 +101,7 @@ def _literal(host: str) -> list[IpAddress]:
 async def _verified(
     stream: httpcore2.AsyncNetworkStream, address: IpAddress, port: int
 ) -> httpcore2.AsyncNetworkStream:
-    """The stream, if its other end is who was meant; otherwise it is closed."""
+    """The stream, if its other end is the one that was meant; otherwise it is closed."""
     peer = stream.get_extra_info("server_addr")
     if peer is not None and ipaddress.ip_address(peer[0]) == address and peer[1] == port:
         return stream

@@ -26,7 +26,7 @@ AUTHORITY: Final = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]*))?")
 UNFIT_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}
 """Controls, invisible marks (soft hyphen, zero width, writing direction), surrogates, private and unknown, spaces."""
 IDEOGRAPHIC_FULL_STOP: Final = "\u3002"
-"""Parts labels for those who encode names, and is no look-alike by the rules of Unicode."""
+"""Parts labels for encoders of names, and is no look-alike by the rules of Unicode."""
 
 LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 LAST_LABEL: Final = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")

@@ -44,7 +44,6 @@ class SeenRuns:
 
     def __init__(self, document: Any) -> None:
         self._document = document
-        self._chains: dict[str, list[Any]] = {}
 
     def of(self, paragraph: Any) -> list[Any]:
         """The runs of a paragraph of which a reader sees something."""
@@ -57,8 +56,7 @@ class SeenRuns:
 
     def _is_unseen(self, run: Any, styles: list[Any], ground: Color | None) -> bool:
         own = run.find(qn("w:rPr"))
-        named = _value(own, "w:rStyle")
-        places = [own, *(self._chain(named) if named else []), *styles]
+        places = [own, *(style.find(qn("w:rPr")) for style in self._resting(_value(own, "w:rStyle"))), *styles]
         places = [place for place in places if place is not None]
         if any(_is_on(places, name) for name in ("w:vanish", "w:webHidden", "w:specVanish")):
             return True
@@ -78,7 +76,7 @@ class SeenRuns:
         )
 
     def _letters(self, places: list[Any]) -> Color | None:
-        """The colour of letters; null for one that goes by the ground."""
+        """The colour of letters; None for one that goes by the ground."""
         for place in places:
             filled = place.find(f"{TEXT_2010}textFill")
             if filled is not None:
@@ -101,7 +99,7 @@ class SeenRuns:
         return None
 
     def _ground(self, paragraph: Any, inside: list[Any]) -> Color | None:
-        """What a paragraph stands on: a plain colour, or null for one that is not known."""
+        """What a paragraph stands on: a plain colour, or None for one that is not known."""
         properties = [paragraph.find(qn("w:pPr")), *self._of_paragraph(paragraph, "w:pPr")]
         cells = [outer.find(qn("w:tcPr")) for outer in inside if outer.tag == qn("w:tc")]
         for place in (*properties, *cells):
@@ -117,7 +115,7 @@ class SeenRuns:
         return WHITE if not value or value == "auto" else color_of(f"#{value.lower()}")
 
     def _shade(self, shade: Any) -> Color | None:
-        """The colour of a shading; null for one that is not known; clear where there is none."""
+        """The colour of a shading; None for one that is not known; clear where there is none."""
         if shade is None:
             return CLEAR
         kind = shade.get(qn("w:val")) or "clear"
@@ -168,20 +166,8 @@ class SeenRuns:
 
     @cached_property
     def _default_paragraph(self) -> str | None:
-        return next(
-            (
-                name
-                for name, style in self._styles.items()
-                if style.get(qn("w:type")) == "paragraph" and style.get(qn("w:default")) in {"1", "true", "on"}
-            ),
-            None,
-        )
-
-    def _chain(self, name: str) -> list[Any]:
-        """The properties of runs that a style states, then those of the styles it rests on."""
-        if name not in self._chains:
-            self._chains[name] = [style.find(qn("w:rPr")) for style in self._resting(name)]
-        return self._chains[name]
+        on = "@w:default='1' or @w:default='true' or @w:default='on'"
+        return next(iter(self._document.styles.element.xpath(f"w:style[@w:type='paragraph'][{on}]/@w:styleId")), None)
 
     def _resting(self, name: str | None) -> list[Any]:
         found: list[Any] = []

@@ -6,6 +6,7 @@ from operator import sub
 from typing import Any, Final
 
 import pypdfium2.raw as pdfium_c  # type: ignore[import-untyped]
+from pypdfium2 import PdfPosConv
 
 SCALE: Final = 2.0
 MOST_PIXELS: Final = 2_500
@@ -24,7 +25,8 @@ class Drawing:
         width, height = page.get_size()
         self._scale = min(SCALE, MOST_PIXELS / max(width, height, 1.0))
         self.whole = self.again()
-        corners = [self._pixel(x, y) for x, y in ((0, 0), (1_000, 0), (0, 1_000))]
+        places = PdfPosConv(page, (0, 0, self._width, self._height, 0))
+        corners = [places.to_bitmap(x, y) for x, y in ((0, 0), (1_000, 0), (0, 1_000))]
         (self._x, self._y), (right_x, right_y), (up_x, up_y) = corners
         self._steps = [(value - zero) / 1_000 for value, zero in (
             (right_x, self._x), (right_y, self._y), (up_x, self._x), (up_y, self._y))]  # fmt: skip
@@ -71,8 +73,3 @@ class Drawing:
     def _place(self, x: float, y: float) -> tuple[float, float]:
         a, b, c, d = self._steps
         return self._x + a * x + c * y, self._y + b * x + d * y
-
-    def _pixel(self, x: float, y: float) -> tuple[float, float]:
-        across, along = ctypes.c_int(), ctypes.c_int()
-        pdfium_c.FPDF_PageToDevice(self._page.raw, 0, 0, self._width, self._height, 0, x, y, across, along)
-        return float(across.value), float(along.value)

@@ -1,7 +1,7 @@
 """Words of a PDF that no reader of its pages sees: what looks ordinary is believed, all else is drawn and looked at.
 
 A page is drawn once as it is, and once without the words in doubt: where nothing changes in the place of a letter,
-nobody sees it, whatever the trick is. Words that lie over one another are taken out one after the other.
+readers do not see it, whatever the trick is. Words that lie over one another are taken out one after the other.
 """
 
 import ctypes
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import pypdfium2.raw as pdfium_c  # type: ignore[import-untyped]
+from pypdfium2 import PdfMatrix
 
 from providers.reading.formats.pdf_drawing import Drawing
 
@@ -34,8 +35,7 @@ THIN: Final = 2.0
 """Points of a line that covers no words."""
 DARK, LIGHT, OPAQUE = 128, 200, 250
 
-Matrix = tuple[float, float, float, float, float, float]
-PLAIN: Final[Matrix] = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+PLAIN: Final = PdfMatrix()
 
 
 class _Box(NamedTuple):
@@ -111,7 +111,7 @@ class UnseenWords:
             layer.close()
 
 
-def _objects(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
+def _objects(page: Any) -> Iterator[tuple[Any, int, PdfMatrix]]:
     """All objects of a page and of the forms on it, as they are drawn: kind, and the place of the form."""
     count = pdfium_c.FPDFPage_CountObjects(page)
     waiting = [(pdfium_c.FPDFPage_GetObject(page, place), PLAIN, 0) for place in reversed(range(count))]
@@ -120,14 +120,14 @@ def _objects(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
         kind = pdfium_c.FPDFPageObj_GetType(one)
         yield one, kind, matrix
         if kind == pdfium_c.FPDF_PAGEOBJ_FORM and depth < DEEPEST:
-            inner = _times(_matrix(one), matrix)
+            inner = _matrix(one).multiply(matrix)
             count = pdfium_c.FPDFFormObj_CountObjects(one)
             waiting += [
                 (pdfium_c.FPDFFormObj_GetObject(one, place), inner, depth + 1) for place in reversed(range(count))
             ]
 
 
-def _in_doubt(objects: list[tuple[Any, int, Matrix]], sheet: _Box) -> list[_Words]:
+def _in_doubt(objects: list[tuple[Any, int, PdfMatrix]], sheet: _Box) -> list[_Words]:
     """The words that may not be seen: all but dark ones, whole on the page, with nothing but light under them."""
     words, grounds = [], []
     for place, (one, kind, matrix) in enumerate(objects):
@@ -146,7 +146,7 @@ def _in_doubt(objects: list[tuple[Any, int, Matrix]], sheet: _Box) -> list[_Word
     ]
 
 
-def _words(one: Any, place: int, matrix: Matrix, sheet: _Box) -> _Words:
+def _words(one: Any, place: int, matrix: PdfMatrix, sheet: _Box) -> _Words:
     mode = pdfium_c.FPDFTextObj_GetTextRenderMode(one)
     color, box = _color(pdfium_c.FPDFPageObj_GetFillColor, one), _box(one, matrix)
     size = _size(one, matrix)
@@ -241,7 +241,7 @@ def _look(page: Any, layer: Any, doubtful: list[_Words], others: int) -> None:
         for words in turn:
             seen = [part for part in words.parts if _mostly(drawn.changes(layer, number, without) for number in part)]
             words.unseen = _letters_of(part for part in words.parts if part not in seen)
-            # What nobody sees stays away, so that the same words beneath are not taken for its traces.
+            # What is not seen stays away, so that the same words beneath are not taken for its traces.
             _show(words, shown=bool(seen))
     seen_letters = others + sum(len(_letters_of(words.parts)) - len(words.unseen) for words in doubtful)
     if sum(len(words.unseen) for words in recognized) > seen_letters:
@@ -254,7 +254,7 @@ def _look(page: Any, layer: Any, doubtful: list[_Words], others: int) -> None:
 
 
 def _turns(doubtful: list[_Words]) -> list[list[_Words]]:
-    """Words that may be looked at together, for none of them lies over another; the rest is seen by nobody."""
+    """Words that may be looked at together, for none of them lies over another; the rest is not seen."""
     turns: list[list[_Words]] = []
     taken: list[set[tuple[int, int]]] = []
     for words in reversed(doubtful):
@@ -300,40 +300,28 @@ def _mostly(found: Iterable[bool]) -> bool:
     return 2 * sum(each) >= len(each)
 
 
-def _size(one: Any, matrix: Matrix) -> float:
+def _size(one: Any, matrix: PdfMatrix) -> float:
     """The lesser of height and width of the letters on the page, in points."""
     size = ctypes.c_float()
     if not pdfium_c.FPDFTextObj_GetFontSize(one, size):
         return SMALLEST_LETTERS
-    a, b, c, d, _, _ = _times(_matrix(one), matrix)
+    a, b, c, d, _, _ = _matrix(one).multiply(matrix).get()
     # Letters may be set narrow, up to a point.
     return float(abs(size.value) * min(max(abs(c), abs(d)), NARROWEST * max(abs(a), abs(b))))
 
 
-def _matrix(one: Any) -> Matrix:
+def _matrix(one: Any) -> PdfMatrix:
     found = pdfium_c.FS_MATRIX()
-    if not pdfium_c.FPDFPageObj_GetMatrix(one, found):
-        return PLAIN
-    return found.a, found.b, found.c, found.d, found.e, found.f
+    return PdfMatrix.from_raw(found) if pdfium_c.FPDFPageObj_GetMatrix(one, found) else PLAIN
 
 
-def _times(first: Matrix, then: Matrix) -> Matrix:
-    a, b, c, d, e, f = first
-    k, m, n, p, x, y = then
-    return a * k + b * n, a * m + b * p, c * k + d * n, c * m + d * p, e * k + f * n + x, e * m + f * p + y
-
-
-def _box(one: Any, matrix: Matrix) -> _Box | None:
+def _box(one: Any, matrix: PdfMatrix) -> _Box | None:
     """The box of an object on the page."""
     parts = [ctypes.c_float() for _ in range(4)]
     if not pdfium_c.FPDFPageObj_GetBounds(one, *parts):
         return None
-    left, bottom, right, top = (part.value for part in parts)
-    if matrix is PLAIN:
-        return _Box(left, bottom, right, top)
-    corners = [_times((1, 0, 0, 1, x, y), matrix)[4:] for x in (left, right) for y in (bottom, top)]
-    across, along = [x for x, _ in corners], [y for _, y in corners]
-    return _Box(min(across), min(along), max(across), max(along))
+    bounds = [part.value for part in parts]
+    return _Box(*(bounds if matrix is PLAIN else matrix.on_rect(*bounds)))
 
 
 def _color(ask: Any, one: Any) -> tuple[int, ...] | None:

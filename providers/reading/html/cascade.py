@@ -13,7 +13,7 @@ from typing import Any, Final
 from cssselect2 import ElementWrapper  # type: ignore[import-untyped]
 from lxml import etree  # type: ignore[import-untyped]
 
-from providers.reading.html.computed import START, State, computed, resolved, variables_of
+from providers.reading.html.computed import START, State, compute_state, resolve_variables, variables_of
 from providers.reading.html.hiding import puts_away
 from providers.reading.html.media import applies
 from providers.reading.html.sheets import JUDGED, UNLAYERED, Sheets
@@ -23,7 +23,7 @@ from providers.reading.html.styles import (
     TooDeepError,
     alike,
     color_of,
-    stated_by,
+    read_declarations,
 )
 
 Element = Any
@@ -67,7 +67,7 @@ def _may_hide(styles: Iterable[Mapping[str, str]]) -> bool:
     for values in styles:
         if any(name.startswith("--") or "var(" in value for name, value in values.items()):
             return True
-        state, larger = (computed(values, START._replace(size=size), {}) for size in (START.size, 10 * START.size))
+        state, larger = (compute_state(values, START._replace(size=size), {}) for size in (START.size, 10 * START.size))
         shrinks = state.size < LITTLE_LESS * START.size and state.size != larger.size
         if not state.seen or shrinks or state.opacity < LITTLE_LESS or puts_away({**values, "overflow": "hidden"}):
             return True
@@ -125,7 +125,7 @@ class _Page:
             _empty(element)
 
     def _walk(self) -> tuple[int, Counter[frozenset[int] | None]]:
-        """The number of characters that are seen, and of those that some rules hide; null are a page's attributes."""
+        """The number of characters that are seen, and of those that some rules hide; None are a page's attributes."""
         self._gone, self._emptied = [], []
         shown, hidden = 0, Counter[frozenset[int] | None]()
         wrapped = _Wrapped.from_html_root(self._root)
@@ -177,19 +177,19 @@ class _Page:
         """What the letters of an element look like, and whether it is gone with all that is inside."""
         try:
             variables = variables_of(values, outer.variables)
-            values = resolved(values, variables)
+            values = resolve_variables(values, variables)
         except TooDeepError:
             return outer, True
         if rules in self._given_up:
             return outer._replace(variables=variables), False
-        state = computed(values, outer, variables)
+        state = compute_state(values, outer, variables)
         position = values.get("position")
         if position in {"absolute", "fixed"} and state.ground is outer.ground and self._has_pictures(outer.frame):
             state = state._replace(ground=None)
         if position not in {None, "static"}:
             state = state._replace(frame=element)
         if not state.seen and outer.seen:
-            alone = computed(_stated_by_attributes(element), outer, variables)
+            alone = compute_state(_stated_by_attributes(element), outer, variables)
             state = state._replace(rules=rules if alone.seen or element.tag in WHOLE_PAGE else None)
         return state, puts_away(values)
 
@@ -234,7 +234,7 @@ def _own(style: str) -> tuple[Stated, ...]:
 
 
 def _read(style: str) -> tuple[Stated, ...]:
-    return tuple(stated_by(style, JUDGED.__contains__)[0])
+    return tuple(read_declarations(style, JUDGED.__contains__)[0])
 
 
 _kept: Final = lru_cache(maxsize=4_096)(_read)

@@ -9,7 +9,7 @@ CELLS: Final = frozenset(("td", "th"))
 
 
 def code_of(element: Element) -> str:
-    """The characters of a preformatted block without what nobody sees; each line of it ends once."""
+    """The characters of a preformatted block without what readers do not see; each line of it ends once."""
     lines = _Lines()
     lines.read(element)
     return "".join(lines.parts)

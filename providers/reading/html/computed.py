@@ -20,7 +20,7 @@ from providers.reading.html.styles import (
 
 Element = Any
 SMALLEST: Final = 2.7
-"""Pixels, two points: the size of letters up to which nobody reads them."""
+"""Pixels, two points: letters up to this size cannot be read."""
 RELATIVE_SIZES: Final = {"smaller": 1 / 1.2, "larger": 1.2}
 NAMED_SIZES: Final = {
     "xx-small": 9.0, "x-small": 10.0, "small": 13.0, "medium": 16.0, "large": 18.0, "x-large": 24.0, "xx-large": 32.0,
@@ -36,7 +36,7 @@ class State(NamedTuple):
     """What an element hands down to those inside."""
 
     color: Color | None = Color(0, 0, 0)
-    """Null where it is not certain; so is the ground."""
+    """None where it is not certain; so is the ground."""
     ground: Color | None = WHITE
     size: float = 16.0
     visible: bool = True
@@ -47,7 +47,7 @@ class State(NamedTuple):
     frame: Element = None
     """What parts that are moved are placed in."""
     rules: frozenset[int] | None = frozenset()
-    """Those by which the letters look so; null for the page's own attributes."""
+    """Those by which the letters look so; None for the page's own attributes."""
 
     @property
     def seen(self) -> bool:
@@ -93,7 +93,7 @@ def variables_of(values: Mapping[str, str], outer: Mapping[str, str]) -> Mapping
     return found
 
 
-def resolved(values: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
+def resolve_variables(values: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
     """Values without variables; one that lacks a variable is as if nothing were stated."""
     found = {}
     for name, value in values.items():
@@ -104,7 +104,7 @@ def resolved(values: Mapping[str, str], variables: Mapping[str, str]) -> dict[st
     return found
 
 
-def computed(values: Mapping[str, str], outer: State, variables: Mapping[str, str]) -> State:
+def compute_state(values: Mapping[str, str], outer: State, variables: Mapping[str, str]) -> State:
     """How letters look that have these values, inside of others."""
     color, filled, size, visible, opacity = outer.color, outer.filled, outer.size, outer.visible, outer.opacity
     own: Color | None = None
@@ -124,7 +124,7 @@ def computed(values: Mapping[str, str], outer: State, variables: Mapping[str, st
                 color = outer.color if value in KEPT else color_of(value)
             case "background":
                 picture = value if PICTURE.search(value) else ""
-                own = None if picture else color if "currentcolor" in value else _plain_color(value)
+                own = None if picture else color if "currentcolor" in value else next(iter(colors_in(value)), None)
             case "background-color":
                 own = color if value == "currentcolor" else outer.ground if value == "inherit" else color_of(value)
             case "background-image":
@@ -135,7 +135,10 @@ def computed(values: Mapping[str, str], outer: State, variables: Mapping[str, st
     if color is not None and color.opacity <= FAINTEST and "text" in {values.get(name) for name in CLIPS}:
         # Letters cut out of a ground.
         color, ground = _ground(own or color, picture, None) if picture else own or color, outer.ground
-    elif any(_is_seen_on(shade, ground) for shade in _shades(values)) or values.get("mix-blend-mode") in TURNED:
+    elif values.get("mix-blend-mode") in TURNED or any(
+        shade.opacity > FAINTEST and (ground is None or not alike(shade.over(ground), ground))
+        for shade in colors_in(values.get("text-shadow", ""))
+    ):
         color = None
     return State(color, ground, size, visible, opacity, filled, variables, outer.frame, outer.rules)
 
@@ -160,13 +163,8 @@ def _size(name: str, value: str, outer: float) -> float:
     return outer
 
 
-def _plain_color(value: str) -> Color | None:
-    colors = colors_in(value)
-    return colors[0] if colors else None
-
-
 def _ground(own: Color | None, picture: str, outer: Color | None) -> Color | None:
-    """What letters stand on: a plain colour, or one over that around; null for pictures and what is not known."""
+    """What letters stand on: a plain colour, or one over that around; None for pictures and what is not known."""
     if picture:
         colors = colors_in(picture) if "url(" not in picture and "image" not in picture else []
         if not colors or not all(color.opacity == 1 and alike(colors[0], color) for color in colors):
@@ -175,11 +173,3 @@ def _ground(own: Color | None, picture: str, outer: Color | None) -> Color | Non
     if own is None or own.opacity <= FAINTEST:
         return outer
     return own if own.opacity == 1 else None if outer is None else own.over(outer)
-
-
-def _shades(values: Mapping[str, str]) -> list[Color]:
-    return colors_in(values["text-shadow"]) if "text-shadow" in values else []
-
-
-def _is_seen_on(shade: Color, ground: Color | None) -> bool:
-    return shade.opacity > FAINTEST and (ground is None or not alike(shade.over(ground), ground))

@@ -1,7 +1,7 @@
 """What a style puts out of sight, with all that is inside: a place for words that only machines are meant to see."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from providers.reading.html.styles import Length, color_of, length_of
@@ -43,95 +43,97 @@ MOST_PARTS: Final = 4
 
 def puts_away(stated: Mapping[str, str]) -> bool:
     """Whether a reader sees nothing of what is given these values by property, whatever the parts inside say."""
-    zoom = length_of(stated.get("zoom"))
-    filtered = stated.get("filter", "")
     return (
-        stated.get("display") == "none"
-        or stated.get("content-visibility") == "hidden"
-        or ("opacity(0" in filtered and "opacity(0." not in filtered)
-        # Nothing at all counts as no zoom.
-        or (zoom is not None and 0 < zoom.number <= FAINTEST * (100 if zoom.unit == "%" else 1))
-        or any(_masks(stated.get(name)) for name in MASKS)
-        or _is_away(stated)
+        any(hides(stated[name]) for names, hides in HIDING for name in names if name in stated)
+        or _is_moved_by_margins(stated)
         or _has_no_room(stated)
     )
 
 
-def _masks(value: str | None) -> bool:
-    color = color_of(value) if value and "gradient(" in value and "url(" not in value else None
-    return color is not None and color.opacity <= FAINTEST
-
-
-def _is_away(stated: Mapping[str, str]) -> bool:
-    if any(_is_far(length) for name in OFFSETS for length in _lengths(stated.get(name))):
-        return True
-    if any(_is_far_right(length) for name in SIDEWAYS for length in _lengths(stated.get(name))[:1]):
-        return True
-    if not _has_wide_padding(stated) and any(
-        _is_far(length) and length.unit not in {"%", "vw", "vh"} for length in _margins(stated)
-    ):
-        return True
-    scale = length_of(stated.get("scale"))
-    return (
-        any(_is_clipped(stated.get(name, "")) for name in ("clip", "clip-path", "-webkit-clip-path"))
-        or SHRUNK.search(stated.get("transform", "")) is not None
-        or (scale is not None and scale.number == 0)
-    )
-
-
-def _lengths(value: str | None) -> list[Length]:
-    if not value:
-        return []
-    if "(" in value:
-        return [length] if (length := length_of(value)) else []
-    return [length for part in value.split(None, MOST_PARTS)[:MOST_PARTS] if (length := length_of(part))]
+def _is_away(value: str) -> bool:
+    return any(map(_is_far, _lengths(value)))
 
 
 def _is_far(length: Length) -> bool:
     return -length.number >= FAR.get(length.unit, float("inf"))
 
 
-def _is_far_right(length: Length) -> bool:
-    return length.unit == "px" and length.number >= FAR_RIGHT
+def _is_far_right(value: str) -> bool:
+    return any(length.unit == "px" and length.number >= FAR_RIGHT for length in _lengths(value)[:1])
 
 
-def _margins(stated: Mapping[str, str]) -> list[Length]:
-    """Margins that move something; the lower one moves only what follows."""
-    sides = _lengths(stated.get("margin"))
-    moving = [side for place, side in enumerate(sides) if place != 2]
-    return moving + [length for name in MARGINS for length in _lengths(stated.get(name))]
+def _is_clear(mask: str) -> bool:
+    color = color_of(mask) if "gradient(" in mask and "url(" not in mask else None
+    return color is not None and color.opacity <= FAINTEST
 
 
-def _has_wide_padding(stated: Mapping[str, str]) -> bool:
-    """Whether a padding takes back what a margin does, as for columns of the same height."""
-    names = ("padding", "padding-left", "padding-top", "padding-right")
-    return any(length.number >= FAR["px"] for name in names for length in _lengths(stated.get(name)))
+def _is_tiny(zoom: str) -> bool:
+    """Whether a zoom leaves next to nothing; 0 counts as no zoom."""
+    length = length_of(zoom)
+    return length is not None and 0 < length.number <= FAINTEST * (100 if length.unit == "%" else 1)
+
+
+def _is_nothing(scale: str) -> bool:
+    length = length_of(scale)
+    return length is not None and length.number == 0
 
 
 def _is_clipped(value: str) -> bool:
     if RECTANGLE.search(value) or NO_SHAPE.search(value):
         return True
     inset = INSET.search(value)
-    if inset is None:
-        return False
-    sides = [float(number) if unit == "%" else 0.0 for number, unit in SIZE.findall(inset[1].partition("round")[0])]
+    numbers = SIZE.findall(inset[1].partition("round")[0]) if inset else []
+    sides = [float(number) if unit == "%" else 0.0 for number, unit in numbers]
     if not 1 <= len(sides) <= MOST_PARTS:
         return False
-    top, right, bottom, left = (
-        sides * 4 if len(sides) == 1 else (sides * 2 if len(sides) == 2 else [*sides, sides[1]])
-    )[:4]
+    top, right, bottom, left = [*sides, sides[1]] if len(sides) == 3 else (sides * 4)[:4]
     return top + bottom >= 100 or left + right >= 100
 
 
+HIDING: Final[tuple[tuple[tuple[str, ...], Callable[[str], object]], ...]] = (
+    (("display",), "none".__eq__),
+    (("content-visibility",), "hidden".__eq__),
+    (("filter",), re.compile(r"opacity\(0(?!\.)").search),
+    (("zoom",), _is_tiny),
+    (("transform",), SHRUNK.search),
+    (("scale",), _is_nothing),
+    (("clip", "clip-path", "-webkit-clip-path"), _is_clipped),
+    (MASKS, _is_clear),
+    (OFFSETS, _is_away),
+    (SIDEWAYS, _is_far_right),
+)
+"""Properties, and how one value of them hides all by itself."""
+
+
+def _lengths(value: str | None) -> list[Length]:
+    if not value:
+        return []
+    parts = [value] if "(" in value else value.split(None, MOST_PARTS)[:MOST_PARTS]
+    return [length for part in parts if (length := length_of(part))]
+
+
+def _is_moved_by_margins(stated: Mapping[str, str]) -> bool:
+    """Whether margins move something away; a lower one moves only what follows, a wide padding takes a move back."""
+    sides = [side for place, side in enumerate(_lengths(stated.get("margin"))) if place != 2]
+    sides += [length for name in MARGINS for length in _lengths(stated.get(name))]
+    names = ("padding", "padding-left", "padding-top", "padding-right")
+    return any(_is_far(side) and side.unit not in {"%", "vw", "vh"} for side in sides) and not any(
+        length.number >= FAR["px"] for name in names for length in _lengths(stated.get(name))
+    )
+
+
 def _has_no_room(stated: Mapping[str, str]) -> bool:
-    beyond = [stated.get(name, "").split(" ")[0] for name in ("overflow", "overflow-x", "overflow-y")]
-    indent = length_of(stated.get("text-indent"))
-    if not any(value in {"hidden", "clip", "auto", "scroll"} for value in beyond):
+    beyond = {stated.get(name, "").split(" ")[0] for name in ("overflow", "overflow-x", "overflow-y")}
+    if beyond.isdisjoint({"hidden", "clip", "auto", "scroll"}):
         return False
+    indent = length_of(stated.get("text-indent"))
     if indent is not None and indent.unit == "%" and indent.number >= 100:
         return True
     # What grows, or makes room by its padding, is seen.
-    if any(name in stated for name in ("flex", "flex-grow")) or _makes_room(stated):
+    paddings = [_lengths(stated.get(name)) for name in ("padding", "padding-top", "padding-bottom")]
+    if {"flex", "flex-grow"} & stated.keys() or any(
+        length.unit == "%" and length.number >= 10 for padding in paddings for length in padding
+    ):
         return False
     return any(
         size is not None and size.unit != "%" and 0 <= size.number <= (1 if size.unit in {"", "px"} else 0)
@@ -139,8 +141,3 @@ def _has_no_room(stated: Mapping[str, str]) -> bool:
         if least not in stated
         for size in map(length_of, map(stated.get, names))
     )
-
-
-def _makes_room(stated: Mapping[str, str]) -> bool:
-    names = ("padding", "padding-top", "padding-bottom")
-    return any(length.unit == "%" and length.number >= 10 for name in names for length in _lengths(stated.get(name)))

@@ -56,7 +56,7 @@ def formula_of(math: Element) -> str:
 
 
 def _is_shown(tex: str, line: str) -> bool:
-    """Whether a source, which nobody sees, has the digits of the formula, which is seen, and no other words."""
+    """Whether a source, which readers do not see, has the digits of the formula, which is seen, and no other words."""
     tex = ENVIRONMENT.sub(" ", tex)
     if any(len(name) > SHORT and name not in KNOWN for name in COMMAND.findall(tex)) or _digits(tex) != _digits(line):
         return False

@@ -1,6 +1,8 @@
 """Which parts of a style sheet hold on a usual screen: pure rules on `@media` and its like."""
 
 import re
+from collections.abc import Iterable
+from operator import eq, ge, gt, le, lt
 from typing import Any, Final
 
 import tinycss2  # type: ignore[import-untyped]
@@ -17,8 +19,12 @@ FEATURES: Final = {
 }  # fmt: skip
 PRESENT: Final = frozenset((*SIZES, "color", "color-gamut", *FEATURES)) - {"prefers-reduced-motion", "forced-colors"}
 LONGEST_QUERY: Final = 5_000
-COMPARED: Final = re.compile(r"(?:([^<>=]++)(<=?|>=?|=))?+([^<>=]++)(?:(<=?|>=?|=)([^<>=]++))?+")
+SIGN: Final = re.compile(r"([<>]=?|=)")
+COMPARE: Final = {"<": lt, "<=": le, ">": gt, ">=": ge, "=": eq}
+TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+BOUNDS: Final = {"min-": ">=", "max-": "<="}
 TYPES: Final = {"all": True, "screen": True, "print": False, "speech": False}
+BLOCK: Final = re.compile(r"@([a-z-]++)(.*+)")
 
 
 def applies(condition: str) -> bool:
@@ -27,10 +33,8 @@ def applies(condition: str) -> bool:
     `condition` is the beginning of an at-rule, or a list of media. What is not known holds nowhere.
     """
     words = " ".join(condition[:LONGEST_QUERY].lower().split())
-    rule, rest = "media", words
-    if words.startswith("@"):
-        found = re.match(r"@([a-z-]++)(.*+)", words)
-        rule, rest = (found[1], found[2]) if found else ("", "")
+    found = BLOCK.match(words)
+    rule, rest = (found[1], found[2]) if found else ("media", words)
     if rule in {"layer", "scope"}:
         return True
     if rule not in {"media", "supports", "container"}:
@@ -50,7 +54,7 @@ def _parts(nodes: list[Any], sign: str) -> list[list[Any]]:
 
 
 def _any_of(queries: list[list[Any]], rule: str) -> bool | None:
-    """Whether one of some conditions is met; null if that is not known."""
+    """Whether one of some conditions is met; None if that is not known."""
     found = [_all_of(_parts(part, "and"), rule) for query in queries for part in _parts(query, "or")]
     return True if True in found else None if None in found else False
 
@@ -60,7 +64,11 @@ def _all_of(parts: list[list[Any]], rule: str) -> bool | None:
     if first and first[0].type == "ident" and first[0].lower_value == "not":
         turned = _all_of([first[1:], *parts[1:]], rule)
         return None if turned is None else not turned
-    found = [_is_met(part, rule) for part in parts]
+    return _all(_is_met(part, rule) for part in parts)
+
+
+def _all(met: Iterable[bool | None]) -> bool | None:
+    found = set(met)
     return False if False in found else None if None in found else True
 
 
@@ -73,39 +81,35 @@ def _is_met(part: list[Any], rule: str) -> bool | None:
     node = words[0]
     if node.type == "ident":
         return TYPES.get(node.lower_value)
-    if node.type == "() block":
-        inner = node.content
-        if any(one.type in {"() block", "function"} for one in inner):
-            return _any_of([inner], rule)
-        return True if rule == "supports" else _is_feature(tinycss2.serialize(inner))
-    return True if rule == "supports" and node.type == "function" else None
+    if node.type == "() block" and any(one.type in {"() block", "function"} for one in node.content):
+        return _any_of([node.content], rule)
+    if rule == "supports" and node.type in {"() block", "function"}:
+        return True
+    return _is_feature(tinycss2.serialize(node.content)) if node.type == "() block" else None
 
 
 def _is_feature(text: str) -> bool | None:
-    """Whether the screen has a feature: `min-width: 10em`, `width >= 10em`, `hover`."""
+    """Whether the screen has a feature: `min-width: 10em`, `width >= 10em`, `1em <= width < 9em`, `hover`."""
     name, colon, value = (part.strip() for part in text.partition(":"))
     if colon:
-        bound, name = (name[:3], name[4:]) if name.startswith(("min-", "max-")) else ("", name)
-        if name in FEATURES:
-            return FEATURES[name] == value
-        return _compares(name, {"min": ">=", "max": "<=", "": "="}[bound], value)
-    found = COMPARED.fullmatch(text)
-    if found is None or (found[1] is None and found[4] is None):
-        return name in PRESENT or None
-    turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-    if found[1] and length_of(found[1].strip()):
-        sides = [_compares(found[3].strip(), turned[found[2]], found[1].strip())]
-        sides += [_compares(found[3].strip(), found[4], found[5].strip())] if found[4] else []
-    else:
-        name, sign, value = (found[1], found[2], found[3]) if found[1] else (found[3], found[4], found[5])
-        sides = [_compares(name.strip(), sign, value.strip())]
-    return False if False in sides else None if None in sides else True
+        bound = BOUNDS.get(name[:4])
+        return _compares(name[4:], bound, value) if bound else _compares(name, "=", value)
+    parts = [part.strip() for part in SIGN.split(text)]
+    match parts:
+        case [name]:
+            return name in PRESENT or None
+        case [name, sign, value] if not length_of(name):
+            return _compares(name, sign, value)
+        case [value, sign, name, *upper]:
+            sides = [_compares(name, TURNED[sign], value)]
+            return _all([*sides, _compares(name, upper[0], upper[1])] if len(upper) == 2 else sides)
+        case _:
+            return None
 
 
 def _compares(name: str, sign: str, value: str) -> bool | None:
+    if name in FEATURES:
+        return FEATURES[name] == value
     length = length_of(value)
     size = None if length is None else length.number if name == "resolution" else pixels_of(length, 16.0)
-    if name not in SIZES or size is None:
-        return None
-    has = SIZES[name]
-    return {"<": has < size, "<=": has <= size, ">": has > size, ">=": has >= size, "=": has == size}[sign]
+    return COMPARE[sign](SIZES[name], size) if name in SIZES and size is not None else None

@@ -4,7 +4,6 @@ libxml2 was chosen by measurement: parse and walk together take a third of the t
 (its parser is faster, its node access eight times slower), and it has no quadratic repair of wrongly nested tags.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from lxml import etree  # type: ignore[import-untyped]
@@ -33,6 +32,7 @@ from providers.reading.html.rules import (
 from providers.reading.html.tables import Cell, is_data_table, rows_of, write_rows
 
 MAIN_CONTENT: Final = ".//main | .//*[@role='main']"
+IN_HIDDEN: Final = "boolean(ancestor-or-self::*[@hidden][not(self::body or self::html)])"
 LEAST_MAIN_CHARACTERS: Final = 200
 PROSE_IN_PRE_SHARE: Final = 0.6
 LEAST_PLAIN_PAGE: Final = 3_000
@@ -94,23 +94,11 @@ def parse(markup: str) -> Element:
 
 
 def main_content(body: Element) -> Element:
-    """The one part that the page marks as its content, else all of it."""
+    """The one part that the page marks as its content, if that is seen and says something; else all of it."""
     mains = body.xpath(MAIN_CONTENT)
-    if len(mains) != 1 or any(map(_is_put_away, _up_to(body, mains[0]))):
+    if len(mains) != 1 or mains[0].xpath(IN_HIDDEN):
         return body
     return mains[0] if len("".join(mains[0].itertext()).strip()) >= LEAST_MAIN_CHARACTERS else body
-
-
-def _up_to(body: Element, inner: Element) -> Iterator[Element]:
-    """An element and those around it, below the body."""
-    while inner is not None and inner is not body:
-        yield inner
-        inner = inner.getparent()
-
-
-def _is_put_away(element: Element) -> bool:
-    """Hidden by its style or attribute; `aria-hidden` parts are read aloud by nobody, but seen."""
-    return element.get("hidden") is not None
 
 
 def one_line_each(text: str) -> str:
@@ -347,10 +335,5 @@ class _Writer:
         if beginning_of(element, LEAST_PLAIN_PAGE) is not None:
             return 0
         if self.page_size is None:
-            self.page_size = sum(len(part) for part in _root_of(element).itertext())
+            self.page_size = sum(len(part) for part in next(element.iterancestors("body"), element).itertext())
         return self.page_size
-
-
-def _root_of(element: Element) -> Element:
-    ancestors: Iterator[Element] = element.iterancestors("body")
-    return next(ancestors, element)

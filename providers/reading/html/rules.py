@@ -1,7 +1,6 @@
 """Which elements of a page are its content: pure rules on names, classes and styles."""
 
 import re
-from enum import IntFlag
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -56,41 +55,25 @@ NAMES: Final = (*HEADINGS, "dt", "summary")
 ORDINAL: Final = re.compile(r"^(?:st|nd|rd|th|tm|sm|®|™|er|re|e|o|a|ª|º)$", re.IGNORECASE)
 
 
-class NameMeaning(IntFlag):
-    """What the name of a class or an id says about its element."""
-
-    NONE = 0
-    NAVIGATION = 1
-    PERHAPS_NAVIGATION = 2
-    HIDDEN = 4
-    ADMONITION = 8
-    TITLE = 16
-
-
+SURELY, PERHAPS, HIDDEN, BOXED, TITLED = 1, 2, 4, 8, 16
+"""What the name of a class or an id says about its element: flags."""
 MEANINGS: Final = (
-    (NAVIGATION, NameMeaning.NAVIGATION),
-    (PERHAPS_NAVIGATION, NameMeaning.PERHAPS_NAVIGATION),
-    (HIDDEN_CLASS, NameMeaning.HIDDEN),
-    (ADMONITION, NameMeaning.ADMONITION),
-    (TITLE_CLASS, NameMeaning.TITLE),
-)
-
-
-SURELY, PERHAPS = int(NameMeaning.NAVIGATION), int(NameMeaning.PERHAPS_NAVIGATION)
-HIDDEN, BOXED, TITLED = int(NameMeaning.HIDDEN), int(NameMeaning.ADMONITION), int(NameMeaning.TITLE)
+    (NAVIGATION, SURELY), (PERHAPS_NAVIGATION, PERHAPS), (HIDDEN_CLASS, HIDDEN), (ADMONITION, BOXED),
+    (TITLE_CLASS, TITLED),
+)  # fmt: skip
 LONGEST_KEPT_NAMES: Final = 200
 PARTS_OF_CONTENT: Final = frozenset({"html", "body", "main", "article"})
 
 
 def meaning_of(names: str | None) -> int:
-    """What class names or an id mean, as flags of `NameMeaning`; the same few names come again and again."""
+    """What class names or an id mean, as flags; the same few names come again and again."""
     if not names:
         return 0
     return _kept_meaning(names) if len(names) <= LONGEST_KEPT_NAMES else _meaning(names)
 
 
 def _meaning(names: str) -> int:
-    return sum(int(flag) for pattern, flag in MEANINGS if pattern.search(names))
+    return sum(flag for pattern, flag in MEANINGS if pattern.search(names))
 
 
 _kept_meaning = lru_cache(maxsize=4_096)(_meaning)
@@ -116,7 +99,7 @@ class _Looks(NamedTuple):
 
     hidden: bool
     meaning: int
-    """Of class and id, as flags of `NameMeaning`."""
+    """Of class and id, as flags."""
     role: str | None
 
 
@@ -143,7 +126,7 @@ def _looks_of(element: Element) -> _Looks:
 
 
 def beginning_of(element: Element, most: int = NAVIGATION_CHARACTERS) -> str | None:
-    """All words of an element, null if there are more than so many characters; never looks at all of a large one.
+    """All words of an element, None if there are more than so many characters; never looks at all of a large one.
 
     Elements can stand in one another: whatever is asked of each of them must not take in all of its content.
     """

@@ -12,7 +12,7 @@ from cssselect2 import Matcher, SelectorError, compile_selector_list  # type: ig
 from providers.errors import SourceUnreadable
 from providers.reading.html.hiding import AWAY
 from providers.reading.html.media import applies
-from providers.reading.html.styles import Stated, stated_by
+from providers.reading.html.styles import Stated, read_declarations
 
 MOST_CHARACTERS: Final = 1_000_000
 """Of all rules that may concern a page."""
@@ -94,7 +94,7 @@ class Sheets:
     def _rule(self, node: Any, outer: str | None, layer: str, depth: int) -> None:
         selectors = _selectors(node.prelude, outer)
         if selectors:
-            self._add(selectors, *stated_by(node.content, JUDGED.__contains__), layer, depth)
+            self._add(selectors, *read_declarations(node.content, JUDGED.__contains__), layer, depth)
 
     def _add(self, selectors: list[str], stated: list[Stated], inside: list[Any], layer: str, depth: int) -> None:
         if stated:
@@ -118,7 +118,7 @@ class Sheets:
     def _add_rule(self, text: str, layer: int, stated: tuple[Stated, ...]) -> None:
         self.stated.append(stated)
         self.paints |= any(one.name.startswith("background") for one in stated)
-        for selector in compiled(text):
+        for selector in compile_selectors(text):
             if selector.pseudo_element is None:
                 self.selectors += 1
                 if self.selectors > MOST_SELECTORS:
@@ -143,7 +143,7 @@ class Sheets:
             nodes = tinycss2.parse_rule_list(node.content, skip_comments=True, skip_whitespace=True)
             self._collect(nodes, None, layer, depth + 1)
         else:
-            self._add([outer], *stated_by(node.content, JUDGED.__contains__), layer, depth + 1)
+            self._add([outer], *read_declarations(node.content, JUDGED.__contains__), layer, depth + 1)
 
     def _layer(self, name: str) -> int:
         return self._layers.setdefault(name, len(self._layers)) if name else UNLAYERED
@@ -168,7 +168,7 @@ def _selectors(prelude: list[Any], outer: str | None) -> list[str]:
 
 
 @lru_cache(maxsize=10_000)
-def compiled(text: str) -> tuple[Any, ...]:
+def compile_selectors(text: str) -> tuple[Any, ...]:
     """A selector ready to be tried; none for one that is wrong or not known. Raises `SourceUnreadable` too_large."""
     try:
         return tuple(compile_selector_list(text))

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import tinycss2  # type: ignore[import-untyped]
-from tinycss2.color4 import parse_color  # type: ignore[import-untyped]
+from tinycss2.color5 import parse_color  # type: ignore[import-untyped]
 
 LONGEST_VALUE: Final = 1_000
 """Characters that are judged; what is longer is a drawing or a picture."""
@@ -85,7 +85,7 @@ class Stated(NamedTuple):
 WHITE: Final = Color(255, 255, 255)
 
 
-def stated_by(content: str | list[Any], wanted: Callable[[str], bool]) -> tuple[list[Stated], list[Any]]:
+def read_declarations(content: str | list[Any], wanted: Callable[[str], bool]) -> tuple[list[Stated], list[Any]]:
     """The valid declarations of a style that are wanted, in order, and the rules inside it."""
     found, inside = [], []
     for node in tinycss2.parse_blocks_contents(content, skip_comments=True, skip_whitespace=True):
@@ -129,11 +129,11 @@ def is_valid(name: str, value: str) -> bool:
 
 
 class TooDeepError(Exception):
-    """Variables refer to one another, or stand in for one another, deeper than anybody means."""
+    """Variables refer to one another, or stand in for one another, deeper than any page means."""
 
 
 def with_variables(value: str, variable: Callable[[str], str | None]) -> str | None:
-    """A value with its variables replaced; null where one is missing, or all of it grows too long.
+    """A value with its variables replaced; None where one is missing, or all of it grows too long.
 
     Raises `TooDeepError`.
     """
@@ -184,22 +184,20 @@ def length_of(value: str | None) -> Length | None:
 
 
 def pixels_of(length: Length, letters: float) -> float | None:
-    """A length in pixels, beside letters of a size; null for units that are not known."""
+    """A length in pixels, beside letters of a size; None for units that are not known."""
     times = UNITS.get(length.unit, OF_LETTERS.get(length.unit, 0.0) * letters)
     return length.number * times if times or length.unit in OF_LETTERS else None
 
 
 @lru_cache(maxsize=4_096)
 def color_of(value: str) -> Color | None:
-    """A colour; null for one that only a browser knows. One that is made of several is known if they are alike."""
+    """A colour; None for one that only a browser knows. One that is made of several is known if they are alike."""
     node = tinycss2.parse_one_component_value(OF_THE_SYSTEM.get(value, value), skip_comments=True)
     if node.type == "error":
         return None
     if (found := _color(node)) is not None:
         return found
     colors = colors_in(value) if node.type == "function" else []
-    if node.type == "function" and node.lower_name == "light-dark":
-        return colors[0] if colors else None
     return colors[0] if colors and all(alike(colors[0], color) for color in colors) else None
 
 

@@ -9,6 +9,7 @@ from contracts.activities import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
+from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import Extraction
 from providers.reading.extractor import extract_document
 from providers.reading.files import read_regular_file
@@ -20,7 +21,6 @@ from providers.search.corpus.indexing_task import sha256
 from providers.search.corpus.key_files import refuse_key, refuse_key_name
 from providers.search.corpus.published import PublishedIndexes, snapshot_of
 from providers.search.corpus.refreshing import refresh_index
-from providers.subprocess_pool import SubprocessPool
 
 NOT_INDEXED: Final = IndexStatus(digest="", indexed_at="", files=0, skipped=0)
 

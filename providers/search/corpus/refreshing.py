@@ -11,6 +11,7 @@ from typing import Final
 from contracts.identity import short_hash
 from providers.errors import CorpusUnknown
 from providers.interfaces import IndexProgress, SkippedFile
+from providers.isolation.pool import SubprocessPool
 from providers.reading.extractor import as_unreadable
 from providers.search.corpus.definitions import CorpusDefinition
 from providers.search.corpus.document_addresses import file_name
@@ -18,7 +19,6 @@ from providers.search.corpus.file_lock import file_lock
 from providers.search.corpus.index_store import IndexDamaged, IndexWriter
 from providers.search.corpus.indexing_task import TASK, IndexedFile
 from providers.search.corpus.scanning import FoundFile, Scan, scan_folder
-from providers.subprocess_pool import SubprocessPool
 
 BATCH_FILES: Final = 16
 BATCH_BYTES: Final = 2_000_000

@@ -37,7 +37,7 @@ from providers.models.chat import ChatReply, TokenCounts
 from providers.models.model_errors import error_for_status, shown_name
 from providers.models.structured_output import draft_of
 from providers.reading import robots
-from providers.reading.charsets import declared_encoding, decoded
+from providers.reading.charsets import declared_encoding, decode_with_warning
 from providers.reading.cleaning import clean, escape_markup
 from providers.reading.formats.feed_document import extract_feed
 from providers.reading.formats.json_document import extract_json
@@ -47,9 +47,8 @@ from providers.reading.html.metadata import language_code
 from providers.reading.html.pregate import check_html
 from providers.reading.page_dates import date_in_url, iso_date
 from providers.reading.page_language import page_language
-from providers.reading.sniffing import sniff
+from providers.reading.sniffing import declared_type, kind_of_body, provisional_kind, sniff
 from providers.reading.web_page import extract_web_html
-from providers.reading.web_types import declared_type, judged, provisional_kind
 from providers.retry_after import retry_after_seconds
 from providers.search import web_hits
 from providers.search.corpus.definitions import corpus_name
@@ -106,11 +105,11 @@ def _traits(text: str) -> object:
 
 ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "sniff": lambda text: sniff(text.encode(), "page"),
-    "judged": lambda text: judged("text/html", text.encode()),
+    "kind_of_body": lambda text: kind_of_body("text/html", text.encode()),
     "provisional_kind": lambda text: provisional_kind("text/html", text.encode()),
     "declared_type": declared_type,
     "declared_encoding": lambda text: declared_encoding(text.encode()),
-    "decoded": lambda text: decoded(text.encode() + b"\xe9", markup=True),
+    "decoded": lambda text: decode_with_warning(text.encode() + b"\xe9", markup=True),
     "check_html": check_html,
     "extract_web_html": lambda text: extract_web_html(text, "https://a.test/"),
     "extract_web_html in a body": lambda text: extract_web_html(

@@ -28,8 +28,8 @@ from providers.domains import Domains
 from providers.errors import InvalidOutput, Unavailable
 from providers.interfaces import ExtractedDocument
 from providers.models import paid_answers
+from providers.reading.sniffing import HTML
 from providers.reading.web_page import read_page
-from providers.reading.web_types import HTML
 from tests.fakes.gullible_work import disguised
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.isolation import HereCalls

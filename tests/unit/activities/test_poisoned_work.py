@@ -21,9 +21,9 @@ from providers.domains import ANYWHERE, Domains
 from providers.extractive import ExtractiveEngine
 from providers.extractive.engine import DRAFTED
 from providers.interfaces import ExtractedDocument
-from providers.isolated_calls import MOST_KILLED, KillableCalls
+from providers.isolation.calls import MOST_KILLED, KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
-from providers.subprocess_pool import SubprocessPool
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, Sample

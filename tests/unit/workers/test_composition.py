@@ -13,9 +13,9 @@ from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
-from providers.isolated_calls import KillableCalls
+from providers.isolation.calls import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.subprocess_pool import SubprocessPool
 from workers import composition
 from workers.composition import DeclaredAuthorities, compose, configuration_of, corpus_definitions, slots_of
 from workers.settings.loading import Settings

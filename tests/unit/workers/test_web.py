@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from providers.errors import SourceUnreadable
+from providers.isolation.pool import SubprocessPool
 from providers.shared.stores.memory_store import MemorySharedStore
-from providers.subprocess_pool import SubprocessPool
 from tests.fakes.web import WebServer, page
 from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
 from workers.web_reader import open_web_reader, user_agent

@@ -10,13 +10,13 @@ from contracts.roles import PLANNER, PlanDraft, PlanInput
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import AnswerCut, InvalidOutput
 from providers.interfaces import EngineTask
+from providers.isolation.pool import SubprocessPool
 from providers.models.capabilities import capabilities_of
 from providers.models.chat import ChatReply, ChatRequest, TokenCounts
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_directory import ModelDirectory, ModelEndpoint
 from providers.models.prices import load_prices
 from providers.models.structured_output import DRAFT_FIELDS
-from providers.subprocess_pool import SubprocessPool
 from tests.fakes.isolation import HereCalls
 from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
 

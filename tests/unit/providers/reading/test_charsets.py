@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.reading.charsets import LOST, Decoded, codec_of, decode, decoded
+from providers.reading.charsets import LOST, Decoded, codec_of, decode, decode_with_warning
 from providers.reading.web_page import read_page
 
 RUSSIAN = "Привет мир, это обычный русский текст о базах данных."
@@ -58,7 +58,9 @@ def test_what_is_stated_is_believed_where_it_fits(
     words: str, codec: str, stated: str | None, charset: str | None
 ) -> None:
     """By the server first, unless letters of several bytes fit what the page states."""
-    assert decoded(page(words, stated).encode(codec), markup=True, charset=charset) == Decoded(page(words, stated))
+    assert decode_with_warning(page(words, stated).encode(codec), markup=True, charset=charset) == Decoded(
+        page(words, stated)
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,11 +86,11 @@ def test_a_name_that_does_not_fit_gives_a_guess_with_a_warning(
 def test_a_mark_at_the_start_is_stronger_than_any_name() -> None:
     """And goes."""
     assert decode(b"\xef\xbb\xbf\xc3\xa9") == "é"
-    assert decoded(b"\xef\xbb\xbf\xc3\xa9", charset="iso-8859-1").text == "é"
+    assert decode_with_warning(b"\xef\xbb\xbf\xc3\xa9", charset="iso-8859-1").text == "é"
 
 
 def test_names_that_are_no_character_set_change_nothing() -> None:
     """Python knows codecs that are no text, or slow on purpose-made input."""
     for name in ("nonsense", "base64", "rot13", "idna", "punycode", "unicode_escape", "utf-7", "zlib", "x" * 5_000):
         assert codec_of(name) is None
-        assert decoded(b"\\x41 +AGE-", charset=name) == Decoded("\\x41 +AGE-")
+        assert decode_with_warning(b"\\x41 +AGE-", charset=name) == Decoded("\\x41 +AGE-")

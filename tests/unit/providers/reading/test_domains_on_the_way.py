@@ -7,11 +7,11 @@ import pytest
 
 from providers.domains import Domains, domains_named
 from providers.errors import SourceUnreadable
+from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
+from providers.reading.readers import WebReader
 from providers.reading.robots import Robots
-from providers.reading.web_reader import WebReader
-from providers.subprocess_pool import SubprocessPool
 from tests.fakes.web import WebServer, page, redirect
 
 SENTENCE = "Vacuum removes dead rows from a table and makes their space free for others."

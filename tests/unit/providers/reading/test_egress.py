@@ -21,8 +21,8 @@ from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.body import BodyLimits, FetchPolicy
 from providers.reading.egress.client import MOST_REDIRECTS, Egress, Fetched
-from providers.reading.web_reader import PAGE_LIMITS, POLICY
-from providers.reading.web_types import judged
+from providers.reading.readers import PAGE_LIMITS, POLICY
+from providers.reading.sniffing import kind_of_body
 from tests.fakes.web import (
     PUBLIC_ADDRESS,
     FixedResolver,
@@ -291,7 +291,7 @@ async def test_a_page_without_a_type_is_known_by_its_beginning(server: WebServer
     """A server that states nothing is not punished for it."""
     for text, kind in (("<html>x</html>", "text/html"), ("%PDF-1.4", "application/pdf"), ("words", "text/plain")):
         fetched = await fetch(server, reply(text, content_type=None))
-        assert judged(fetched.kind, fetched.body) == kind
+        assert kind_of_body(fetched.kind, fetched.body) == kind
     assert (await fetch(server, reply("words", content_type=""))).kind == ""
     assert await kind_of(server, reply("")) == "empty"
 

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
+from providers.reading.egress import name_lookup
 from providers.reading.egress.address_rules import IpAddress
-from providers.reading.egress.client import Egress, name_lookup
+from providers.reading.egress.client import Egress
 from providers.reading.egress.name_lookup import MOST_OF_A_DOMAIN, MOST_THREADS, SystemResolver, domain_of
+from providers.reading.readers import POLICY
 from providers.reading.robots import Robots
-from providers.reading.web_reader import POLICY
 from providers.storage.content import ObstoreContentStore
 from tests.fakes.web import PUBLIC_ADDRESS, RecordingNetwork, WebServer, page
 from workers.process_exit import run_to_end

@@ -12,8 +12,8 @@ from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.client import Egress
 from providers.reading.egress.network import GuardedBackend
+from providers.reading.readers import POLICY
 from providers.reading.robots import Robots
-from providers.reading.web_reader import POLICY
 from tests.fakes.web import PUBLIC_ADDRESS, FixedResolver, RecordingNetwork, WebServer, page, reply
 
 REFUSED = json.loads(Path(__file__).with_name("refused_urls.json").read_text(encoding="utf-8"))

@@ -8,8 +8,8 @@ from providers.errors import SourceUnreadable
 from providers.reading.cleaning import clean
 from providers.reading.html.media import applies
 from providers.reading.html.page import extract_html
+from providers.reading.sniffing import HTML, PDF
 from providers.reading.web_page import read_page
-from providers.reading.web_types import HTML, PDF
 from tests.fakes.hostile_pages import pdf
 
 WORDS = "Words that are long enough to be looked for."
@@ -148,12 +148,12 @@ def test_sheets_that_nobody_can_follow_make_a_page_unreadable(sheet: str) -> Non
      "font-size:calc(0px" + " + 0px" * 400 + ")"],
 )  # fmt: skip
 def test_values_that_nobody_can_follow_are_taken_to_hide(style: str) -> None:
-    """What cannot be judged is not shown."""
+    """What cannot be kind_of_body is not shown."""
     assert hides(style)
 
 
 def test_rules_times_elements_are_bounded() -> None:
-    """Many rules for many elements with the same names are judged together; those that ask around, up to a limit."""
+    """Many rules for many elements with the same names are kind_of_body together; those that ask around, up to a limit."""
     elements = f"<p class='z y'>{WORDS}</p>" * 5_000
     assert WORDS in read(elements, f"<style>{'.z{display:none}.z{display:block}' * 2_500}</style>")
     assert WORDS in read(elements, f"<style>{'.q .z{display:none}' * 5_000}</style>")

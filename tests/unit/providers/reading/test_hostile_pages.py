@@ -7,8 +7,8 @@ import pytest
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Extraction
 from providers.reading.html.sheets import MOST_SELECTORS, Sheets
+from providers.reading.sniffing import HTML, PDF
 from providers.reading.web_page import extract_web_html, read_page
-from providers.reading.web_types import HTML, PDF
 from tests.fakes import hostile_pages as fakes
 from tests.fakes.hostile_pages import HostilePage, base_page, hostile_pages, pdf
 from tests.fakes.web_world import Site

@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.vocabulary import PageAccess
-from providers.reading.access_phrases import called, marks, said, stops, weak
+from providers.reading.page_signals import phrases
 from providers.reading.web_page import extract_web_html
 
 PROSE = (
@@ -172,11 +172,11 @@ def test_an_application_without_text_gives_its_notice() -> None:
 
 def test_the_phrases_are_written_as_they_are_compared() -> None:
     """Lower case, plain apostrophes, no spaces around; every kind has phrases in four languages at least."""
-    everything = [*said().values(), *weak().values(), *stops().values(), *called().values(), *marks().values()]
-    for phrases in everything:
-        assert all(phrase == phrase.casefold().strip() and phrase and "’" not in phrase for phrase in phrases)
-    assert said().keys() == set(PageAccess) - {PageAccess.OPEN}
-    assert all(len(set(phrases)) >= 15 for phrases in said().values())
+    for part in ("said", "weak", "stops", "called", "marks"):
+        for words in phrases(part).values():
+            assert all(phrase == phrase.casefold().strip() and phrase and "’" not in phrase for phrase in words)
+    assert phrases("said").keys() == set(PageAccess) - {PageAccess.OPEN}
+    assert all(len(set(words)) >= 15 for words in phrases("said").values())
 
 
 TEASER = f"<article><p>{PROSE}{PROSE}</p>"

@@ -9,8 +9,17 @@ import pytest
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
-from providers.reading.robots import FAILURE_KEPT_SECONDS, KEPT_SECONDS, ROBOTS_BYTES, Robots, parse
-from providers.reading.robots_store import FetchedRules, key_of, pack, unpack
+from providers.reading.robots import (
+    FAILURE_KEPT_SECONDS,
+    KEPT_SECONDS,
+    ROBOTS_BYTES,
+    FetchedRules,
+    Robots,
+    key_of,
+    pack,
+    parse,
+    unpack,
+)
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import away
 from tests.fakes.web import Reply, WebServer, redirect, reply

@@ -2,8 +2,8 @@
 
 import pytest
 
+from providers.reading.sniffing import HTML
 from providers.reading.web_page import read_page
-from providers.reading.web_types import HTML
 from tests.fakes.unseen_html import SEEN, WORDS, seen_pages, unseen_pages
 
 WORD = WORDS.split()[0]

@@ -4,8 +4,8 @@ import pytest
 
 from providers.reading.canonical_text import Extraction
 from providers.reading.formats import pdf_unseen
+from providers.reading.sniffing import PDF
 from providers.reading.web_page import read_page
-from providers.reading.web_types import PDF
 from tests.fakes.unseen_pdf import SCAN, SEEN, WORDS, pdf, seen_pdfs, styled, unseen_pdfs
 
 CASES = [pytest.param(raw, id=f"{name}: {way}") for name, ways in unseen_pdfs().items() for way, raw in ways]

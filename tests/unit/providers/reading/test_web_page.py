@@ -5,17 +5,18 @@ import pytest
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Extraction
+from providers.reading.html.metadata import PageMetadata
 from providers.reading.html.page import extract_html, parse
 from providers.reading.second_opinion import (
     MOST_ELEMENTS,
-    Facts,
-    completed,
+    OTHER_READING,
+    complete,
     is_better,
     sentences_of,
     wants_facts,
     wants_text,
 )
-from providers.reading.web_page import KEPT_BYTES, OTHER_READING, extract_web_html, read_page, shortened
+from providers.reading.web_page import KEPT_BYTES, extract_web_html, read_page, shorten
 
 URL = "https://site.test/docs/vacuum"
 SENTENCES = [
@@ -107,8 +108,8 @@ def test_missing_facts_are_asked_for_where_a_page_hints_at_them() -> None:
 def test_what_a_page_states_is_not_replaced() -> None:
     """The other library only fills what is missing."""
     found = Extraction("T", "x", "text/html", authors=["Ada"], published_at=None)
-    facts = Facts("Other", ("Bob",), "Site", "2024-05-17")
-    filled = completed(found, facts)
+    facts = PageMetadata(title="Other", authors=["Bob"], publisher="Site", published_at="2024-05-17")
+    filled = complete(found, facts)
     assert (filled.title, filled.authors, filled.publisher, filled.published_at) == ("T", ["Ada"], "Site", "2024-05-17")
 
 
@@ -128,16 +129,16 @@ def test_bytes_are_counted_not_characters(sign: str, size: int) -> None:
     """A text without any place to cut is cut between characters; with one, there."""
     text = sign * 100
     whole = Extraction("", text, "text/plain", blocks=text_of("<p>" + text + "</p>").blocks)
-    assert shortened(whole, 400) is not None
-    assert shortened(whole, 400).text == text
-    assert len(shortened(whole, 40).text) in {40 // size, 1}
+    assert shorten(whole, 400) is not None
+    assert shorten(whole, 400).text == text
+    assert len(shorten(whole, 40).text) in {40 // size, 1}
 
 
 def test_a_cut_does_not_leave_a_fence_open() -> None:
     """Code is kept with the fence that closes it, or not at all."""
     found = text_of("<p>a</p><pre>one\n  two</pre><p>b</p>")
     assert found.text == "a\n\n```\none\n  two\n```\n\nb"
-    kept = {shortened(found, most).text for most in range(3, len(found.text) + 1)}
+    kept = {shorten(found, most).text for most in range(3, len(found.text) + 1)}
     assert kept == {"a", "a\n\n```\none\n  two\n```", found.text}
 
 

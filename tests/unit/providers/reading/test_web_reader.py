@@ -9,11 +9,11 @@ import pytest
 from contracts.vocabulary import PageAccess
 from providers.errors import RateLimited, SourceUnreadable
 from providers.interfaces import Reader
+from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
+from providers.reading.readers import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots
-from providers.reading.web_reader import PolitenessOfHosts, WebReader
-from providers.subprocess_pool import SubprocessPool
 from tests.fakes.web import WebServer, endless, page, redirect, reply
 
 SENTENCE = "Vacuum removes dead rows from a table and makes their space free for others."

@@ -11,8 +11,8 @@ import pytest_asyncio
 from contracts.activities import SearchRequest
 from contracts.identity import digest
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
+from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
-from providers.subprocess_pool import SubprocessPool
 from tests.fakes.documents import one_page_pdf
 
 PAGES = {

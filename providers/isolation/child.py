@@ -48,7 +48,7 @@ READY: Frame = ("ready",)
 
 
 def read_frame(stream: BinaryIO) -> Any | None:
-    """The next frame, or null at the end of the stream."""
+    """The next frame, or None at the end of the stream."""
     header = stream.read(LENGTH.size)
     if len(header) < LENGTH.size:
         return None
@@ -74,7 +74,7 @@ def limit_process(memory_bytes: int) -> None:
 
 
 def limit_item(cpu_seconds: float, wall_seconds: float) -> None:
-    """Give the next item its own processor time, and an alarm in case nobody is left to kill this process."""
+    """Give the next item its own processor time, and an alarm in case no parent is left to kill this process."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     spent = usage.ru_utime + usage.ru_stime
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
@@ -123,7 +123,7 @@ def listen(stream: BinaryIO, tasks: "queue.SimpleQueue[Any]") -> None:
 
 
 def main() -> None:
-    """Entry point: `python -m providers.subprocess_child MEMORY_BYTES`."""
+    """Entry point: `python -m providers.isolation.child MEMORY_BYTES`."""
     memory_bytes = int(sys.argv[1])
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the frames

@@ -3,12 +3,12 @@
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.reading.web_types import Declared, declared_type, judged, provisional_kind
+from providers.reading.sniffing import Declared, declared_type, kind_of_body, provisional_kind
 
 
 def judge(declared: str | None, opening: bytes) -> str:
     """What the fetching process and the reading one make of a document together."""
-    return judged(provisional_kind(declared, opening), opening)
+    return kind_of_body(provisional_kind(declared, opening), opening)
 
 
 def test_a_content_type_is_read_in_all_its_forms() -> None:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from providers.errors import InputUnprocessable
-from providers.subprocess_pool import KillKind, SubprocessPool, TaskFailed, TaskKilled
+from providers.isolation.pool import KillKind, SubprocessPool, TaskFailed, TaskKilled
 
 MOST_KILLED: Final = 2
 """Once may be the machine: it stood still, or another process took the memory. Twice is the text."""

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from providers.errors import InvalidCall, ProviderError, SourceUnreadable
-from providers.subprocess_child import LENGTH, RAISED, READY
+from providers.isolation.child import LENGTH, RAISED, READY
 
 KillKind = Literal["timeout", "memory", "crash"]
 
@@ -38,7 +38,7 @@ class TaskKilled(ProviderError):
 
 
 class TaskFailed(ProviderError):
-    """The function raised something that nobody expected; only type and place are known."""
+    """The function raised something unexpected; only type and place are known."""
 
     def __init__(self, type_name: str, place: str) -> None:
         super().__init__(f"the task raised {type_name} at {place}")
@@ -133,7 +133,7 @@ class _Child:
         return outcome_of(frame)
 
     async def _frame(self) -> Any:
-        """What the child says next, null if it is not understood."""
+        """What the child says next, None if it is not understood."""
         pipe = self.process.stdout
         assert pipe is not None
         (length,) = LENGTH.unpack(await pipe.readexactly(LENGTH.size))
@@ -293,7 +293,7 @@ class SubprocessPool:
             sys.executable,
             "-P",
             "-m",
-            "providers.subprocess_child",
+            "providers.isolation.child",
             str(self._memory_bytes),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -7,8 +7,8 @@ import pytest
 
 from contracts.usage import Usage
 from providers.errors import InputUnprocessable, InvalidOutput, ProviderError
-from providers.isolated_calls import MOST_KILLED, KillableCalls
-from providers.subprocess_pool import SubprocessPool, TaskKilled
+from providers.isolation.calls import MOST_KILLED, KillableCalls
+from providers.isolation.pool import SubprocessPool, TaskKilled
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS
 
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from providers.errors import ProviderError, SourceUnreadable
-from providers.subprocess_pool import START_GRACE_SECONDS, SubprocessPool, TaskFailed, TaskKilled, import_path
+from providers.isolation.pool import START_GRACE_SECONDS, SubprocessPool, TaskFailed, TaskKilled, import_path
 
 MEGABYTE = 1_000_000
 
@@ -141,7 +141,7 @@ def test_no_child_outlives_a_killed_parent():
     """After kill -9 of the parent its idle child ends by itself."""
     program = (
         "import asyncio\n"
-        "from providers.subprocess_pool import SubprocessPool\n"
+        "from providers.isolation.pool import SubprocessPool\n"
         "async def main():\n"
         "    pool = SubprocessPool(1)\n"
         "    print(await pool.call('os:getpid'), flush=True)\n"
