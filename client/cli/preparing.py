@@ -18,7 +18,7 @@ from contracts.request import EngineChoice, ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import EngineKind
 from providers.models.prices import load_prices
-from providers.search.traits import TRAITS
+from providers.search.availability import TRAITS
 from workers.dev_server.attach import describe_engine
 from workers.private_files import files_of_person
 

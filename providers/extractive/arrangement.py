@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from providers.extractive import connecting_words
+from providers.extractive import brief_text
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION, STRONG, serves
 from providers.extractive.lexicon import ASIDE_OPENING, PAST
 from providers.extractive.passages import containment
@@ -150,7 +150,7 @@ def _within(groups: dict[str, list[Quotation]], question: Question, budget: int)
 
 def _heading(name: str) -> str:
     if name == QUALIFICATION:
-        return connecting_words.DISAGREE
+        return brief_text.DISAGREE
     if name.startswith(ENTITY_PREFIX):
         return name.removeprefix(ENTITY_PREFIX)
     return FACETS[name].heading

@@ -12,8 +12,7 @@ from providers.errors import InvalidCall
 from providers.extractive.analyzer import analyze
 from providers.extractive.brief_writer import write
 from providers.extractive.planner import plan
-from providers.extractive.refiner import refine
-from providers.extractive.reflector import reflect
+from providers.extractive.reflection import refine, reflect
 from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls
 
 ANALYSIS_SECONDS: Final = 40.0

@@ -7,7 +7,7 @@ from contracts.roles import SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION, facet_named
 from providers.extractive.passages import FoundPassage, containment
-from providers.extractive.sentence_ranking import DUPLICATE, Aim, Reading, scored
+from providers.extractive.ranking import DUPLICATE, Aim, Reading, scored
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,15 @@ from typing import Any, Final
 
 from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, Limiter, Permit
-from providers.models.cache_warming import PrefixQueue
 from providers.models.capabilities import LearntLimits, LearntModes
 from providers.models.chat import ChatMode, ChatReply, ChatRequest
-from providers.models.draft_schemas import schema_of
 from providers.models.fitting import Fitted, Fitter
 from providers.models.model_directory import ModelCandidate
 from providers.models.model_errors import shown_name
 from providers.models.model_speed import Speeds
-from providers.models.prompt_caching import cache_marks, worth_waiting
-from providers.models.token_counts import TokenCounter
-from providers.models.token_estimates import Calibration
+from providers.models.prompt_caching import PrefixQueue, cache_marks, worth_waiting
+from providers.models.structured_output import schema_of
+from providers.models.tokens import Calibration, TokenCounter
 
 JSON_INSTRUCTION: Final = """
 

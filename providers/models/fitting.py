@@ -7,7 +7,7 @@ from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, ShortPrompt
 from providers.models.capabilities import EndpointCapabilities
 from providers.models.model_speed import Pace
-from providers.models.token_estimates import estimated_tokens
+from providers.models.tokens import estimated_tokens
 
 RUNTIME_OVERHEAD: Final = 10_000
 """Tokens kept free of every window (S0.15), never more than a quarter of it."""

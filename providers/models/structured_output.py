@@ -3,8 +3,10 @@
 A problem is stated in lines `path: message` that repeat nothing of the answer: they go into the next prompt.
 """
 
+import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -16,6 +18,19 @@ from providers.errors import AnswerCut, AnswerRefused, InvalidOutput
 from providers.models.chat import ChatReply
 from providers.models.message_envelope import FOREIGN_TOOL
 from providers.strict_json import JsonError, NestingError, ParsedJson, bracketing, clean_text, parse_json
+
+
+@lru_cache(maxsize=64)
+def schema_text(draft: type[Contract]) -> str:
+    """The schema as JSON, fields in the order in which they are declared."""
+    return json.dumps(draft.model_json_schema())
+
+
+def schema_of(draft: type[Contract]) -> dict[str, Any]:
+    """The schema; whoever gets it may change it."""
+    schema: dict[str, Any] = json.loads(schema_text(draft))
+    return schema
+
 
 MAX_ANSWER_CHARACTERS: Final = 1_000_000
 MAX_CANDIDATES: Final = 20

@@ -20,9 +20,8 @@ from providers.models.chat import TokenCounts
 from providers.models.message_envelope import TOKEN_FIELDS
 from providers.models.prices import PriceTable
 from providers.search.narrowing import narrowing_of
-from providers.search.service_addresses import without_user
+from providers.search.service import Service, without_user
 from providers.search.web_api import Detail, Records, WebApi, Wire
-from providers.search.web_errors import Service
 from providers.search.web_hits import UNUSABLE, Found, answered, shortened
 
 SERVICE: Final = Service(

@@ -14,11 +14,9 @@ from googleapiclient.discovery_cache import get_static_doc  # type: ignore[impor
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.domains import Domains
-from providers.search.languages import google_language
-from providers.search.narrowing import Narrowing, narrowing_of
-from providers.search.service_addresses import without_user
+from providers.search.narrowing import Narrowing, google_language, narrowing_of
+from providers.search.service import Service, without_user
 from providers.search.web_api import ANSWER_SECONDS, Detail, Facts, Records, WebApi, Wire
-from providers.search.web_errors import Service
 from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://customsearch.googleapis.com"

@@ -10,9 +10,8 @@ from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import Unavailable
 from providers.search.narrowing import Days, narrowing_of, today
-from providers.search.service_addresses import without_user
+from providers.search.service import Service, without_user
 from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Records, WebApi, Wire
-from providers.search.web_errors import Service
 from providers.search.web_hits import UNUSABLE, Found, answered, shortened
 
 SERVICE: Final = Service(

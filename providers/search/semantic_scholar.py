@@ -12,9 +12,8 @@ from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: i
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.search.narrowing import Days, narrowing_of
-from providers.search.service_addresses import without_user
+from providers.search.service import Service, without_user
 from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Facts, Records, WebApi, Wire
-from providers.search.web_errors import Service
 from providers.search.web_hits import UNUSABLE, Found, answered, iso_date, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://api.semanticscholar.org"

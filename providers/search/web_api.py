@@ -22,8 +22,7 @@ from pydantic import (
 
 from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import NotConfigured, ProviderError, Unavailable
-from providers.search.service_addresses import ensure_address
-from providers.search.web_errors import Service, error_for_status
+from providers.search.service import Service, ensure_address, error_for_status
 
 ANSWER_SECONDS: Final = 20.0
 CONNECT_SECONDS: Final = 5.0

@@ -13,8 +13,8 @@ from contracts.activities import SearchRequest, SearchResponse
 from contracts.identity import canonical_url
 from contracts.sources import SearchHit
 from providers.reading.cleaning import UNSEEN, clean, one_line
+from providers.search.availability import TRAITS
 from providers.search.narrowing import narrowing_of, unmet
-from providers.search.traits import TRAITS
 
 MOST_RESULTS: Final = 50
 LONGEST_URL: Final = 2_000

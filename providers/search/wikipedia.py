@@ -7,11 +7,9 @@ import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
-from providers.search.languages import wikipedia_language
-from providers.search.narrowing import Narrowing, narrowing_of
-from providers.search.service_addresses import without_user
+from providers.search.narrowing import Narrowing, narrowing_of, wikipedia_language
+from providers.search.service import Service, without_user
 from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebApi, Wire
-from providers.search.web_errors import Service
 from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
 
 DEFAULT_BASE_URL: Final = "https://{language}.wikipedia.org"

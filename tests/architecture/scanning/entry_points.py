@@ -28,7 +28,7 @@ from contracts.parse_request import InvalidRequest, parse_request
 from contracts.roles import ANALYZER, SYNTHESIZER
 from contracts.web_addresses import canonical_url, host_of
 from providers.errors import ProviderError
-from providers.extractive.markdown_quoting import blockquote, escaped
+from providers.extractive.brief_text import blockquote, escaped
 from providers.extractive.passages import shorten
 from providers.extractive.question import read_question
 from providers.extractive.question_terms import key_words, named_terms, text_keys, text_pairs

@@ -11,8 +11,8 @@ from temporalio.testing import ActivityEnvironment
 from activities.searching import SearchingActivities
 from contracts.activities import CheckProvidersRequest, SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
-from providers.search.cached_search import instance_of
 from providers.search.corpus import CorpusLibrary
+from providers.search.decorators import instance_of
 from providers.shared.circuit_breaker import FAILURES_TO_OPEN, OPEN_SECONDS, PROBE_LEASE_SECONDS, CircuitBreaker
 from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore

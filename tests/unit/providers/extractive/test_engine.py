@@ -13,7 +13,7 @@ from providers.extractive import ExtractiveEngine
 from providers.extractive.engine import DRAFTED
 from providers.interfaces import Engine, EngineTask
 from tests.fakes.isolation import HereCalls
-from tests.unit.providers.engines.extractive.samples import (
+from tests.unit.providers.extractive.samples import (
     analyze_input,
     documents,
     plan_input,

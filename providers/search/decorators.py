@@ -1,6 +1,8 @@
-"""A search provider whose answers are kept for a while."""
+"""Decorators of a search provider: price, circuit breaker, rate limit and cache."""
 
+import asyncio
 import json
+from contextlib import suppress
 from copy import copy
 from typing import Final, Protocol, runtime_checkable
 
@@ -8,8 +10,68 @@ from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.usage import Usage
 from providers.errors import ProviderError
-from providers.interfaces import SearchProvider
+from providers.interfaces import Limiter, SearchProvider
 from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
+from providers.shared.circuit_breaker import CircuitBreaker, circuit_outcome
+
+
+class PricedSearch:
+    """What the provider charges depends on a plan that only the operator knows; one who says it has priority."""
+
+    def __init__(self, provider: SearchProvider, cost_usd: float) -> None:
+        """`cost_usd` is US dollars per request."""
+        self.name = provider.name
+        self._provider = provider
+        self._cost_usd = cost_usd
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        """The provider's answer with its price. Raises what it raises."""
+        answer = await self._provider.search(request)
+        return answer.model_copy(update={"cost_usd": self._cost_usd})
+
+
+class WatchedSearch:
+    """Reports how each request ended. None is held back here: who is asked is decided before a run begins."""
+
+    def __init__(self, provider: SearchProvider, circuits: CircuitBreaker, service_name: str) -> None:
+        self.name = provider.name
+        self._provider = provider
+        self._circuits = circuits
+        self._service_name = service_name
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        """The provider's answer. Raises what it raises."""
+        try:
+            answer = await self._provider.search(request)
+        except ProviderError as error:
+            await self._report(circuit_outcome(error))
+            raise
+        except asyncio.CancelledError:
+            await self._report(None)
+            raise
+        await self._report(ok=True)
+        return answer
+
+    async def _report(self, ok: bool | None) -> None:
+        with suppress(ProviderError):  # a circuit saves time: without it the search is worth as much
+            await self._circuits.report(self._service_name, ok)
+
+
+class LimitedSearch:
+    """One permit for each request; told to wait, the operation keeps its place."""
+
+    def __init__(self, provider: SearchProvider, limiter: Limiter, service_name: str) -> None:
+        self.name = provider.name
+        self._provider = provider
+        self._limiter = limiter
+        self._service_name = service_name
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        """What the provider answers. Raises what it raises, and `RateLimited` when the request must wait."""
+        holder = f"{request.research_id}/{request.operation}"
+        async with self._limiter.permit(self._service_name, holder):
+            return await self._provider.search(request)
+
 
 NOT_OF_THE_ANSWER: Final = {"research_id", "tenant", "operation"}
 """Who asks and why; the tenant is part of the cache's own key."""

@@ -1,11 +1,11 @@
-"""Ranking: which sentences of the sources speak of the question, and the passages around them."""
+"""Ranking: scores sentences against the question and grows the best ones into passages."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from contracts.roles import SourceExtract
-from providers.extractive.facets import Facet
+from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
+from providers.extractive.facets import STRONG, Facet, facet_named
 from providers.extractive.lexicon import (
     ASIDE_OPENING,
     BESIDE_OPENING,
@@ -14,11 +14,24 @@ from providers.extractive.lexicon import (
     OF_THE_TEXT,
     PAST,
     POINTING,
+    RELATED,
 )
 from providers.extractive.passages import FoundPassage, containment, grow, heading_of, span_of
-from providers.extractive.question_terms import QuestionTerms, text_keys, text_pairs
+from providers.extractive.question import Question, QuestionType
+from providers.extractive.question_terms import (
+    Frequencies,
+    QuestionTerms,
+    frequencies,
+    key_words,
+    question_terms,
+    text_keys,
+    text_pairs,
+    with_acronyms,
+    word_keys,
+)
 from providers.extractive.sentence_places import Places
 from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign, structure_of
+from providers.text import FRAME_WORDS, stem, words
 
 DUPLICATE = 0.7
 """Containment from which two passages count as the same (extractive-engine.md)."""
@@ -240,3 +253,53 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     score -= 0.08 if len(text) < 45 else 0.05 if len(text) > 420 else 0.0
     score -= ASIDE_COST if aim.number_wanted and aim.strong is not None and not aim.strong.search(text) else 0.0
     return max(score - places.history_cost(block), 0.0)
+
+
+MAIN_WEIGHT = 0.1
+PREMISE_BONUS = 0.14
+ROWS_WELCOME = frozenset((QuestionType.LIST, QuestionType.QUANTITY))
+
+
+def known_frequencies(task: AnalyzeInput | WriteInput, every: list[Reading], *texts: str) -> Frequencies:
+    """Document frequencies of the words of these texts."""
+    wanted = [word_keys(word, task.language)[0] for text in texts for word in key_words(text)]
+    return frequencies(
+        task.documents_searched, task.term_documents, (reading.document.all_keys for reading in every), wanted
+    )
+
+
+def aim_of(
+    question: Question,
+    facet_name: str,
+    task: AnalyzeInput | WriteInput,
+    every: list[Reading],
+    *,
+    asked: str | None = None,
+    searched: str | None = None,
+    main: bool = True,
+) -> Aim:
+    """What to rank by: `asked` must be answered, `searched` are the words of the sub-query."""
+    asked, searched = asked or question.text, searched or question.text
+    known = known_frequencies(task, every, asked, searched)
+    terms = with_acronyms(
+        question_terms(asked, task.language, known), [reading.document.text for reading in every], task.language
+    )
+    facet = facet_named(facet_name)
+    number_wanted = question.kind is QuestionType.QUANTITY
+    return Aim(
+        terms=terms,
+        searched=question_terms(searched, task.language, known),
+        facet=facet,
+        facet_weight=MAIN_WEIGHT if main else 2 * MAIN_WEIGHT,
+        strong=STRONG["quantity"] if number_wanted else STRONG.get(facet.name),
+        denial_bonus=PREMISE_BONUS if question.may_hold_a_premise else 0.03,
+        number_wanted=number_wanted,
+        predicate=_predicate(question) if question.may_hold_a_premise else frozenset(),
+        rows_welcome=question.kind in ROWS_WELCOME or facet.name == "settings",
+    )
+
+
+def _predicate(question: Question) -> frozenset[str]:
+    """Stems of the framing verbs of a premise (`require`, `support`), and what may stand for them."""
+    found = {stem(word) for word in words(question.text) if word.casefold() in FRAME_WORDS}
+    return frozenset(found.union(*(RELATED.get(key, frozenset()) for key in found)))
