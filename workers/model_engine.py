@@ -7,7 +7,6 @@ from providers.errors import NotConfigured
 from providers.interfaces import IsolatedCalls, Limiter, SharedStore
 from providers.models.capabilities import capabilities_of
 from providers.models.chat import Chat
-from providers.models.endpoint_circuits import Circuits
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_directory import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
@@ -30,7 +29,8 @@ def language_model(
     tiers = {tier: settings.models.names_for(tier) for tier in Tier}
     prices = load_prices().with_models(settings.models.prices)
     directory = ModelDirectory(endpoints, tiers)
-    return LanguageModelEngine(directory, prices, limiter=limiter, circuits=_circuits(store), isolated=isolated)
+    circuits = CircuitBreaker(store) if store else None
+    return LanguageModelEngine(directory, prices, limiter=limiter, circuits=circuits, isolated=isolated)
 
 
 def model_limits(settings: Settings) -> dict[str, ServiceLimits]:
@@ -65,7 +65,3 @@ def _chat(settings: Settings, name: str, address: str | None) -> Chat:
     except NotConfigured as error:
         # Another endpoint may be there; a call that needs this one is told.
         return MissingChat(str(error))
-
-
-def _circuits(store: SharedStore | None) -> Circuits | None:
-    return None if store is None else CircuitBreaker(store)

@@ -44,6 +44,12 @@ CUT: Final[dict[str, str]] = {
     "provider_outage": "a provider did not answer",
     "max_iterations": "the limit of iterations was reached",
 }
+_ALWAYS = re.compile(r"[\\`*\[\]<>|~$]")
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+_EDGE_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|__+")
+_LINE_START = re.compile(r"^(\s*)([-+#=]|\d{1,9}(?=[.)]))")
+_LINE_START_NUMBER = re.compile(r"^(\s*\d{1,9})([.)])")
+_IMAGE = re.compile(r"!(?=\\\[)")
 
 
 def cut_short(reason: str) -> str:
@@ -54,14 +60,6 @@ def cut_short(reason: str) -> str:
 def plural(number: int, one: str, many: str) -> str:
     """A count with its noun."""
     return f"{number:,} {one if number == 1 else many}"
-
-
-_ALWAYS = re.compile(r"[\\`*\[\]<>|~$]")
-_ENTITY = re.compile(r"&(?=#?\w+;)")
-_EDGE_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|__+")
-_LINE_START = re.compile(r"^(\s*)([-+#=]|\d{1,9}(?=[.)]))")
-_LINE_START_NUMBER = re.compile(r"^(\s*\d{1,9})([.)])")
-_IMAGE = re.compile(r"!(?=\\\[)")
 
 
 def escaped(text: str) -> str:

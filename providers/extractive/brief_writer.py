@@ -17,6 +17,7 @@ from providers.text import STEMMED_LANGUAGES
 
 BRIEF_WORDS = 900
 """Length of the brief proper; the rest goes under "More passages"."""
+MOST_GAPS = 8
 
 
 def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
@@ -96,9 +97,6 @@ def _empty(task: WriteInput) -> str:
     if task.cut_short:
         lines += [brief_text.cut_short(task.cut_short), ""]
     return "\n".join([*lines, *empty_lines(task)]).rstrip() + "\n"
-
-
-MOST_GAPS = 8
 
 
 def limit_lines(task: WriteInput, quoted: list[Quotation]) -> list[str]:

@@ -15,6 +15,10 @@ ALTERNATIVE_CREDIT = 0.6
 PARTS = re.compile(r"[._'’-]")
 QUOTED = re.compile(r"[\"“”`«»]([^\"“”`«»]{2,60})[\"“”`«»]")
 NAME = re.compile(r"[A-Za-z_][\w.+#-]*\w\+*|[A-Z]\b")
+_SHORT_IN_BRACKETS = re.compile(r"\([\"“']?([A-Z]{2,6})[\"”']?\)")
+_LONG_IN_BRACKETS = re.compile(r"\b([A-Z]{2,6}) \(([A-Za-z][A-Za-z -]{3,80})\)")
+LONGEST_NAME = 90
+"""Characters before the brackets that may hold the long form."""
 
 
 @lru_cache(maxsize=65_536)
@@ -208,12 +212,6 @@ def missing_names(
 
 def _uncounted(key: str, known: Frequencies) -> bool:
     return known.absent(key) or (not known.whole_corpus and known.counts.get(key, 0) == 0)
-
-
-_SHORT_IN_BRACKETS = re.compile(r"\([\"“']?([A-Z]{2,6})[\"”']?\)")
-_LONG_IN_BRACKETS = re.compile(r"\b([A-Z]{2,6}) \(([A-Za-z][A-Za-z -]{3,80})\)")
-LONGEST_NAME = 90
-"""Characters before the brackets that may hold the long form."""
 
 
 def with_acronyms(terms: QuestionTerms, texts: Iterable[str], language: str) -> QuestionTerms:

@@ -52,6 +52,9 @@ SUBJECT_BONUS = 0.12
 """For a sentence that begins with the words of the question: they are what it speaks of."""
 TOPIC = 0.6
 """Share of the question's weight in headings from which a section counts as being about the question."""
+MAIN_WEIGHT = 0.1
+PREMISE_BONUS = 0.14
+ROWS_WELCOME = frozenset((QuestionType.LIST, QuestionType.QUANTITY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +256,6 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     score -= 0.08 if len(text) < 45 else 0.05 if len(text) > 420 else 0.0
     score -= ASIDE_COST if aim.number_wanted and aim.strong is not None and not aim.strong.search(text) else 0.0
     return max(score - places.history_cost(block), 0.0)
-
-
-MAIN_WEIGHT = 0.1
-PREMISE_BONUS = 0.14
-ROWS_WELCOME = frozenset((QuestionType.LIST, QuestionType.QUANTITY))
 
 
 def known_frequencies(task: AnalyzeInput | WriteInput, every: list[Reading], *texts: str) -> Frequencies:

@@ -20,6 +20,9 @@ from contracts.vocabulary import Action, GapKind, Phase, Severity
 from providers.extractive.question_terms import key_words
 from providers.text import STOP_WORDS, stem, words
 
+FOLLOW_UPS = 2
+_NOWHERE = re.compile(r"\boccurs? in none of\b")
+
 
 def reflect(task: ReflectInput) -> ReflectionDraft:
     """Say what the gate's result means for the next step; it never loosens a gate."""
@@ -44,10 +47,6 @@ def _action(task: ReflectInput) -> Action:
     if task.phase == Phase.SYNTHESIS:
         return Action.ITERATE if task.open_gaps and task.iteration < task.max_iterations else Action.COMPLETE
     return Action.PROCEED
-
-
-FOLLOW_UPS = 2
-_NOWHERE = re.compile(r"\boccurs? in none of\b")
 
 
 def refine(task: RefineInput, documents: Mapping[str, str]) -> RefineDraft:

@@ -57,9 +57,8 @@ class PriceTable(StrictContract):
         price = (self.price_of(written) if written else None) or self.price_of(model)
         if price is None or not tokens.known:
             return None
-        prompt = tokens.input + tokens.cache_read + tokens.cache_write
         per_input, per_output = price.input, price.output
-        if price.long_prompt_tokens is not None and prompt > price.long_prompt_tokens:
+        if price.long_prompt_tokens is not None and tokens.prompt > price.long_prompt_tokens:
             per_input = price.long_prompt_input or per_input
             per_output = price.long_prompt_output or per_output
         weighted = (

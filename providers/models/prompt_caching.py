@@ -16,13 +16,16 @@ from providers.models.tokens import estimated_tokens
 TOOLS_SHARE: Final = 0.5
 """JSON is estimated with the widest margin of all, and is not sent to the model as it is."""
 WORTH_WAITING: Final = 0.25
-"""Share of a request's input from which on it pays to let another call write the beginning first."""
+"""Share of a request's input from which on it pays to let another call write the prefix first."""
+KEPT_SECONDS: Final = 290.0
+"""An endpoint keeps a prefix for five minutes after its last use."""
+MOST_REMEMBERED: Final = 1_000
 
 
-def cache_marks(request: ChatRequest, capabilities: EndpointCapabilities, ratio: float) -> ChatRequest:
-    """The request with its marks; `ratio` gives rather too few tokens for an estimated one.
+def mark_prefixes(request: ChatRequest, capabilities: EndpointCapabilities, ratio: float) -> ChatRequest:
+    """The request with its cache marks; `ratio` gives rather too few tokens for an estimated one.
 
-    A mark on a beginning below the model's minimum would do nothing, and each kept token is paid for when written.
+    A mark on a prefix below the model's minimum would do nothing, and each kept token is paid for when written.
     """
     if not capabilities.caching:
         return request
@@ -38,20 +41,15 @@ def cache_marks(request: ChatRequest, capabilities: EndpointCapabilities, ratio:
 
 
 def worth_waiting(request: ChatRequest, input_tokens: float) -> bool:
-    """Whether a call should let an equal beginning be written first; `input_tokens` errs high."""
+    """Whether a call should wait until another one has written the same prefix; `input_tokens` errs high."""
     if not (request.cache_system or request.cache_common):
         return False
     kept = request.system + (request.prompt[: request.common_length] if request.cache_common else "")
     return estimated_tokens(kept) >= WORTH_WAITING * input_tokens
 
 
-KEPT_SECONDS: Final = 290.0
-"""An endpoint keeps a beginning for five minutes after its last use."""
-MOST_REMEMBERED: Final = 1_000
-
-
 class PrefixQueue:
-    """Lets one call per beginning go ahead while nobody has written it lately."""
+    """Lets one call per prefix go ahead unless the endpoint's cache holds it already."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -60,7 +58,7 @@ class PrefixQueue:
 
     @asynccontextmanager
     async def turn(self, key: str, patience_seconds: float) -> AsyncIterator[None]:
-        """Hold the block back until the first call over this beginning has ended, however it ended.
+        """Hold the block back until the first call with this prefix has ended, however it ended.
 
         A call waits once and no longer than `patience_seconds`: if the first one failed, all others go at once.
         """

@@ -19,28 +19,13 @@ from providers.models.chat import ChatReply
 from providers.models.message_envelope import FOREIGN_TOOL
 from providers.strict_json import JsonError, NestingError, ParsedJson, bracketing, clean_text, parse_json
 
-
-@lru_cache(maxsize=64)
-def schema_text(draft: type[Contract]) -> str:
-    """The schema as JSON, fields in the order in which they are declared."""
-    return json.dumps(draft.model_json_schema())
-
-
-def schema_of(draft: type[Contract]) -> dict[str, Any]:
-    """The schema; whoever gets it may change it."""
-    schema: dict[str, Any] = json.loads(schema_text(draft))
-    return schema
-
-
 MAX_ANSWER_CHARACTERS: Final = 1_000_000
 MAX_CANDIDATES: Final = 20
 MAX_PROBLEM_LINES: Final = 8
 MAX_LINE_CHARACTERS: Final = 160
-
 COMPLETE: Final = {"end_turn", "stop_sequence", "tool_use"}
 CUT: Final = {"max_tokens", "model_context_window_exceeded", "pause_turn", "length"}
 REFUSED: Final = {"refusal", "content_filter"}
-
 BEGINS_LIKE_OBJECT: Final = re.compile(r'\{\s*["}]')
 STRING_OR_TRAILING_COMMA: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|,(?=\s*[}\]])', re.DOTALL)
 THOUGHTS: Final = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.DOTALL)
@@ -52,10 +37,20 @@ END_OF_THOUGHTS: Final = re.compile(
 it is a word like others."""
 THOUGHTS_LEFT_OUT: Final = "the model's thoughts before its answer were left out"
 WHOLE_FENCE: Final = re.compile(r"```[a-zA-Z]*\n(?P<inner>.*)\n```", re.DOTALL)
-
 DRAFT_FIELDS: Final = f"{__name__}:draft_fields"
-
 Role = RoleSpec[Any, Any]
+
+
+@lru_cache(maxsize=64)
+def schema_text(draft: type[Contract]) -> str:
+    """The schema as JSON, fields in the order in which they are declared."""
+    return json.dumps(draft.model_json_schema())
+
+
+def schema_of(draft: type[Contract]) -> dict[str, Any]:
+    """The schema; whoever gets it may change it."""
+    schema: dict[str, Any] = json.loads(schema_text(draft))
+    return schema
 
 
 def draft_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:

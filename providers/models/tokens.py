@@ -1,10 +1,10 @@
 """How many tokens a request has: estimates that err high, corrected by the counts of endpoints."""
 
-import hashlib
 import json
 from collections import OrderedDict
 from typing import Final
 
+from contracts.identity import digest
 from providers.errors import ProviderError, Retryable
 from providers.models.chat import ChatRequest
 from providers.models.model_directory import ModelCandidate
@@ -26,6 +26,7 @@ LOW_MARGIN: Final = 0.9
 NEWEST_WEIGHT: Final = 0.2
 FEWEST_TOKENS: Final = 200
 """A count of fewer says little about texts."""
+MOST_REMEMBERED: Final = 500
 
 
 def estimated_tokens(text: str) -> float:
@@ -65,9 +66,6 @@ class Calibration:
         self._high[key] = newest if newest >= high else high + NEWEST_WEIGHT * (newest - high)
 
 
-MOST_REMEMBERED: Final = 500
-
-
 class TokenCounter:
     """Counts of requests, by hash; an endpoint that cannot count is not asked again."""
 
@@ -76,10 +74,10 @@ class TokenCounter:
         self._unable: set[str] = set()
 
     async def count(self, candidate: ModelCandidate, request: ChatRequest) -> int | None:
-        """Input tokens of the request; null where the endpoint does not say."""
+        """Input tokens of the request; None where the endpoint does not say."""
         if candidate.endpoint.name in self._unable:
             return None
-        key = _hash(candidate, request)
+        key = _request_key(candidate, request)
         if key in self._counts:
             self._counts.move_to_end(key)
             return self._counts[key]
@@ -96,6 +94,5 @@ class TokenCounter:
         return counted
 
 
-def _hash(candidate: ModelCandidate, request: ChatRequest) -> str:
-    parts = [candidate.name, request.mode, request.system, request.prompt, request.json_schema]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+def _request_key(candidate: ModelCandidate, request: ChatRequest) -> str:
+    return digest(json.dumps([candidate.name, request.mode, request.system, request.prompt, request.json_schema]))

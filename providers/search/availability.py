@@ -8,6 +8,16 @@ from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
 
 WEB, ACADEMIC, NEWS = SourceType.WEB, SourceType.ACADEMIC, SourceType.NEWS
+BY_MODEL: Final = "anthropic"
+"""Searches through the model's endpoint: a way out for those who have set up nothing else."""
+CONFIGURED_WEB: Final = ("tavily", "google", "brave", "searxng")
+"""Providers of the web at large that somebody decided to set up."""
+WITHOUT_SETUP: Final = ("semantic_scholar", "wikipedia")
+"""What is left where nothing is set up: both are asked for web pages then."""
+MODEL_LACKING: Final = (
+    "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
+)
+ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a search engine of your own"
 
 
 @dataclass(frozen=True)
@@ -78,19 +88,8 @@ NEEDS: Final[dict[str, ProviderNeeds]] = {
     "wikipedia": ProviderNeeds(),
 }
 """Those that stand for themselves."""
-BY_MODEL: Final = "anthropic"
-"""Searches through the model's endpoint: a way out for those who have set up nothing else."""
 ORDER: Final = (*NEEDS, BY_MODEL)
 """In which providers are asked: S0-102's three first."""
-CONFIGURED_WEB: Final = ("tavily", "google", "brave", "searxng")
-"""Providers of the web at large that somebody decided to set up."""
-WITHOUT_SETUP: Final = ("semantic_scholar", "wikipedia")
-"""What is left where nothing is set up: both are asked for web pages then."""
-
-MODEL_LACKING: Final = (
-    "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
-)
-ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a search engine of your own"
 
 
 def provider_choices(

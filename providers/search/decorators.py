@@ -14,6 +14,9 @@ from providers.interfaces import Limiter, SearchProvider
 from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
 from providers.shared.circuit_breaker import CircuitBreaker, circuit_outcome
 
+NOT_OF_THE_ANSWER: Final = {"research_id", "tenant", "operation"}
+"""Who asks and why; the tenant is part of the cache's own key."""
+
 
 class PricedSearch:
     """What the provider charges depends on a plan that only the operator knows; one who says it has priority."""
@@ -71,10 +74,6 @@ class LimitedSearch:
         holder = f"{request.research_id}/{request.operation}"
         async with self._limiter.permit(self._service_name, holder):
             return await self._provider.search(request)
-
-
-NOT_OF_THE_ANSWER: Final = {"research_id", "tenant", "operation"}
-"""Who asks and why; the tenant is part of the cache's own key."""
 
 
 @runtime_checkable

@@ -19,6 +19,29 @@ LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
 DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 EARLIEST: Final = date(1970, 1, 1)
 """Stands for no first day where a service wants both ends."""
+GOOGLE: Final = frozenset(
+    "ar bg ca cs da de el en es et fi fr hr hu id is it ja ko lt lv nl no pl pt ro ru sk sl sr sv tr".split()
+)
+"""Those of its parameter `lr` that are written as ISO 639 does."""
+GOOGLE_OWN: Final = {"he": "iw", "nb": "no", "nn": "no", "zh": "zh-CN"}
+"""Chinese means simplified characters: one value is taken, and most pages use these."""
+BRAVE: Final = frozenset(
+    """ar eu bn bg ca hr cs da nl en et fi fr gl de gu he hi hu is it kn ko lv lt ms ml mr nb pl pa ro ru sr sk sl es
+    sv ta te th tr uk vi""".split()
+)
+"""Those of its parameter `search_lang` that are written as ISO 639 does."""
+BRAVE_OWN: Final = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
+WIKIPEDIAS: Final = frozenset(
+    """ab af am an ar as av ay az ba be bg bi bm bn bo br bs ca ce co cr cs cu cv cy da de dv dz ee el en eo es et eu fa
+    ff fi fj fo fr fy ga gd gl gn gu gv ha he hi hr ht hu hy ia id ie ig ik io is it iu ja jv ka kg ki kk km kn ko ks
+    ku kv kw ky la lb lg li ln lo lt lv mg mi mk ml mn mr ms mt my ne nl nn no nv ny oc om or os pa pi pl ps pt qu rm
+    rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk
+    ur uz ve vi vo wa wo xh yi yo za zh zu
+    als arz ast bar bcl bug ceb ckb diq fur gor haw hif hsb ilo kab lad lij lmo mai mzn nap nds new nso pag pam pcd pms
+    pnb sah scn sco szl tum vec war xal""".split()
+)
+"""Languages with a Wikipedia whose host begins with the code; others exist, this list is what is asked for."""
+WIKIPEDIAS_OWN: Final = {"nb": "no"}
 
 
 @dataclass(frozen=True)
@@ -126,33 +149,6 @@ def _span(text: str) -> tuple[date, date]:
         return first, date(year, last_month, day or calendar.monthrange(year, last_month)[1])
     except (ValueError, calendar.IllegalMonthError):
         raise InvalidCall("a date of publication is no day of the calendar") from None
-
-
-GOOGLE: Final = frozenset(
-    "ar bg ca cs da de el en es et fi fr hr hu id is it ja ko lt lv nl no pl pt ro ru sk sl sr sv tr".split()
-)
-"""Those of its parameter `lr` that are written as ISO 639 does."""
-GOOGLE_OWN: Final = {"he": "iw", "nb": "no", "nn": "no", "zh": "zh-CN"}
-"""Chinese means simplified characters: one value is taken, and most pages use these."""
-
-BRAVE: Final = frozenset(
-    """ar eu bn bg ca hr cs da nl en et fi fr gl de gu he hi hu is it kn ko lv lt ms ml mr nb pl pa ro ru sr sk sl es
-    sv ta te th tr uk vi""".split()
-)
-"""Those of its parameter `search_lang` that are written as ISO 639 does."""
-BRAVE_OWN: Final = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
-
-WIKIPEDIAS: Final = frozenset(
-    """ab af am an ar as av ay az ba be bg bi bm bn bo br bs ca ce co cr cs cu cv cy da de dv dz ee el en eo es et eu fa
-    ff fi fj fo fr fy ga gd gl gn gu gv ha he hi hr ht hu hy ia id ie ig ik io is it iu ja jv ka kg ki kk km kn ko ks
-    ku kv kw ky la lb lg li ln lo lt lv mg mi mk ml mn mr ms mt my ne nl nn no nv ny oc om or os pa pi pl ps pt qu rm
-    rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk
-    ur uz ve vi vo wa wo xh yi yo za zh zu
-    als arz ast bar bcl bug ceb ckb diq fur gor haw hif hsb ilo kab lad lij lmo mai mzn nap nds new nso pag pam pcd pms
-    pnb sah scn sco szl tum vec war xal""".split()
-)
-"""Languages with a Wikipedia whose host begins with the code; others exist, this list is what is asked for."""
-WIKIPEDIAS_OWN: Final = {"nb": "no"}
 
 
 def google_language(code: str) -> str | None:
