@@ -15,16 +15,23 @@ from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
 from providers.shared.circuit_breaker import CircuitBreaker, circuit_outcome
 
 NOT_OF_THE_ANSWER: Final = {"research_id", "tenant", "operation"}
-"""Who asks and why; the tenant is part of the cache's own key."""
+"""The caller and its reason; the tenant is part of the cache's own key."""
 
 
-class PricedSearch:
-    """What the provider charges depends on a plan that only the operator knows; one who says it has priority."""
+class SearchDecorator:
+    """Stands before a provider under the provider's own name."""
+
+    def __init__(self, provider: SearchProvider) -> None:
+        self.name = provider.name
+        self._provider = provider
+
+
+class PricedSearch(SearchDecorator):
+    """Replaces the cost of each answer by the price that the operator has configured."""
 
     def __init__(self, provider: SearchProvider, cost_usd: float) -> None:
         """`cost_usd` is US dollars per request."""
-        self.name = provider.name
-        self._provider = provider
+        super().__init__(provider)
         self._cost_usd = cost_usd
 
     async def search(self, request: SearchRequest) -> SearchResponse:
@@ -33,12 +40,11 @@ class PricedSearch:
         return answer.model_copy(update={"cost_usd": self._cost_usd})
 
 
-class WatchedSearch:
-    """Reports how each request ended. None is held back here: who is asked is decided before a run begins."""
+class WatchedSearch(SearchDecorator):
+    """Reports how each request ended. It holds none back: providers are chosen before a run begins."""
 
     def __init__(self, provider: SearchProvider, circuits: CircuitBreaker, service_name: str) -> None:
-        self.name = provider.name
-        self._provider = provider
+        super().__init__(provider)
         self._circuits = circuits
         self._service_name = service_name
 
@@ -60,12 +66,11 @@ class WatchedSearch:
             await self._circuits.report(self._service_name, ok)
 
 
-class LimitedSearch:
+class LimitedSearch(SearchDecorator):
     """One permit for each request; told to wait, the operation keeps its place."""
 
     def __init__(self, provider: SearchProvider, limiter: Limiter, service_name: str) -> None:
-        self.name = provider.name
-        self._provider = provider
+        super().__init__(provider)
         self._limiter = limiter
         self._service_name = service_name
 
@@ -91,18 +96,17 @@ def instance_of(provider: SearchProvider) -> str:
     return provider.instance if isinstance(provider, Placed) else ""
 
 
-class CachedSearch:
-    """Made with a provider and the cache. An answer from the cache says so, and costs nothing."""
+class CachedSearch(SearchDecorator):
+    """Answers from the cache where it can. Such an answer says so, and costs nothing."""
 
     def __init__(self, provider: SearchProvider, cache: Cache, instance: str = "") -> None:
         """`instance` parts answers of one provider from those of another that has its name: see `instance_of`."""
-        self.name = provider.name
-        self._provider = provider
+        super().__init__(provider)
         self._cache = cache
         self._instance = instance
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises what the provider raises; of those who wait for one answer, one alone pays."""
+        """Hits in rank order. Raises what the provider raises; of callers that wait for one answer, one alone pays."""
         kind = NEWS_SEARCH if request.source_type is SourceType.NEWS else SEARCH
         try:
             found = await self._cache.get_or_make(
@@ -115,7 +119,7 @@ class CachedSearch:
         except ProviderError as error:
             if error.usage == Usage():
                 raise
-            # All who wait are given this very error: whoever is first takes what it cost with it.
+            # All waiting callers get this very error: the first one takes its cost with it.
             mine = copy(error)
             error.usage = Usage()
             raise mine from None

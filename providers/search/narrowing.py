@@ -2,6 +2,7 @@
 
 import calendar
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
@@ -46,7 +47,7 @@ WIKIPEDIAS_OWN: Final = {"nb": "no"}
 
 @dataclass(frozen=True)
 class Days:
-    """The first and the last day of publication, null where there is no bound."""
+    """The first and the last day of publication, None where there is no bound."""
 
     first: date | None
     last: date | None
@@ -72,7 +73,7 @@ class Days:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """All that a request narrows down."""
+    """All filters of a request."""
 
     domains: Domains
     days: Days
@@ -81,7 +82,7 @@ class Narrowing:
 
 
 def narrowing_of(request: SearchRequest) -> Narrowing:
-    """What the request narrows down, read before anybody is asked. Raises `InvalidCall` for what means nothing."""
+    """The filters of a request. Raises `InvalidCall` for one that cannot be read."""
     return Narrowing(domains_of(request), days_of(request), language_of(request))
 
 
@@ -151,18 +152,24 @@ def _span(text: str) -> tuple[date, date]:
         raise InvalidCall("a date of publication is no day of the calendar") from None
 
 
+def spell_language(language: str | None, spell: Callable[[str], str | None]) -> tuple[str | None, list[str]]:
+    """The language as a service writes it, and a warning where the service cannot keep to it."""
+    known = spell(language) if language else None
+    return known, [f"cannot keep to the language {language}"] if language and not known else []
+
+
 def google_language(code: str) -> str | None:
-    """The value for `lr`, or null for a language that it cannot be limited to."""
+    """The value for `lr`, or None for a language that it cannot be limited to."""
     own = GOOGLE_OWN.get(code, code if code in GOOGLE else None)
     return None if own is None else f"lang_{own}"
 
 
 def brave_language(code: str) -> str | None:
-    """The value for `search_lang`, or null."""
+    """The value for `search_lang`, or None."""
     return BRAVE_OWN.get(code, code if code in BRAVE else None)
 
 
 def wikipedia_language(code: str) -> str | None:
-    """The first label of the host, or null where there is no Wikipedia that this list knows."""
+    """The first label of the host, or None where there is no Wikipedia that this list knows."""
     own = WIKIPEDIAS_OWN.get(code, code)
     return own if own in WIKIPEDIAS else None
