@@ -10,7 +10,6 @@ EMPTY_ADMISSION: Final = (
 SHORT_ANSWER: Final = "Short answer"
 QUALIFIED: Final = "The documents qualify the question:"
 DISAGREE: Final = "Where the documents disagree or qualify"
-SETTINGS: Final = "Settings and thresholds"
 NOT_COVERED: Final = "Not covered, and limits"
 MORE: Final = "More passages"
 TABLE_HEAD: Final = "| Name | Value in the text | Said of it (quoted) | Source |\n| --- | --- | --- | --- |"
@@ -47,7 +46,6 @@ CUT: Final[dict[str, str]] = {
 _ALWAYS = re.compile(r"[\\`*\[\]<>|~$]")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _EDGE_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|__+")
-_LINE_START = re.compile(r"^(\s*)([-+#=]|\d{1,9}(?=[.)]))")
 _LINE_START_NUMBER = re.compile(r"^(\s*\d{1,9})([.)])")
 _IMAGE = re.compile(r"!(?=\\\[)")
 
@@ -62,7 +60,7 @@ def plural(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """One line of page text as Markdown that shows it literally."""
     safe = _ALWAYS.sub(lambda match: "\\" + match.group(), text)
     safe = _ENTITY.sub(r"\\&", safe)
@@ -74,11 +72,11 @@ def escaped(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Page text on one line, escaped: for titles, headings and cells."""
-    return escaped(" ".join(text.split()))
+    return escape(" ".join(text.split()))
 
 
 def blockquote(text: str, marker: str, indent: str = "") -> str:
     """A quote as a Markdown blockquote that ends with its marker."""
-    lines = [escaped(line.strip()) for line in text.strip().splitlines()]
+    lines = [escape(line.strip()) for line in text.strip().splitlines()]
     lines[-1] = f"{lines[-1]} {marker}"
     return "\n".join(f"{indent}> {line}".rstrip() for line in lines)

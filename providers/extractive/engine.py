@@ -17,7 +17,7 @@ from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls
 
 ANALYSIS_SECONDS: Final = 40.0
 """Limit of one role: two attempts and what comes before and after fit into the time of their activity."""
-DRAFTED: Final = f"{__name__}:drafted"
+MAKE_DRAFT: Final = f"{__name__}:make_draft"
 
 ExtractiveInput = PlannerInput | ReflectInput | RefineInput | AnalyzeInput | WriteInput
 
@@ -38,16 +38,16 @@ class ExtractiveEngine:
         if not isinstance(given, ExtractiveInput):
             raise InvalidCall(f"the extractive engine does not know the role {task.role.name}")
         if self._isolated is None:
-            packed = await asyncio.to_thread(drafted, given, task.documents)
+            packed = await asyncio.to_thread(make_draft, given, task.documents)
         else:
-            packed = await self._isolated.call(DRAFTED, given, task.documents, seconds=ANALYSIS_SECONDS)
+            packed = await self._isolated.call(MAKE_DRAFT, given, task.documents, seconds=ANALYSIS_SECONDS)
         return EngineAnswer(draft=task.role.draft.model_validate_json(packed), engine=self.kind)
 
     async def close(self) -> None:
         """Nothing is held: the children belong to whoever made them."""
 
 
-def drafted(given: ExtractiveInput, documents: Mapping[str, str]) -> str:
+def make_draft(given: ExtractiveInput, documents: Mapping[str, str]) -> str:
     """The draft of any role as JSON."""
     return _draft(given, documents).model_dump_json()
 

@@ -143,12 +143,12 @@ def question_terms(question: str, language: str, known: Frequencies) -> Question
         related = frozenset(RELATED.get(key, ())) if language == "en" else frozenset[str]()
         terms.setdefault(key, Term(word, key, frozenset(parts), related, known.weight(key)))
     if language == "en":
-        terms = {term.key: term for term in _joined(list(terms.values()))}
+        terms = {term.key: term for term in _join_neighbours(list(terms.values()))}
     total = sum(term.weight for term in terms.values())
     return QuestionTerms(tuple(terms.values()), total, _key_pairs(question, frozenset(terms), language))
 
 
-def _joined(terms: list[Term]) -> list[Term]:
+def _join_neighbours(terms: list[Term]) -> list[Term]:
     """Neighbouring words may be written as one: `data types` also matches `datatypes`."""
     found = list(terms)
     for position, (one, other) in enumerate(pairwise(terms)):
@@ -196,7 +196,7 @@ def missing_names(
         (name, word)
         for name in named_terms(question)
         for word in words(name)
-        if word.casefold() not in STOP_WORDS and _uncounted(word_keys(word, language)[0], known)
+        if word.casefold() not in STOP_WORDS and _is_uncounted(word_keys(word, language)[0], known)
     ]
     if not suspects:
         return []
@@ -210,7 +210,7 @@ def missing_names(
     return list(dict.fromkeys(gone))
 
 
-def _uncounted(key: str, known: Frequencies) -> bool:
+def _is_uncounted(key: str, known: Frequencies) -> bool:
     return known.absent(key) or (not known.whole_corpus and known.counts.get(key, 0) == 0)
 
 

@@ -94,7 +94,7 @@ def readings(sources: Iterable[SourceExtract], documents: Mapping[str, str], lan
     return [found[key] for key in sorted(found)]
 
 
-def ranked(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
+def rank_passages(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
     """All passages above nothing, best first; ties by place, so that arrival order decides nothing."""
     found: dict[tuple[str, int, int], FoundPassage] = {}
     every = list(every)
@@ -107,7 +107,7 @@ def ranked(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
     return sorted(found.values(), key=lambda passage: (-round(passage.score, 6), passage.place))
 
 
-def scored(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FoundPassage]:
+def score_ranges(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FoundPassage]:
     """Given character ranges of a source as passages with their scores; ranges without a sentence are left out."""
     document = reading.document
     places = Places(document, reading.source, aim.terms, 0.0)
@@ -120,7 +120,7 @@ def scored(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dic
     return found
 
 
-def chosen(candidates: Iterable[FoundPassage], most: int, floor: float) -> list[FoundPassage]:
+def choose_passages(candidates: Iterable[FoundPassage], most: int, floor: float) -> list[FoundPassage]:
     """The best passages that are neither near-duplicates of nor overlap a better one, spread over sections."""
     kept: list[FoundPassage] = []
     waiting = [passage for passage in candidates if passage.score >= floor]
@@ -131,7 +131,7 @@ def chosen(candidates: Iterable[FoundPassage], most: int, floor: float) -> list[
     return kept
 
 
-def lowered(candidates: Iterable[FoundPassage], taken: list[FoundPassage]) -> list[FoundPassage]:
+def lower_taken(candidates: Iterable[FoundPassage], taken: list[FoundPassage]) -> list[FoundPassage]:
     """The candidates with those pushed down that another sub-query is bound to quote."""
     moved = [
         replace(passage, score=passage.score - TAKEN_COST) if any(_same(passage, other) for other in taken) else passage

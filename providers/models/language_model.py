@@ -84,7 +84,7 @@ class LanguageModelEngine:
             if failover.failures and left < SHORTEST_SECONDS:
                 break
             try:
-                exchange = await self._asked(task, candidate, time_share(left, last=not failover.waiting), failover)
+                exchange = await self._ask(task, candidate, time_share(left, last=not failover.waiting), failover)
             except ProviderError as error:
                 failover.note_failure(candidate, error)
             else:
@@ -126,7 +126,7 @@ class LanguageModelEngine:
             # Circuits only save time: without them every endpoint is asked.
             return True
 
-    async def _asked(self, task: EngineTask, candidate: ModelCandidate, seconds: float, failover: Failover) -> Exchange:
+    async def _ask(self, task: EngineTask, candidate: ModelCandidate, seconds: float, failover: Failover) -> Exchange:
         service = candidate.endpoint.service
         window = candidate.capabilities.window
         larger = any(other.capabilities.window > window for other in failover.waiting)

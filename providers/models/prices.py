@@ -50,7 +50,7 @@ class PriceTable(StrictContract):
         return None
 
     def cost_usd(self, model: str, tokens: TokenCounts, *, written: str | None = None) -> float | None:
-        """US dollars for one call; null for a model without an entry, and for counts that are not known.
+        """US dollars for one call; None for a model without an entry, and for counts that are not known.
 
         An entry for the name as it is `written` in a configuration, `endpoint:NAME`, goes before the model's own.
         """

@@ -66,7 +66,7 @@ def draft_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
         return _plain_text(role, reply)
     if isinstance(reply.tool_input, dict):
         _refuse_flaws(reply.flaws)
-        return _validated(role, reply.tool_input), []
+        return _validate(role, reply.tool_input), []
     text, left_out = _without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
     _refuse_unreadable(text, reply)
     draft, warnings = _from_text(role, text, complete=reply.stop_reason in COMPLETE)
@@ -93,7 +93,7 @@ def _plain_text(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     if fence is not None and "```" not in fence["inner"]:
         text = fence["inner"].strip()
     (field,) = role.draft.model_fields
-    return _validated(role, {field: text}), left_out
+    return _validate(role, {field: text}), left_out
 
 
 def _without_thoughts(text: str) -> tuple[str, list[str]]:
@@ -121,10 +121,10 @@ def _from_text(role: Role, text: str, *, complete: bool) -> tuple[Contract, list
     try:
         for candidate, warnings in _candidates(text, complete=complete):
             try:
-                parsed, repairs = _parsed(candidate)
+                parsed, repairs = _parse(candidate)
                 _refuse_flaws(parsed.flaws)
                 cleaned = ["lone surrogates were replaced in the answer"] if parsed.cleaned else []
-                return _validated(role, parsed.value), [*warnings, *repairs, *cleaned]
+                return _validate(role, parsed.value), [*warnings, *repairs, *cleaned]
             except NestingError:
                 raise
             except JsonError as error:
@@ -164,7 +164,7 @@ def _candidates(text: str, *, complete: bool) -> Iterator[tuple[str, list[str]]]
             start = text.find("{", start + 1)
 
 
-def _parsed(candidate: str) -> tuple[ParsedJson, list[str]]:
+def _parse(candidate: str) -> tuple[ParsedJson, list[str]]:
     try:
         return parse_json(candidate), []
     except NestingError:
@@ -176,7 +176,7 @@ def _parsed(candidate: str) -> tuple[ParsedJson, list[str]]:
         return parse_json(repaired), ["trailing commas were removed"]
 
 
-def _validated(role: Role, value: Any) -> Contract:
+def _validate(role: Role, value: Any) -> Contract:
     try:
         return role.draft.model_validate(value)
     except ValidationError as error:

@@ -31,7 +31,7 @@ class ProviderTraits:
     filters_language: bool = False
     filters_dates: bool = False
     host: str | None = None
-    """Where queries go unless another address is configured; null for a folder, and for an instance of one's own."""
+    """Where queries go unless another address is configured; None for a folder, and for an instance of one's own."""
     paid: bool = False
     """Whether a search may be charged; how much depends on the account's plan, so that the amount is not known."""
 

@@ -42,7 +42,7 @@ class GoogleResult(Wire):
     snippet: Detail = None
     pagemap: Facts = {}
 
-    def said(self, names: tuple[str, ...]) -> str | None:
+    def statement(self, names: tuple[str, ...]) -> str | None:
         """The first of these statements in the page's head."""
         tags = self.pagemap.get("metatags")
         head = tags[0] if isinstance(tags, list) and tags and isinstance(tags[0], dict) else {}
@@ -191,11 +191,11 @@ def _filters(narrowing: Narrowing) -> tuple[dict[str, str], list[str]]:
 
 
 def _result(result: GoogleResult) -> RawResult:
-    author = result.said(AUTHORS)
+    author = result.statement(AUTHORS)
     return RawResult(
         url=result.link,
         title=result.title,
         snippet=result.snippet,
-        published=result.said(DATES),
+        published=result.statement(DATES),
         authors=[author] if author and not author.startswith("http") else (),
     )

@@ -28,7 +28,7 @@ from contracts.parse_request import InvalidRequest, parse_request
 from contracts.roles import ANALYZER, SYNTHESIZER
 from contracts.web_addresses import canonical_url, host_of
 from providers.errors import ProviderError
-from providers.extractive.brief_text import blockquote, escaped
+from providers.extractive.brief_text import blockquote, escape
 from providers.extractive.passages import shorten
 from providers.extractive.question import read_question
 from providers.extractive.question_terms import key_words, named_terms, text_keys, text_pairs
@@ -191,7 +191,7 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "named_terms": named_terms,
     "text_keys": lambda text: (text_keys(text, "en"), text_pairs(text, "en")),
     "structure": _traits,
-    "escaped": escaped,
+    "escape": escape,
     "blockquote": lambda text: blockquote("a" + text, "[1]"),
     "shorten": lambda text: shorten(text, 400),
 }
