@@ -23,7 +23,7 @@ ExtractiveInput = PlannerInput | ReflectInput | RefineInput | AnalyzeInput | Wri
 
 
 class ExtractiveEngine:
-    """Does every role without a language model: same input, same bytes. Costs nothing, calls nobody."""
+    """Does every role without a language model: same input, same bytes. Costs nothing, makes no request."""
 
     kind = EngineKind.EXTRACTIVE
     paid = False

@@ -166,7 +166,7 @@ class LanguageModelEngine:
         try:
             fields, liberties = await self._isolated.call(DRAFT_FIELDS, task.role.name, reply)
         except InputUnprocessable as error:
-            # Paid, and of no use: kept as such, so that nobody reads it again.
+            # Paid and unusable: kept as such, so that it is not read again.
             raise InvalidOutput(f"$: the answer cannot be read: {error}") from None
         return task.role.draft.model_validate(fields), liberties
 

@@ -11,7 +11,7 @@ WEB, ACADEMIC, NEWS = SourceType.WEB, SourceType.ACADEMIC, SourceType.NEWS
 BY_MODEL: Final = "anthropic"
 """Searches through the model's endpoint: a way out for those who have set up nothing else."""
 CONFIGURED_WEB: Final = ("tavily", "google", "brave", "searxng")
-"""Providers of the web at large that somebody decided to set up."""
+"""Providers of the web at large that need a setup by the operator."""
 WITHOUT_SETUP: Final = ("semantic_scholar", "wikipedia")
 """What is left where nothing is set up: both are asked for web pages then."""
 MODEL_LACKING: Final = (
@@ -141,9 +141,9 @@ def choose(
     that has none of the wanted types is asked for the first of them nevertheless, and says what it lacks.
 
     Else every available one that has a wanted type of source; where only those without any setup are left for web
-    pages, the papers of Semantic Scholar count as such. With them stand the `broken` ones, unavailable: somebody set
-    them up and wants to know. If nobody is left, all that could be set up for it, with their reasons. Raises
-    ValueError for a name that nobody knows.
+    pages, the papers of Semantic Scholar count as such. With them stand the `broken` ones, unavailable: the
+    operator has set them up. If none is left, all that could be set up for it, with their reasons. Raises ValueError
+    for an unknown name.
     """
     if wanted is not None:
         return _named({choice.name: choice for choice in choices}, wanted, source_types)
@@ -178,7 +178,7 @@ def _named(
 
 
 def _widened(choices: Sequence[ProviderChoice]) -> list[ProviderChoice]:
-    """The same, papers standing in for web pages where nobody searches the web at large."""
+    """The same, papers standing in for web pages where no provider searches the web at large."""
     if set(usable(choices)) & {*CONFIGURED_WEB, BY_MODEL}:
         return list(choices)
     return [
