@@ -9,12 +9,9 @@ from typing import Final
 from activities.searching import SearchingActivities
 from providers.errors import ProviderError
 from providers.interfaces import Limiter, SearchProvider
-from providers.search.cached_search import CachedSearch, instance_of
 from providers.search.corpus import CorpusLibrary
-from providers.search.limited_search import LimitedSearch
-from providers.search.priced_search import PricedSearch
+from providers.search.decorators import CachedSearch, LimitedSearch, PricedSearch, WatchedSearch, instance_of
 from providers.search.reachability import probe
-from providers.search.watched_search import WatchedSearch
 from providers.shared.circuit_breaker import CircuitBreaker
 from providers.shared.rates import ServiceLimits
 from workers.search_providers import open_search_providers, search_model

@@ -23,9 +23,8 @@ from contracts.vocabulary import EngineKind, StopReason
 from contracts.where_text_goes import where_text_goes
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import load_prices
-from providers.search.availability import BY_MODEL
+from providers.search.availability import BY_MODEL, TRAITS
 from providers.search.reachability import probe, probe_address
-from providers.search.traits import TRAITS
 from workers.dev_server.attach import describe_server
 from workers.private_files import files_of_person
 from workers.resolution_inputs import configuration_of, search_choices

@@ -5,14 +5,23 @@ from collections.abc import Mapping
 
 from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
 from contracts.vocabulary import GapKind, Quality
-from providers.extractive import stated_gaps
+from providers.extractive import gaps
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
 from providers.extractive.lexicon import DENYING
 from providers.extractive.passages import FoundPassage, containment, shorten
 from providers.extractive.question import read_question
 from providers.extractive.question_terms import Frequencies, QuestionTerms, missing_names, text_keys
-from providers.extractive.ranking_aims import PREMISE_BONUS, aim_of, known_frequencies
-from providers.extractive.sentence_ranking import Aim, chosen, lowered, ranked, readings, within
+from providers.extractive.ranking import (
+    PREMISE_BONUS,
+    Aim,
+    aim_of,
+    choose_passages,
+    known_frequencies,
+    lower_taken,
+    rank_passages,
+    readings,
+    within,
+)
 
 COVERAGE_FLOOR = 0.4
 """Share of the question's weight that the best passage must cover, else the question is not covered.
@@ -24,7 +33,6 @@ FURTHER_FLOOR = 0.35
 QUALIFYING_COVERAGE = 0.4
 RELATIVE_FLOOR = 0.55
 """A further finding must reach this share of the best one's score."""
-MAIN_FACETS = frozenset(("mechanism", "steps", "reason", "comparison", "items", "definition", "fact", ""))
 STATEMENT_LENGTH = 600
 AGREEMENT = 0.5
 
@@ -33,29 +41,29 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     """Find the passages of one sub-query."""
     every = readings(task.sources, documents, task.language)
     question = read_question(task.query)
-    asked = _asked(task)
+    asked = _question_to_answer(task)
     known = known_frequencies(task, every, asked, task.query, task.sub_query.text)
     missing = missing_names(asked, task.language, known, lambda: (reading.document.all_keys for reading in every))
     if missing:
-        return AnalysisDraft(findings=[], gaps=[stated_gaps.names_missing(missing, known, task)])
+        return AnalysisDraft(findings=[], gaps=[gaps.names_missing(missing, known, task)])
     main = task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
     aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
-    candidates = ranked(every, aim)
+    candidates = rank_passages(every, aim)
     best = max((passage.coverage for passage in candidates), default=0.0)
     if best < COVERAGE_FLOOR:
-        return AnalysisDraft(findings=[], gaps=[stated_gaps.below_floor(aim.terms, best, known, task)])
+        return AnalysisDraft(findings=[], gaps=[gaps.below_floor(aim.terms, best, known, task)])
     fitting = [passage for passage in candidates if passage.coverage >= FURTHER_FLOOR]
     most = max(1, min(5, task.max_findings))
     if not main and task.sub_query.facet in FACETS:
         own = aim_of(question, question.main_facet, task, every, asked=asked)
-        fitting = lowered(fitting, chosen(ranked(every, own), most, 0.0))
-    kept = chosen(fitting, most, RELATIVE_FLOOR * fitting[0].score)
+        fitting = lower_taken(fitting, choose_passages(rank_passages(every, own), most, 0.0))
+    kept = choose_passages(fitting, most, RELATIVE_FLOOR * fitting[0].score)
     sources = {reading.source.id: reading.source for reading in every}
     findings = [_finding(passage, fitting, kept, sources, task, aim) for passage in kept]
     return AnalysisDraft(findings=findings, gaps=_gaps(kept, aim.terms, known, task, main=main))
 
 
-def _asked(task: AnalyzeInput) -> str:
+def _question_to_answer(task: AnalyzeInput) -> str:
     """What the passages must answer: the person's question; one side of a comparison, or guidance, by its own words."""
     facet = task.sub_query.facet
     own_words = facet.startswith(ENTITY_PREFIX) or facet == "guidance"
@@ -132,4 +140,4 @@ def _gaps(
     ]
     if not open_terms:
         return []
-    return [stated_gaps.words_unsupported([term.word for term in open_terms], kept, known, task, GapKind.WEAK_SUPPORT)]
+    return [gaps.words_unsupported([term.word for term in open_terms], kept, known, task, GapKind.WEAK_SUPPORT)]

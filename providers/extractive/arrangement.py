@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from providers.extractive import connecting_words
+from providers.extractive import brief_text
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION, STRONG, serves
 from providers.extractive.lexicon import ASIDE_OPENING, PAST
 from providers.extractive.passages import containment
@@ -80,7 +80,7 @@ def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | 
         for one in quoted
         if one.facet == QUALIFICATION and one.passage.own_coverage >= 0.5 and not PAST.search(one.text)
     ]
-    return denying[0] if denying and denying[0].score >= 0.8 * quoted[0].score else None
+    return denying[0] if denying and denying[0].passage.score >= 0.8 * quoted[0].passage.score else None
 
 
 def _short_answer(quoted: list[Quotation], qualified: Quotation | None, sides: Sequence[Quotation]) -> list[Quotation]:
@@ -92,19 +92,21 @@ def _short_answer(quoted: list[Quotation], qualified: Quotation | None, sides: S
         if len(chosen) >= SHORT_ANSWER_PASSAGES:
             break
         beside = one is not quoted[0] and one.passage.own_coverage < SHORT_ANSWER_COVERAGE
-        weak = one not in ahead and (one.score < 0.7 * quoted[0].score or beside)
+        weak = one not in ahead and (one.passage.score < 0.7 * quoted[0].passage.score or beside)
         too_long = bool(chosen) and count + one.words > SHORT_ANSWER_WORDS
         if one in chosen or too_long or weak or not (_speaks(one, held) or one is qualified or not chosen):
             continue
         chosen.append(one)
-        held |= one.keys
+        held |= one.passage.keys
         count += one.words
     return chosen
 
 
 def _speaks(one: Quotation, held: frozenset[str]) -> bool:
     """Whether a passage adds something, and is no remark and no memory of an old release."""
-    return containment(one.keys, held) < 0.75 and not ASIDE_OPENING.match(one.text) and not PAST.search(one.text)
+    return (
+        containment(one.passage.keys, held) < 0.75 and not ASIDE_OPENING.match(one.text) and not PAST.search(one.text)
+    )
 
 
 def _contrasting(quoted: list[Quotation], sides: Sequence[Quotation]) -> list[Quotation]:
@@ -150,7 +152,7 @@ def _within(groups: dict[str, list[Quotation]], question: Question, budget: int)
 
 def _heading(name: str) -> str:
     if name == QUALIFICATION:
-        return connecting_words.DISAGREE
+        return brief_text.DISAGREE
     if name.startswith(ENTITY_PREFIX):
         return name.removeprefix(ENTITY_PREFIX)
     return FACETS[name].heading

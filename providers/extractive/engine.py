@@ -13,19 +13,18 @@ from providers.errors import InvalidCall
 from providers.extractive.analyzer import analyze
 from providers.extractive.brief_writer import write
 from providers.extractive.planner import plan
-from providers.extractive.refiner import refine
-from providers.extractive.reflector import reflect
+from providers.extractive.reflection import refine, reflect
 from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls
 
 ANALYSIS_SECONDS: Final = 40.0
 """Limit of one role: two attempts and what comes before and after fit into the time of their activity."""
-DRAFTED: Final = f"{__name__}:drafted"
+MAKE_DRAFT: Final = f"{__name__}:make_draft"
 
 ExtractiveInput = PlannerInput | ReflectInput | RefineInput | AnalyzeInput | WriteInput
 
 
 class ExtractiveEngine:
-    """Does every role without a language model: same input, same bytes. Costs nothing, calls nobody."""
+    """Does every role without a language model: same input, same bytes. Costs nothing, makes no request."""
 
     kind = EngineKind.EXTRACTIVE
     paid = False
@@ -40,16 +39,16 @@ class ExtractiveEngine:
         if module is None and not isinstance(given, ExtractiveInput):
             raise InvalidCall(f"the extractive engine does not know the role {task.role.name}")
         if self._isolated is None:
-            packed = await asyncio.to_thread(drafted, given, task.documents, module)
+            packed = await asyncio.to_thread(make_draft, given, task.documents, module)
         else:
-            packed = await self._isolated.call(DRAFTED, given, task.documents, module, seconds=ANALYSIS_SECONDS)
+            packed = await self._isolated.call(MAKE_DRAFT, given, task.documents, module, seconds=ANALYSIS_SECONDS)
         return EngineAnswer(draft=task.role.draft.model_validate_json(packed), engine=self.kind)
 
     async def close(self) -> None:
         """Nothing is held: the children belong to whoever made them."""
 
 
-def drafted(given: RoleInput, documents: Mapping[str, str], module: str | None) -> str:
+def make_draft(given: RoleInput, documents: Mapping[str, str], module: str | None) -> str:
     """The draft of any role as JSON; a role from outside the product has its own function in its module."""
     draft = getattr(import_module(module), "draft", None) if module is not None else None
     made: Contract = _draft(given, documents) if draft is None else draft(given, documents)

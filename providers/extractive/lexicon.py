@@ -51,7 +51,7 @@ setting parameter option configuration configure
 """.strip()
 
 
-def _related(groups: Iterable[str]) -> dict[str, frozenset[str]]:
+def _relate(groups: Iterable[str]) -> dict[str, frozenset[str]]:
     table: dict[str, set[str]] = {}
     for group in groups:
         keys = {stem(word) for word in group.split()}
@@ -60,7 +60,7 @@ def _related(groups: Iterable[str]) -> dict[str, frozenset[str]]:
     return {key: frozenset(others) for key, others in table.items()}
 
 
-RELATED = _related(_GROUPS.splitlines())
+RELATED = _relate(_GROUPS.splitlines())
 """English stem → stems that may stand for it, at reduced credit."""
 
 _LEANING = r"""
@@ -147,17 +147,6 @@ CORRECTING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """A sentence that corrects the one before it: neither may be quoted alone."""
-
-QUALIFYING = re.compile(
-    r"""\b(?:not|never|cannot|can't|doesn't|don't|isn't|aren't|won't|wasn't|nor|neither|no\s+longer|only|except|unless|without
-    |unsupported|disabled\s+by\s+default|off\s+by\s+default|is\s+treated\s+as|are\s+treated\s+as|despite
-    |contrary\s+to|rather\s+than
-    |instead\s+of|none|no\s+(?:\w+\s+){0,2}(?:is|are|can|will|guarantee|support|limit|way)|deprecated|obsolete
-    |removed|fails?\s+to|ignored|unlike|misnomer
-    |legacy|bug|quirk|historical)\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""Words with which a text limits or denies something."""
 
 DENYING = re.compile(
     r"""\b(?:not|never|cannot|can't|doesn't|don't|isn't|aren't|won't|no\s+longer|only|unless|disabled\s+by\s+default|off\s+by\s+default

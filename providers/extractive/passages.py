@@ -49,7 +49,7 @@ class FoundPassage:
 
 
 def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool = False) -> tuple[int, int] | None:
-    """Range of sentence indices (inclusive) of the passage around a sentence, or null if it cannot stand alone.
+    """Range of sentence indices (inclusive) of the passage around a sentence, or None if it cannot stand alone.
 
     `wanted` is each sentence's own score: neighbours that speak of the question are taken along, unless the passage
     is to be `spare`: then only what the sentence needs.

@@ -1,4 +1,4 @@
-"""What a question asks about: its terms with weights, and the names that must occur for it to be answerable."""
+"""Terms of a question with weights and acronyms, and the names that must occur for it to be answerable."""
 
 import math
 import re
@@ -15,6 +15,10 @@ ALTERNATIVE_CREDIT = 0.6
 PARTS = re.compile(r"[._'’-]")
 QUOTED = re.compile(r"[\"“”`«»]([^\"“”`«»]{2,60})[\"“”`«»]")
 NAME = re.compile(r"[A-Za-z_][\w.+#-]*\w\+*|[A-Z]\b")
+_SHORT_IN_BRACKETS = re.compile(r"\([\"“']?([A-Z]{2,6})[\"”']?\)")
+_LONG_IN_BRACKETS = re.compile(r"\b([A-Z]{2,6}) \(([A-Za-z][A-Za-z -]{3,80})\)")
+LONGEST_NAME = 90
+"""Characters before the brackets that may hold the long form."""
 
 
 @lru_cache(maxsize=65_536)
@@ -139,12 +143,12 @@ def question_terms(question: str, language: str, known: Frequencies) -> Question
         related = frozenset(RELATED.get(key, ())) if language == "en" else frozenset[str]()
         terms.setdefault(key, Term(word, key, frozenset(parts), related, known.weight(key)))
     if language == "en":
-        terms = {term.key: term for term in _joined(list(terms.values()))}
+        terms = {term.key: term for term in _join_neighbours(list(terms.values()))}
     total = sum(term.weight for term in terms.values())
     return QuestionTerms(tuple(terms.values()), total, _key_pairs(question, frozenset(terms), language))
 
 
-def _joined(terms: list[Term]) -> list[Term]:
+def _join_neighbours(terms: list[Term]) -> list[Term]:
     """Neighbouring words may be written as one: `data types` also matches `datatypes`."""
     found = list(terms)
     for position, (one, other) in enumerate(pairwise(terms)):
@@ -192,7 +196,7 @@ def missing_names(
         (name, word)
         for name in named_terms(question)
         for word in words(name)
-        if word.casefold() not in STOP_WORDS and _uncounted(word_keys(word, language)[0], known)
+        if word.casefold() not in STOP_WORDS and _is_uncounted(word_keys(word, language)[0], known)
     ]
     if not suspects:
         return []
@@ -206,5 +210,46 @@ def missing_names(
     return list(dict.fromkeys(gone))
 
 
-def _uncounted(key: str, known: Frequencies) -> bool:
+def _is_uncounted(key: str, known: Frequencies) -> bool:
     return known.absent(key) or (not known.whole_corpus and known.counts.get(key, 0) == 0)
+
+
+def with_acronyms(terms: QuestionTerms, texts: Iterable[str], language: str) -> QuestionTerms:
+    """The terms, each with the acronyms of phrases in which the question names it."""
+    asked = {key for term in terms.terms for key in (term.key, *term.parts)}
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        for long, short in _pairs(text):
+            parts = _named_by(long, short)
+            keys = {key for part in parts for key in word_keys(part, language)}
+            if len(parts) > 1 and all(set(word_keys(part, language)) & asked for part in parts):
+                for key in keys:
+                    found.setdefault(key, set()).add(word_keys(short, language)[0])
+    if not found:
+        return terms
+    widened = tuple(
+        replace(
+            term,
+            related=term.related.union(*(found.get(key, set()) for key in (term.key, *term.parts))),
+        )
+        for term in terms.terms
+    )
+    return replace(terms, terms=widened)
+
+
+@lru_cache(maxsize=256)
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Long and short forms that stand side by side in a text, each once."""
+    found = [
+        (text[max(0, match.start() - LONGEST_NAME) : match.start()], match.group(1))
+        for match in _SHORT_IN_BRACKETS.finditer(text)
+    ]
+    found += [(match.group(2), match.group(1)) for match in _LONG_IN_BRACKETS.finditer(text)]
+    return tuple(dict.fromkeys(found))
+
+
+def _named_by(long: str, short: str) -> list[str]:
+    """The last words of a phrase whose first letters spell the acronym; none if they do not."""
+    parts = [part for word in words(long) for part in word.split("-")]
+    tail = parts[-len(short) :]
+    return tail if "".join(part[0] for part in tail).casefold() == short.casefold() else []

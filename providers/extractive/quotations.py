@@ -7,7 +7,7 @@ from contracts.roles import SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION, facet_named
 from providers.extractive.passages import FoundPassage, containment
-from providers.extractive.sentence_ranking import DUPLICATE, Aim, Reading, scored
+from providers.extractive.ranking import DUPLICATE, Aim, Reading, score_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +26,9 @@ class Quotation:
         return self.passage.text
 
     @property
-    def keys(self) -> frozenset[str]:
-        """Stems of the quote."""
-        return self.passage.keys
-
-    @property
-    def score(self) -> float:
-        """How well it answers the question."""
-        return self.passage.score
-
-    @property
     def words(self) -> int:
         """Length in words, as the budget of the brief counts it."""
         return len(self.text.split())
-
-    @property
-    def place(self) -> tuple[str, int, int]:
-        """Order that no rank decides."""
-        return self.passage.place
 
 
 def quotations(task: WriteInput, every: Iterable[Reading], aim: Aim) -> list[Quotation]:
@@ -58,7 +43,7 @@ def quotations(task: WriteInput, every: Iterable[Reading], aim: Aim) -> list[Quo
             for piece in evidence.values()
             if piece.source_id == source_id and piece.start < piece.end <= length
         }
-        for (start, end), passage in scored(reading, aim, sorted(ranges)).items():
+        for (start, end), passage in score_ranges(reading, aim, sorted(ranges)).items():
             if passage.text.strip():
                 passages[source_id, start, end] = passage
     facets = {query.id: query.facet for query in task.sub_queries}
@@ -77,7 +62,7 @@ def quotations(task: WriteInput, every: Iterable[Reading], aim: Aim) -> list[Quo
 
 
 def _rank(one: Quotation) -> tuple[float, str, int, int, str]:
-    return (-round(one.score, 6), *one.place, one.facet)
+    return (-round(one.passage.score, 6), *one.passage.place, one.facet)
 
 
 def _known_facet(name: str) -> str:
@@ -89,11 +74,13 @@ def _known_facet(name: str) -> str:
 def _distinct(ordered: Iterable[Quotation]) -> list[Quotation]:
     kept: list[Quotation] = []
     for one in ordered:
-        if not any(_overlap(one, other) or containment(one.keys, other.keys) >= DUPLICATE for other in kept):
+        if not any(
+            _overlap(one, other) or containment(one.passage.keys, other.passage.keys) >= DUPLICATE for other in kept
+        ):
             kept.append(one)
     return kept
 
 
 def _overlap(one: Quotation, other: Quotation) -> bool:
-    (source, start, end), (other_source, other_start, other_end) = one.place, other.place
+    (source, start, end), (other_source, other_start, other_end) = one.passage.place, other.passage.place
     return source == other_source and start < other_end and other_start < end

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from providers.extractive.markdown_quoting import one_line
+from providers.extractive.brief_text import one_line
 from providers.extractive.passages import shorten
 from providers.extractive.quotations import Quotation
 from providers.sentences import sentence_spans

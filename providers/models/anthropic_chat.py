@@ -85,7 +85,7 @@ class AnthropicChat:
 
         Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`; whatever else came is returned as it is.
         """
-        async with self._translated(request, request.timeout_seconds):
+        async with self._translate_errors(request, request.timeout_seconds):
             return read_reply(await self._send(request), request.model)
 
     async def count_tokens(self, request: ChatRequest) -> int:
@@ -98,11 +98,11 @@ class AnthropicChat:
             timeout=_timeout(seconds),
             **_schema_arguments(request),
         )
-        async with self._translated(request, seconds), counting as response:
-            return read_count(await _received(response.iter_bytes()))
+        async with self._translate_errors(request, seconds), counting as response:
+            return read_count(await _receive(response.iter_bytes()))
 
     @asynccontextmanager
-    async def _translated(self, request: ChatRequest, seconds: float) -> AsyncIterator[None]:
+    async def _translate_errors(self, request: ChatRequest, seconds: float) -> AsyncIterator[None]:
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
             async with asyncio.timeout(seconds):
@@ -131,7 +131,7 @@ class AnthropicChat:
             timeout=_timeout(request.timeout_seconds),
             **_schema_arguments(request),
         ) as response:
-            return await _received(response.iter_bytes())
+            return await _receive(response.iter_bytes())
 
     async def close(self) -> None:
         """Close the connections."""
@@ -142,7 +142,7 @@ def _timeout(seconds: float) -> httpx2.Timeout:
     return httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
-async def _received(chunks: AsyncIterator[bytes]) -> bytes:
+async def _receive(chunks: AsyncIterator[bytes]) -> bytes:
     received = bytearray()
     async for chunk in chunks:
         received += chunk

@@ -45,7 +45,7 @@ class EndpointCapabilities(StrictContract):
 
 
 class CapabilityOverrides(StrictContract):
-    """The same, where null means: as it is known from elsewhere."""
+    """An operator's or the table's own values; None leaves a capability as it is."""
 
     mode: ChatMode | None = None
     reasoning_tokens: int | None = Field(default=None, ge=0, le=200_000)
@@ -96,25 +96,25 @@ def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | N
 
 
 class LearntLimits:
-    """Sizes that an endpoint turned out to have, by model: nobody may have said how large its window is."""
+    """Sizes learnt from refusals, by model: the table may lack the window of a model."""
 
     def __init__(self) -> None:
         self._windows: dict[str, int] = {}
         self._outputs: dict[str, int] = {}
 
-    def applied(self, model: str, known: EndpointCapabilities) -> EndpointCapabilities:
-        """What is known, with what refusals have shown to be smaller."""
+    def apply(self, model: str, known: EndpointCapabilities) -> EndpointCapabilities:
+        """The known capabilities, with the sizes that refusals have shown to be smaller."""
         window = min(known.window, self._windows.get(model, known.window))
         outputs = [limit for limit in (known.output_limit, self._outputs.get(model)) if limit is not None]
         return known.model_copy(update={"window": window, "output_limit": min(outputs, default=None)})
 
-    def too_long(self, model: str, tokens: int) -> bool:
-        """A request of so many tokens, its answer included, exceeds the window; whether it is worth another try."""
+    def reduce_window(self, model: str, tokens: int) -> bool:
+        """Note that so many tokens exceed the window; whether a smaller request is worth a try."""
         self._windows[model] = min(int(tokens * STEP_DOWN), self._windows.get(model, tokens))
         return self._windows[model] >= SMALLEST_WINDOW
 
-    def output_too_long(self, model: str, tokens: int) -> bool:
-        """So many tokens of an answer are not allowed; whether fewer are worth another try."""
+    def reduce_output(self, model: str, tokens: int) -> bool:
+        """Note that so many output tokens are refused; whether fewer are worth a try."""
         self._outputs[model] = min(int(tokens * STEP_DOWN), self._outputs.get(model, tokens))
         return self._outputs[model] >= SMALLEST_OUTPUT
 
@@ -129,8 +129,8 @@ class LearntModes:
         """The strongest mode, from `first` on, that the model has not refused."""
         return self._modes.get(model, first)
 
-    def refused(self, model: str, mode: ChatMode) -> bool:
-        """Note a refusal; whether there is a weaker mode to try.
+    def weaken(self, model: str, mode: ChatMode) -> bool:
+        """Note that the model refused a mode; whether there is a weaker one to try.
 
         Calls run side by side, so a refusal of a mode that has been left already changes nothing.
         """

@@ -49,6 +49,11 @@ class TokenCounts:
     cache_write: int = 0
     known: bool = True
 
+    @property
+    def prompt(self) -> int:
+        """All input tokens, cached or not."""
+        return self.input + self.cache_read + self.cache_write
+
 
 @dataclass(frozen=True)
 class ChatReply:

@@ -1,6 +1,5 @@
-"""One task put to one model: made to fit, asked within the limits, in the strongest way that the endpoint takes."""
+"""One task put to one model: fitted to its limits, sent within the rate limit, in the strongest mode it supports."""
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -8,19 +7,18 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from contracts.identity import digest
 from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, Limiter, Permit
-from providers.models.cache_warming import PrefixQueue
 from providers.models.capabilities import LearntLimits, LearntModes
 from providers.models.chat import ChatMode, ChatReply, ChatRequest
-from providers.models.draft_schemas import schema_of
-from providers.models.fitting import Fitted, Fitter
+from providers.models.fitting import FittedPrompt, PromptFitter
 from providers.models.model_directory import ModelCandidate
 from providers.models.model_errors import shown_name
 from providers.models.model_speed import Speeds
-from providers.models.prompt_caching import cache_marks, worth_waiting
-from providers.models.token_counts import TokenCounter
-from providers.models.token_estimates import Calibration
+from providers.models.prompt_caching import PrefixQueue, mark_prefixes, worth_waiting
+from providers.models.structured_output import schema_of
+from providers.models.tokens import Calibration, TokenCounter
 
 JSON_INSTRUCTION: Final = """
 
@@ -37,26 +35,26 @@ SHORTEST_SECONDS: Final = 0.001
 ANSWER_SHARE: Final = 4
 """One in so many tokens of the cap is expected to be written."""
 PATIENCE_SHARE: Final = 0.25
-"""Of its time, that a call waits for another one to write the beginning that both have."""
+"""Of its time, that a call waits for another one to fill the cache with their common prefix."""
 
 
 @dataclass(frozen=True)
-class Exchanged:
-    """What came of one exchange that was answered."""
+class Exchange:
+    """A reply, and the request that it answers."""
 
     reply: ChatReply
-    fitted: Fitted
+    fitted: FittedPrompt
 
 
-class _Free:
-    """The permit where nothing is limited."""
+class UnlimitedPermit:
+    """The permit where no rate limit applies."""
 
     def used(self, tokens: int) -> None:
-        """Nobody counts."""
+        """Nothing is counted."""
 
 
 class ModelCalls:
-    """Asks models, and learns from each answer what the next request should look like."""
+    """Sends tasks to models, and learns from each answer what the next request should look like."""
 
     def __init__(self, limiter: Limiter | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._limiter = limiter
@@ -71,54 +69,44 @@ class ModelCalls:
 
     async def ask(
         self, task: EngineTask, candidate: ModelCandidate, seconds: float, *, shrink: bool = True
-    ) -> Exchanged:
-        """Exactly one answered request; refused ways of asking come before it and cost nothing.
+    ) -> Exchange:
+        """Exactly one answered request; refused modes and sizes come before it and cost nothing.
 
         With `shrink` less is sent to a window that turns out smaller than known. Raises `Retryable` or `Rejected`.
         """
         deadline = self._clock() + seconds
         while True:
-            limited = replace(candidate, capabilities=self._limits.applied(_key(candidate), candidate.capabilities))
-            mode = self._mode(task, limited)
-            request, fitted = await self._request(task, limited, mode, deadline - self._clock())
+            limited = replace(candidate, capabilities=self._limits.apply(candidate.key, candidate.capabilities))
+            request, fitted = await self._build(task, limited, deadline - self._clock())
             try:
-                reply = await self._sent(request, task, limited, fitted, deadline)
+                return Exchange(await self._send(request, task, limited, fitted, deadline), fitted)
             except InvalidCall as error:
-                if error.kind == "context_too_long" and not (shrink and self._too_long(limited, request, fitted)):
+                if not self._learn_refusal(candidate.key, request, fitted, error.kind, shrink=shrink):
                     raise
-                if error.kind != "context_too_long" and not self._learnt(limited, request, error):
-                    raise
-                continue
-            self._learn_size(limited, fitted, reply)
-            return Exchanged(reply, fitted)
 
-    def _mode(self, task: EngineTask, candidate: ModelCandidate) -> ChatMode:
-        if task.role.plain_text:
-            return ChatMode.TEXT
-        return self._modes.mode_for(_key(candidate), candidate.capabilities.mode)
-
-    def _too_long(self, candidate: ModelCandidate, request: ChatRequest, fitted: Fitted) -> bool:
-        """Whether asking for less is worth another try."""
-        return self._limits.too_long(_key(candidate), fitted.estimated + request.max_tokens)
-
-    def _learnt(self, candidate: ModelCandidate, request: ChatRequest, error: InvalidCall) -> bool:
-        """Whether the refusal leaves another way of asking."""
-        key = _key(candidate)
-        if error.kind == "output_too_long":
-            return self._limits.output_too_long(key, request.max_tokens)
-        if error.kind == "unsupported_caching":
+    def _learn_refusal(
+        self, key: str, request: ChatRequest, fitted: FittedPrompt, kind: str | None, *, shrink: bool
+    ) -> bool:
+        """Whether the refusal leaves another request to try."""
+        if kind == "context_too_long":
+            return shrink and self._limits.reduce_window(key, fitted.estimate + request.max_tokens)
+        if kind == "output_too_long":
+            return self._limits.reduce_output(key, request.max_tokens)
+        if kind == "unsupported_caching":
             self._without_caching.add(key)
             return request.cache_system or request.cache_common
-        return error.kind == "unsupported_parameter" and self._modes.refused(key, request.mode)
+        return kind == "unsupported_parameter" and self._modes.weaken(key, request.mode)
 
-    async def _request(
-        self, task: EngineTask, candidate: ModelCandidate, mode: ChatMode, seconds: float
-    ) -> tuple[ChatRequest, Fitted]:
-        schema = None if task.role.plain_text else schema_of(task.role.draft)
+    async def _build(
+        self, task: EngineTask, candidate: ModelCandidate, seconds: float
+    ) -> tuple[ChatRequest, FittedPrompt]:
+        key, capabilities = candidate.key, candidate.capabilities
+        plain = task.role.plain_text
+        mode = ChatMode.TEXT if plain else self._modes.mode_for(key, capabilities.mode)
+        schema = None if plain else schema_of(task.role.draft)
         instructions = _instructions(task, schema if mode is ChatMode.TEXT else None)
-        around = instructions if schema is None or mode is ChatMode.TEXT else instructions + json.dumps(schema)
-        pace = self._speeds.pace(_key(candidate))
-        fitter = Fitter(task, shown_name(candidate.model), candidate.capabilities, around, pace, seconds)
+        extra = instructions if mode is ChatMode.TEXT else instructions + json.dumps(schema)
+        fitter = PromptFitter(task, shown_name(candidate.model), capabilities, extra, self._speeds.pace(key), seconds)
         request = ChatRequest(
             model=candidate.model,
             system=task.system,
@@ -128,76 +116,59 @@ class ModelCalls:
             json_schema=schema,
             mode=mode,
         )
-        fitted = fitter.fitted(await self._ratio(fitter, candidate, request))
-        prompt = fitted.prompt + instructions
-        sized = replace(request, prompt=prompt, max_tokens=fitted.max_tokens, common_length=fitted.common_length)
-        return self._marked(sized, candidate), fitted
+        fitted = fitter.fit(await self._ratio(fitter, candidate, request))
+        sized = replace(
+            request,
+            prompt=fitted.prompt + instructions,
+            max_tokens=fitted.max_tokens,
+            common_length=fitted.common_length,
+        )
+        if key in self._without_caching:
+            return sized, fitted
+        return mark_prefixes(sized, capabilities, self._calibration.low(key, capabilities.token_factor)), fitted
 
-    async def _ratio(self, fitter: Fitter, candidate: ModelCandidate, request: ChatRequest) -> float:
-        """Tokens to an estimated one: as learnt, or as counted where the window may be too small."""
-        ratio = self._calibration.high(_key(candidate), candidate.capabilities.token_factor)
+    async def _ratio(self, fitter: PromptFitter, candidate: ModelCandidate, request: ChatRequest) -> float:
+        """Counted tokens per estimated token: as learnt, or by a count where the window may be too small."""
+        ratio = self._calibration.high(candidate.key, candidate.capabilities.token_factor)
         if not candidate.capabilities.counts_tokens or not fitter.is_near_limit(ratio):
             return ratio
         counted = await self._counter.count(candidate, request)
-        return ratio if counted is None else counted / fitter.estimated()
+        return ratio if counted is None else counted / fitter.estimate()
 
-    def _marked(self, request: ChatRequest, candidate: ModelCandidate) -> ChatRequest:
-        key = _key(candidate)
-        if key in self._without_caching:
-            return request
-        ratio = self._calibration.low(key, candidate.capabilities.token_factor)
-        return cache_marks(request, candidate.capabilities, ratio)
-
-    async def _sent(
-        self, request: ChatRequest, task: EngineTask, candidate: ModelCandidate, fitted: Fitted, deadline: float
+    async def _send(
+        self, request: ChatRequest, task: EngineTask, candidate: ModelCandidate, fitted: FittedPrompt, deadline: float
     ) -> ChatReply:
-        expected = fitted.estimated + request.max_tokens // ANSWER_SHARE
+        expected = fitted.estimate + request.max_tokens // ANSWER_SHARE
         async with self._turn(request, candidate, fitted), self._permit(task, candidate, expected) as permit:
             began = self._clock()
             left = max(SHORTEST_SECONDS, deadline - began)
             reply = await candidate.endpoint.chat.complete(replace(request, timeout_seconds=left))
             tokens = reply.tokens
             if tokens.known:
-                permit.used(tokens.input + tokens.cache_write + tokens.cache_read + tokens.output)
-                fresh = tokens.input + tokens.cache_write
-                self._speeds.learn(_key(candidate), fresh, tokens.output, self._clock() - began)
+                permit.used(tokens.prompt + tokens.output)
+                seconds = self._clock() - began
+                self._speeds.learn(candidate.key, tokens.prompt - tokens.cache_read, tokens.output, seconds)
+                self._calibration.learn(candidate.key, fitted.raw_estimate, tokens.prompt)
         return reply
 
     def _turn(
-        self, request: ChatRequest, candidate: ModelCandidate, fitted: Fitted
+        self, request: ChatRequest, candidate: ModelCandidate, fitted: FittedPrompt
     ) -> AbstractAsyncContextManager[None]:
-        """Only a beginning that is kept, and that is a good part of the request, is worth waiting for."""
-        if not worth_waiting(request, fitted.estimated):
+        """Only a cached prefix that is a good part of the request is worth waiting for."""
+        if not worth_waiting(request, fitted.estimate):
             return nullcontext()
-        beginning = json.dumps(
-            [
-                _key(candidate),
-                request.mode,
-                request.json_schema,
-                request.system,
-                request.prompt[: request.common_length],
-            ]
-        )
-        key = hashlib.sha256(beginning.encode()).hexdigest()
-        return self._prefixes.turn(key, request.timeout_seconds * PATIENCE_SHARE)
+        common = request.prompt[: request.common_length]
+        prefix = json.dumps([candidate.key, request.mode, request.json_schema, request.system, common])
+        return self._prefixes.turn(digest(prefix), request.timeout_seconds * PATIENCE_SHARE)
 
     def _permit(self, task: EngineTask, candidate: ModelCandidate, tokens: int) -> AbstractAsyncContextManager[Permit]:
         if self._limiter is None:
-            return nullcontext(_Free())
+            return nullcontext(UnlimitedPermit())
         holder = f"{task.input.research_id}/{task.input.operation}"
         return self._limiter.permit(candidate.endpoint.service, holder=holder, tokens=tokens)
 
-    def _learn_size(self, candidate: ModelCandidate, fitted: Fitted, reply: ChatReply) -> None:
-        if reply.tokens.known:
-            counted = reply.tokens.input + reply.tokens.cache_read + reply.tokens.cache_write
-            self._calibration.learn(_key(candidate), fitted.raw, counted)
-
-
-def _key(candidate: ModelCandidate) -> str:
-    return f"{candidate.endpoint.name}:{candidate.model}"
-
 
 def _instructions(task: EngineTask, schema: dict[str, Any] | None) -> str:
-    asked = "" if schema is None else JSON_INSTRUCTION.format(schema=json.dumps(schema))
+    answer = "" if schema is None else JSON_INSTRUCTION.format(schema=json.dumps(schema))
     repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
-    return asked + repair
+    return answer + repair

@@ -1,6 +1,7 @@
-"""Failures of models: whether another one is asked, how the time is shared, which error is told. Pure."""
+"""Failover between models: which one is tried after a failure, how the time is shared, which error is raised. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Retryable, Unavailable
@@ -9,13 +10,13 @@ from providers.models.model_directory import ModelCandidate
 SHARE_OF_TIME_LIMIT: Final = 0.9
 LONGEST_MARGIN_SECONDS: Final = 10.0
 SHARE_OF_ONE: Final = 0.7
-"""Of the time that is left, for a model after which another could be asked."""
+"""Of the time that is left, for a model after which another one can be tried."""
 FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
 MOST_NAMED: Final = 4
 
 
 def time_for_call(limit_seconds: float) -> float:
-    """Seconds that a call may take so that the caller, whose limit is given, hears of its failure in time."""
+    """Seconds that a call may take so that its failure is reported within the caller's time limit."""
     return max(limit_seconds * SHARE_OF_TIME_LIMIT, limit_seconds - LONGEST_MARGIN_SECONDS)
 
 
@@ -24,33 +25,49 @@ def time_share(left_seconds: float, *, last: bool) -> float:
     return left_seconds if last else left_seconds * SHARE_OF_ONE
 
 
-def may_go_on(error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
-    """Whether the following model may be asked after this error of another one.
+@dataclass
+class Failover:
+    """The models of one call: those still to try, those whose circuit is open, and those that failed."""
 
-    What a model refuses because of its content, every model is entitled to refuse; a prompt that is too long fits
-    only into a larger window.
+    waiting: list[ModelCandidate]
+    skipped: list[ModelCandidate] = field(default_factory=list)
+    failures: list[tuple[ModelCandidate, ProviderError]] = field(default_factory=list)
+
+    def note_failure(self, candidate: ModelCandidate, error: ProviderError) -> None:
+        """Keep the error, and of the models still to try those that may be tried after it."""
+        self.failures.append((candidate, error))
+        self.waiting = [other for other in self.waiting if _may_follow(error, candidate, other)]
+
+    def warnings(self, answering: ModelCandidate) -> list[str]:
+        """One line for each preferred model that did not answer."""
+        reasons = [(one, type(error).__name__) for one, error in self.failures]
+        reasons += [(one, "it failed shortly before") for one in self.skipped]
+        return [f"model {one.shown} did not answer ({reason}): {answering.shown} did" for one, reason in reasons]
+
+    def error(self) -> ProviderError:
+        """The error of a call without an answer: a retryable one if there is any, else the preferred model's."""
+        if len(self.failures) == 1:
+            return self.failures[0][1]
+        named = (f"{one.shown} ({type(error).__name__})" for one, error in self.failures[:MOST_NAMED])
+        message = f"no model answered: {', '.join(named)}"
+        for kind in (RateLimited, Unavailable, Retryable):
+            errors = [error for _, error in self.failures if isinstance(error, kind)]
+            if errors:
+                return kind(message, retry_after=_shortest(errors))
+        return self.failures[0][1]
+
+
+def _shortest(errors: Sequence[Retryable]) -> float | None:
+    return min((error.retry_after for error in errors if error.retry_after is not None), default=None)
+
+
+def _may_follow(error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
+    """Whether the following model may be tried after this error of another one.
+
+    A request refused because of its content is not tried elsewhere; a prompt that is too long fits only into a larger
+    window.
     """
     if isinstance(error, InvalidCall):
         larger = following.capabilities.window > failed.capabilities.window
         return error.kind in FAILURES_OF_ONE_MODEL or (error.kind == "context_too_long" and larger)
     return isinstance(error, (Retryable, NotConfigured))
-
-
-def most_helpful(failures: Sequence[tuple[ModelCandidate, ProviderError]]) -> ProviderError:
-    """The error of a call that nobody answered: to wait if that can help, else what the preferred model said."""
-    if len(failures) == 1:
-        return failures[0][1]
-    named = (f"{one.shown} ({type(error).__name__})" for one, error in failures[:MOST_NAMED])
-    told = f"no model answered: {', '.join(named)}"
-    for kind in (RateLimited, Unavailable, Retryable):
-        waiting = [error for _, error in failures if isinstance(error, kind)]
-        if waiting:
-            return kind(
-                told, retry_after=min((w.retry_after for w in waiting if w.retry_after is not None), default=None)
-            )
-    return failures[0][1]
-
-
-def replaced_warning(failed: ModelCandidate, reason: str, answered: ModelCandidate) -> str:
-    """The line of the account for a model that another one stood in for."""
-    return f"model {failed.shown} did not answer ({reason}): {answered.shown} did"

@@ -1,4 +1,4 @@
-"""What of a task fits: into the model's window, and into the time that it has. Pure."""
+"""Fits a task to a model: to its context window, and to the time that its pace allows. Pure."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -7,10 +7,10 @@ from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, ShortPrompt
 from providers.models.capabilities import EndpointCapabilities
 from providers.models.model_speed import Pace
-from providers.models.token_estimates import estimated_tokens
+from providers.models.tokens import estimated_tokens
 
 RUNTIME_OVERHEAD: Final = 10_000
-"""Tokens kept free of every window (S0.15), never more than a quarter of it."""
+"""Tokens kept free of every window, never more than a quarter of it."""
 NEAR_LIMIT: Final = 0.7
 """From this share of the room on a count is worth a request."""
 SHARE_OF_TIME: Final = 0.9
@@ -35,76 +35,68 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedPrompt:
     """What is sent of a task."""
 
     prompt: str
     common_length: int
     max_tokens: int
-    estimated: int
+    estimate: int
     """Input tokens, rather too many than too few."""
-    raw: float
+    raw_estimate: float
     """The same by the estimate that all ratios refer to."""
     share: float = 1.0
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Fitter:
-    """Fits one task to one model. `around` is what is sent besides the task's own texts: schema, instructions."""
+class PromptFitter:
+    """Fits one task to one model. `extra` is what is sent besides the task's own texts: schema, instructions."""
 
     task: EngineTask
     model: str
     """Its name, fit for a message."""
     capabilities: EndpointCapabilities
-    around: str
+    extra: str
     pace: Pace | None
     seconds: float
 
-    def estimated(self) -> float:
+    def estimate(self) -> float:
         """The whole request by the estimate that all ratios refer to."""
-        return self._fixed() + estimated_tokens(self.task.prompt)
+        return self._overhead() + estimated_tokens(self.task.prompt)
 
     def is_near_limit(self, ratio: float) -> bool:
         """Whether knowing the number of tokens better could change anything."""
-        tokens = self.estimated() * ratio
+        tokens = self.estimate() * ratio
         return tokens >= NEAR_LIMIT * self._room(tokens).prompt
 
-    def fitted(self, ratio: float) -> Fitted:
-        """The prompt and the cap, with `ratio` tokens to an estimated one.
+    def fit(self, ratio: float) -> FittedPrompt:
+        """The prompt and the cap, with `ratio` counted tokens per estimated token.
 
         Raises `InvalidCall` of kind context_too_long when the window does not hold what a sensible answer needs.
         """
-        tokens = self.estimated() * ratio
+        tokens = self.estimate() * ratio
         by_window = self._room(tokens)
-        room = self._paced(by_window, tokens)
-        warnings = self._told(room, by_window)
+        room = self._limit_to_pace(by_window, tokens)
+        warnings = self._explain_short_answer(room, by_window)
+        short, share = ShortPrompt(self.task.prompt, self.task.common_length), 1.0
+        if tokens > room.prompt:
+            short, share, tokens = self._shorten(room.prompt, by_window.prompt, ratio)
+            warnings.append(f"shown {share:.0%} of the content: {self.model} has room for {room.prompt} tokens")
         words = int(room.visible * WORDS_PER_TOKEN)
-        brief = BREVITY.format(words=words) if self._is_short(room.visible) else ""
-        if tokens <= room.prompt:
-            return Fitted(
-                self.task.prompt + brief,
-                self.task.common_length,
-                room.output,
-                int(tokens),
-                tokens / ratio,
-                1.0,
-                warnings,
-            )
-        short, share, needed = self._shortened(room.prompt, by_window.prompt, ratio)
-        told = [*warnings, f"shown {share:.0%} of the content: {self.model} has room for {room.prompt} tokens"]
-        return Fitted(
-            short.prompt + brief,
+        brevity = BREVITY.format(words=words) if self._is_short(room.visible) else ""
+        return FittedPrompt(
+            short.prompt + brevity,
             short.common_length,
             room.output,
-            int(needed),
-            needed / ratio,
+            int(tokens),
+            tokens / ratio,
             share,
-            [*told, *short.left_out],
+            [*warnings, *short.left_out],
         )
 
-    def _fixed(self) -> float:
-        return estimated_tokens(self.task.system) + estimated_tokens(self.around) + estimated_tokens(BREVITY)
+    def _overhead(self) -> float:
+        return estimated_tokens(self.task.system) + estimated_tokens(self.extra) + estimated_tokens(BREVITY)
 
     def _is_short(self, visible: int) -> bool:
         return visible < SHORT_ANSWER * self.task.role.output_tokens
@@ -118,7 +110,7 @@ class Fitter:
         output = int(min(limit, max(available // 2, available - prompt_tokens)))
         return Room(available - output, visible * output // wanted, output)
 
-    def _paced(self, room: Room, prompt_tokens: float) -> Room:
+    def _limit_to_pace(self, room: Room, prompt_tokens: float) -> Room:
         """A model too slow for the whole answer writes less; if reading alone takes too long, it also reads less."""
         time = max(SHORTEST_SECONDS, self.seconds * SHARE_OF_TIME)
         reads = min(prompt_tokens, room.prompt)
@@ -130,7 +122,7 @@ class Fitter:
         visible = min(room.visible, max(FEWEST_VISIBLE, int((time - reading) / self.pace.writing)))
         return Room(prompt, visible, max(visible, room.output * visible // room.visible))
 
-    def _told(self, room: Room, by_window: Room) -> list[str]:
+    def _explain_short_answer(self, room: Room, by_window: Room) -> list[str]:
         if self.pace is not None and room.visible < by_window.visible:
             pace = self.pace.tokens_per_second
             figure = f"{pace:.0f}" if pace >= 1 else f"{pace:.1g}"
@@ -139,7 +131,7 @@ class Fitter:
             return [f"the model's window has {self.capabilities.window} tokens: shorter answers are asked for"]
         return []
 
-    def _shortened(self, room: int, window_room: int, ratio: float) -> tuple[ShortPrompt, float, float]:
+    def _shorten(self, room: int, window_room: int, ratio: float) -> tuple[ShortPrompt, float, float]:
         """The most content that fits; where time is short, at least the least that makes sense."""
         shorten = self.task.shortened or (lambda _: ShortPrompt(self.task.prompt, self.task.common_length))
         least = shorten(0.0)
@@ -152,7 +144,7 @@ class Fitter:
                 kind="context_too_long",
             )
         best, share, tokens = least, 0.0, least_tokens
-        above, above_tokens = 1.0, self.estimated() * ratio
+        above, above_tokens = 1.0, self.estimate() * ratio
         for _ in range(STEPS):
             if tokens >= CLOSE_ENOUGH * room or above_tokens <= tokens:
                 break
@@ -166,4 +158,4 @@ class Fitter:
         return best, share, tokens
 
     def _tokens_of(self, short: ShortPrompt, ratio: float) -> float:
-        return (self._fixed() + estimated_tokens(short.prompt)) * ratio
+        return (self._overhead() + estimated_tokens(short.prompt)) * ratio

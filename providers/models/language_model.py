@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from contracts.base import Contract
@@ -19,14 +19,14 @@ from providers.errors import (
 )
 from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls, Limiter
 from providers.models.chat import ChatReply, TokenCounts
-from providers.models.endpoint_circuits import Circuits, LocalCircuits
-from providers.models.exchange import Exchanged, ModelCalls
-from providers.models.failover import may_go_on, most_helpful, replaced_warning, time_for_call, time_share
+from providers.models.exchange import Exchange, ModelCalls
+from providers.models.failover import Failover, time_for_call, time_share
 from providers.models.model_directory import MissingChat, ModelCandidate, ModelDirectory, ModelEndpoint
 from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
 from providers.models.structured_output import DRAFT_FIELDS, draft_of, needs_isolation
-from providers.shared.circuit_breaker import CircuitState, judge_outcome
+from providers.shared.circuit_breaker import CircuitBreaker, CircuitState, judge_outcome
+from providers.shared.stores.memory_store import MemorySharedStore
 
 SHORTEST_SECONDS: Final = 0.05
 """With less time left no further model is asked."""
@@ -56,7 +56,7 @@ class LanguageModelEngine:
         prices: PriceTable,
         *,
         limiter: Limiter | None = None,
-        circuits: Circuits | None = None,
+        circuits: CircuitBreaker | None = None,
         isolated: IsolatedCalls | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -65,7 +65,7 @@ class LanguageModelEngine:
         self._isolated = isolated
         self._prices = prices
         self._calls = ModelCalls(limiter, clock)
-        self._circuits = circuits or LocalCircuits()
+        self._circuits = circuits or CircuitBreaker(MemorySharedStore())
         self._clock = clock
         self._last: dict[str, str] = {}
 
@@ -78,18 +78,18 @@ class LanguageModelEngine:
         if not candidates:
             raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
         deadline = self._clock() + time_for_call(task.input.time_limit_seconds)
-        asking = _Asking(candidates)
-        while (candidate := await self._next(asking)) is not None:
+        failover = Failover(candidates)
+        while (candidate := await self._next(failover)) is not None:
             left = deadline - self._clock()
-            if asking.failures and left < SHORTEST_SECONDS:
+            if failover.failures and left < SHORTEST_SECONDS:
                 break
             try:
-                exchanged = await self._asked(task, candidate, time_share(left, last=not asking.waiting), asking)
+                exchange = await self._ask(task, candidate, time_share(left, last=not failover.waiting), failover)
             except ProviderError as error:
-                asking.failed(candidate, error)
+                failover.note_failure(candidate, error)
             else:
-                return await self._answer(task, candidate, exchanged, asking)
-        raise most_helpful(asking.failures)
+                return await self._answer(task, candidate, exchange, failover)
+        raise failover.error()
 
     async def health(self) -> list[EndpointHealth]:
         """How each endpoint has been doing, by the calls of this process and the circuits of all."""
@@ -105,19 +105,19 @@ class LanguageModelEngine:
         for endpoint in self._directory.endpoints.values():
             await endpoint.chat.close()
 
-    async def _next(self, asking: "_Asking") -> ModelCandidate | None:
+    async def _next(self, failover: Failover) -> ModelCandidate | None:
         """The next model whose circuit is closed; if there was none, the first one all the same.
 
         A circuit saves time where another model stands by; it is no reason for a call to fail.
         """
-        while asking.waiting:
-            candidate = asking.waiting.pop(0)
+        while failover.waiting:
+            candidate = failover.waiting.pop(0)
             if await self._allows(candidate):
                 return candidate
-            asking.skipped.append(candidate)
-        if asking.failures or not asking.skipped:
+            failover.skipped.append(candidate)
+        if failover.failures or not failover.skipped:
             return None
-        return asking.skipped.pop(0)
+        return failover.skipped.pop(0)
 
     async def _allows(self, candidate: ModelCandidate) -> bool:
         try:
@@ -126,12 +126,12 @@ class LanguageModelEngine:
             # Circuits only save time: without them every endpoint is asked.
             return True
 
-    async def _asked(self, task: EngineTask, candidate: ModelCandidate, seconds: float, asking: "_Asking") -> Exchanged:
+    async def _ask(self, task: EngineTask, candidate: ModelCandidate, seconds: float, failover: Failover) -> Exchange:
         service = candidate.endpoint.service
         window = candidate.capabilities.window
-        larger = any(other.capabilities.window > window for other in asking.waiting)
+        larger = any(other.capabilities.window > window for other in failover.waiting)
         try:
-            exchanged = await self._calls.ask(task, candidate, seconds, shrink=not larger)
+            exchange = await self._calls.ask(task, candidate, seconds, shrink=not larger)
         except ProviderError as error:
             self._last[candidate.endpoint.name] = type(error).__name__
             await self._report(service, judge_outcome(error))
@@ -141,23 +141,23 @@ class LanguageModelEngine:
             raise
         self._last[candidate.endpoint.name] = ""
         await self._report(service, ok=True)
-        return exchanged
+        return exchange
 
     async def _report(self, service: str, ok: bool | None) -> None:
         with suppress(ProviderError):
             await self._circuits.report(service, ok)
 
     async def _answer(
-        self, task: EngineTask, candidate: ModelCandidate, exchanged: Exchanged, asking: "_Asking"
+        self, task: EngineTask, candidate: ModelCandidate, exchange: Exchange, failover: Failover
     ) -> EngineAnswer:
-        reply, fitted = exchanged.reply, exchanged.fitted
+        reply, fitted = exchange.reply, exchange.fitted
         usage = self._usage(candidate, reply.tokens)
         try:
             draft, liberties = await self._draft(task, reply)
         except AnswerUnusable as error:
             error.usage, error.model = usage, reply.model
             raise
-        warnings = [*asking.warnings(candidate), *fitted.warnings, *reply.warnings, *liberties]
+        warnings = [*failover.warnings(candidate), *fitted.warnings, *reply.warnings, *liberties]
         return EngineAnswer(draft, self.kind, reply.model, usage, warnings, fitted.share)
 
     async def _draft(self, task: EngineTask, reply: ChatReply) -> tuple[Contract, list[str]]:
@@ -166,7 +166,7 @@ class LanguageModelEngine:
         try:
             fields, liberties = await self._isolated.call(DRAFT_FIELDS, task.role, reply)
         except InputUnprocessable as error:
-            # Paid, and of no use: kept as such, so that nobody reads it again.
+            # Paid and unusable: kept as such, so that it is not read again.
             raise InvalidOutput(f"$: the answer cannot be read: {error}") from None
         return task.role.draft.model_validate(fields), liberties
 
@@ -174,7 +174,7 @@ class LanguageModelEngine:
         """Input counts the whole prompt, cached or not; the price goes by the name that was asked for."""
         return Usage(
             model_calls=1,
-            input_tokens=tokens.input + tokens.cache_read + tokens.cache_write,
+            input_tokens=tokens.prompt,
             output_tokens=tokens.output,
             cached_tokens=tokens.cache_read,
             cache_write_tokens=tokens.cache_write,
@@ -191,22 +191,3 @@ class LanguageModelEngine:
         if last is None:
             return UNTRIED
         return f"failing ({last})" if last else ANSWERING
-
-
-@dataclass
-class _Asking:
-    """How far one call is: who is still to be asked, who could not be, and who failed."""
-
-    waiting: list[ModelCandidate]
-    skipped: list[ModelCandidate] = field(default_factory=list)
-    failures: list[tuple[ModelCandidate, ProviderError]] = field(default_factory=list)
-
-    def failed(self, candidate: ModelCandidate, error: ProviderError) -> None:
-        """Keep the error, and those who may be asked after it."""
-        self.failures.append((candidate, error))
-        self.waiting = [other for other in self.waiting if may_go_on(error, candidate, other)]
-
-    def warnings(self, answered: ModelCandidate) -> list[str]:
-        """A line for each model that the answer did not come from although it was to be asked before."""
-        told = [replaced_warning(one, type(error).__name__, answered) for one, error in self.failures]
-        return [*told, *(replaced_warning(one, "it failed shortly before", answered) for one in self.skipped)]

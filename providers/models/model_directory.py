@@ -44,6 +44,11 @@ class ModelCandidate:
         return self.model if self.endpoint.name == DEFAULT_ENDPOINT else f"{self.endpoint.name}:{self.model}"
 
     @property
+    def key(self) -> str:
+        """Under which the product keeps what it learns about the model at its endpoint."""
+        return f"{self.endpoint.name}:{self.model}"
+
+    @property
     def shown(self) -> str:
         """The same, fit for a message."""
         return shown_name(self.name)

@@ -33,58 +33,44 @@ class Pace:
         return prompt_tokens * self.reading + answer_tokens * self.writing
 
 
-@dataclass
-class _Sums:
-    prompts: float = 0.0
-    crossed: float = 0.0
-    answers: float = 0.0
-    prompt_time: float = 0.0
-    answer_time: float = 0.0
-
-
 class Speeds:
     """Pace by model: two times per token fitted to the answers so far, newer ones counting more."""
 
     def __init__(self) -> None:
-        self._sums: dict[str, _Sums] = {}
+        self._sums: dict[str, tuple[float, ...]] = {}
 
     def learn(self, key: str, prompt_tokens: int, answer_tokens: int, seconds: float) -> None:
         """Take an answer into account; `prompt_tokens` without those that came from a cache."""
         if seconds < SHORTEST_SECONDS or answer_tokens < FEWEST_TOKENS:
             # A quick answer that is no measurement still proves an old one wrong.
-            if key in self._sums and seconds < SHORTEST_SECONDS:
-                self._sums.pop(key)
+            if seconds < SHORTEST_SECONDS:
+                self._sums.pop(key, None)
             return
-        old = self._sums.get(key, _Sums())
         spent = seconds - FIXED_SECONDS
-        self._sums[key] = _Sums(
-            old.prompts * OLD_WEIGHT + prompt_tokens**2,
-            old.crossed * OLD_WEIGHT + prompt_tokens * answer_tokens,
-            old.answers * OLD_WEIGHT + answer_tokens**2,
-            old.prompt_time * OLD_WEIGHT + prompt_tokens * spent,
-            old.answer_time * OLD_WEIGHT + answer_tokens * spent,
-        )
+        prompt, answer = prompt_tokens, answer_tokens
+        newest = (prompt**2, prompt * answer, answer**2, prompt * spent, answer * spent)
+        old = self._sums.get(key, (0.0,) * len(newest))
+        self._sums[key] = tuple(before * OLD_WEIGHT + new for before, new in zip(old, newest, strict=True))
 
     def pace(self, key: str) -> Pace | None:
-        """Seconds per token; null for a model that has not been measured."""
+        """Seconds per token; None for a model that has not been measured."""
         sums = self._sums.get(key)
-        return None if sums is None else _fitted(sums)
+        return None if sums is None else _fit(*sums)
 
 
-def _fitted(sums: _Sums) -> Pace:
+def _fit(prompts: float, crossed: float, answers: float, prompt_time: float, answer_time: float) -> Pace:
     """Least squares of time over both lengths, pulled towards the assumed relation of reading to writing."""
     weight = ASSUMED_TOKENS**2
-    aa = sums.prompts + weight
-    ab = sums.crossed - weight * READING_TO_WRITING
-    bb = sums.answers + weight * READING_TO_WRITING**2
+    aa = prompts + weight
+    ab = crossed - weight * READING_TO_WRITING
+    bb = answers + weight * READING_TO_WRITING**2
     determinant = aa * bb - ab * ab
-    reading = (sums.prompt_time * bb - sums.answer_time * ab) / determinant
-    writing = (sums.answer_time * aa - sums.prompt_time * ab) / determinant
+    reading = (prompt_time * bb - answer_time * ab) / determinant
+    writing = (answer_time * aa - prompt_time * ab) / determinant
     if reading < 0:
-        return Pace(0.0, sums.answer_time / sums.answers)
+        return Pace(0.0, answer_time / answers)
     if writing <= 0:
-        both = (sums.prompt_time * READING_TO_WRITING + sums.answer_time) / (
-            sums.prompts * READING_TO_WRITING**2 + 2 * sums.crossed * READING_TO_WRITING + sums.answers
-        )
-        return Pace(both * READING_TO_WRITING, both)
+        weighted = prompts * READING_TO_WRITING**2 + 2 * crossed * READING_TO_WRITING + answers
+        writing = (prompt_time * READING_TO_WRITING + answer_time) / weighted
+        reading = writing * READING_TO_WRITING
     return Pace(reading, writing)

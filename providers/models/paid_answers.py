@@ -8,8 +8,7 @@ from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.models.draft_schemas import schema_text
-from providers.models.structured_output import Role
+from providers.models.structured_output import Role, schema_text
 
 FORMAT: Final = 1
 ANSWER: Final = "answer"

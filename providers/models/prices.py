@@ -50,16 +50,15 @@ class PriceTable(StrictContract):
         return None
 
     def cost_usd(self, model: str, tokens: TokenCounts, *, written: str | None = None) -> float | None:
-        """US dollars for one call; null for a model without an entry, and for counts that are not known.
+        """US dollars for one call; None for a model without an entry, and for counts that are not known.
 
         An entry for the name as it is `written` in a configuration, `endpoint:NAME`, goes before the model's own.
         """
         price = (self.price_of(written) if written else None) or self.price_of(model)
         if price is None or not tokens.known:
             return None
-        prompt = tokens.input + tokens.cache_read + tokens.cache_write
         per_input, per_output = price.input, price.output
-        if price.long_prompt_tokens is not None and prompt > price.long_prompt_tokens:
+        if price.long_prompt_tokens is not None and tokens.prompt > price.long_prompt_tokens:
             per_input = price.long_prompt_input or per_input
             per_output = price.long_prompt_output or per_output
         weighted = (

@@ -1,23 +1,31 @@
-"""Which beginnings of a request an endpoint is asked to keep: only those that it will keep. Pure."""
+"""Prompt caching: which prefixes are marked for the endpoint's cache, and one call at a time to fill it."""
 
+import asyncio
 import json
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
 from providers.models.capabilities import EndpointCapabilities
 from providers.models.chat import ChatMode, ChatRequest
-from providers.models.token_estimates import estimated_tokens
+from providers.models.tokens import estimated_tokens
 
 TOOLS_SHARE: Final = 0.5
 """JSON is estimated with the widest margin of all, and is not sent to the model as it is."""
 WORTH_WAITING: Final = 0.25
-"""Share of a request's input from which on it pays to let another call write the beginning first."""
+"""Share of a request's input from which on it pays to let another call write the prefix first."""
+KEPT_SECONDS: Final = 290.0
+"""An endpoint keeps a prefix for five minutes after its last use."""
+MOST_REMEMBERED: Final = 1_000
 
 
-def cache_marks(request: ChatRequest, capabilities: EndpointCapabilities, ratio: float) -> ChatRequest:
-    """The request with its marks; `ratio` gives rather too few tokens for an estimated one.
+def mark_prefixes(request: ChatRequest, capabilities: EndpointCapabilities, ratio: float) -> ChatRequest:
+    """The request with its cache marks; `ratio` gives rather too few tokens for an estimated one.
 
-    A mark on a beginning below the model's minimum would do nothing, and each kept token is paid for when written.
+    A mark on a prefix below the model's minimum would do nothing, and each kept token is paid for when written.
     """
     if not capabilities.caching:
         return request
@@ -33,8 +41,55 @@ def cache_marks(request: ChatRequest, capabilities: EndpointCapabilities, ratio:
 
 
 def worth_waiting(request: ChatRequest, input_tokens: float) -> bool:
-    """Whether a call should let an equal beginning be written first; `input_tokens` errs high."""
+    """Whether a call should wait until another one has written the same prefix; `input_tokens` errs high."""
     if not (request.cache_system or request.cache_common):
         return False
     kept = request.system + (request.prompt[: request.common_length] if request.cache_common else "")
     return estimated_tokens(kept) >= WORTH_WAITING * input_tokens
+
+
+class PrefixQueue:
+    """Lets one call per prefix go ahead unless the endpoint's cache holds it already."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._written: OrderedDict[str, float] = OrderedDict()
+        self._leaders: dict[str, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: str, patience_seconds: float) -> AsyncIterator[None]:
+        """Hold the block back until the first call with this prefix has ended, however it ended.
+
+        A call waits once and no longer than `patience_seconds`: if the first one failed, all others go at once.
+        """
+        leader = self._leaders.get(key)
+        if leader is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience_seconds):
+                    await leader.wait()
+        elif not self._fresh(key):
+            async with self._leading(key):
+                yield
+            self._remember(key)
+            return
+        yield
+        self._remember(key)
+
+    @asynccontextmanager
+    async def _leading(self, key: str) -> AsyncIterator[None]:
+        ended = self._leaders[key] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._leaders[key]
+            ended.set()
+
+    def _fresh(self, key: str) -> bool:
+        written = self._written.get(key)
+        return written is not None and self._clock() - written < KEPT_SECONDS
+
+    def _remember(self, key: str) -> None:
+        self._written[key] = self._clock()
+        self._written.move_to_end(key)
+        while len(self._written) > MOST_REMEMBERED:
+            self._written.popitem(last=False)

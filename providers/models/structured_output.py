@@ -3,8 +3,10 @@
 A problem is stated in lines `path: message` that repeat nothing of the answer: they go into the next prompt.
 """
 
+import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -20,11 +22,9 @@ MAX_ANSWER_CHARACTERS: Final = 1_000_000
 MAX_CANDIDATES: Final = 20
 MAX_PROBLEM_LINES: Final = 8
 MAX_LINE_CHARACTERS: Final = 160
-
 COMPLETE: Final = {"end_turn", "stop_sequence", "tool_use"}
 CUT: Final = {"max_tokens", "model_context_window_exceeded", "pause_turn", "length"}
 REFUSED: Final = {"refusal", "content_filter"}
-
 BEGINS_LIKE_OBJECT: Final = re.compile(r'\{\s*["}]')
 STRING_OR_TRAILING_COMMA: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|,(?=\s*[}\]])', re.DOTALL)
 THOUGHTS: Final = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.DOTALL)
@@ -36,10 +36,20 @@ END_OF_THOUGHTS: Final = re.compile(
 it is a word like others."""
 THOUGHTS_LEFT_OUT: Final = "the model's thoughts before its answer were left out"
 WHOLE_FENCE: Final = re.compile(r"```[a-zA-Z]*\n(?P<inner>.*)\n```", re.DOTALL)
-
 DRAFT_FIELDS: Final = f"{__name__}:draft_fields"
-
 Role = RoleSpec[Any, Any]
+
+
+@lru_cache(maxsize=64)
+def schema_text(draft: type[Contract]) -> str:
+    """The schema as JSON, fields in the order in which they are declared."""
+    return json.dumps(draft.model_json_schema())
+
+
+def schema_of(draft: type[Contract]) -> dict[str, Any]:
+    """The schema; whoever gets it may change it."""
+    schema: dict[str, Any] = json.loads(schema_text(draft))
+    return schema
 
 
 def draft_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
@@ -55,7 +65,7 @@ def draft_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
         return _plain_text(role, reply)
     if isinstance(reply.tool_input, dict):
         _refuse_flaws(reply.flaws)
-        return _validated(role, reply.tool_input), []
+        return _validate(role, reply.tool_input), []
     text, left_out = _without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
     _refuse_unreadable(text, reply)
     draft, warnings = _from_text(role, text, complete=reply.stop_reason in COMPLETE)
@@ -82,7 +92,7 @@ def _plain_text(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     if fence is not None and "```" not in fence["inner"]:
         text = fence["inner"].strip()
     (field,) = role.draft.model_fields
-    return _validated(role, {field: text}), left_out
+    return _validate(role, {field: text}), left_out
 
 
 def _without_thoughts(text: str) -> tuple[str, list[str]]:
@@ -110,10 +120,10 @@ def _from_text(role: Role, text: str, *, complete: bool) -> tuple[Contract, list
     try:
         for candidate, warnings in _candidates(text, complete=complete):
             try:
-                parsed, repairs = _parsed(candidate)
+                parsed, repairs = _parse(candidate)
                 _refuse_flaws(parsed.flaws)
                 cleaned = ["lone surrogates were replaced in the answer"] if parsed.cleaned else []
-                return _validated(role, parsed.value), [*warnings, *repairs, *cleaned]
+                return _validate(role, parsed.value), [*warnings, *repairs, *cleaned]
             except NestingError:
                 raise
             except JsonError as error:
@@ -153,7 +163,7 @@ def _candidates(text: str, *, complete: bool) -> Iterator[tuple[str, list[str]]]
             start = text.find("{", start + 1)
 
 
-def _parsed(candidate: str) -> tuple[ParsedJson, list[str]]:
+def _parse(candidate: str) -> tuple[ParsedJson, list[str]]:
     try:
         return parse_json(candidate), []
     except NestingError:
@@ -165,7 +175,7 @@ def _parsed(candidate: str) -> tuple[ParsedJson, list[str]]:
         return parse_json(repaired), ["trailing commas were removed"]
 
 
-def _validated(role: Role, value: Any) -> Contract:
+def _validate(role: Role, value: Any) -> Contract:
     try:
         return role.draft.model_validate(value)
     except ValidationError as error:

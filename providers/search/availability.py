@@ -1,4 +1,4 @@
-"""Which providers can be asked, in which order, what the others lack, and which of them a run uses."""
+"""What each search provider can do and needs, which ones are available, and which ones a run uses."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,68 @@ from typing import Final
 
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
-from providers.search.traits import TRAITS
+
+WEB, ACADEMIC, NEWS = SourceType.WEB, SourceType.ACADEMIC, SourceType.NEWS
+BY_MODEL: Final = "anthropic"
+"""Searches through the model's endpoint: a way out for those who have set up nothing else."""
+CONFIGURED_WEB: Final = ("tavily", "google", "brave", "searxng")
+"""Providers of the web at large that need a setup by the operator."""
+WITHOUT_SETUP: Final = ("semantic_scholar", "wikipedia")
+"""What is left where nothing is set up: both are asked for web pages then."""
+MODEL_LACKING: Final = (
+    "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
+)
+ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a search engine of your own"
+
+
+@dataclass(frozen=True)
+class ProviderTraits:
+    """What a provider can be asked for. Whatever it does not filter is filtered here, or told in a warning."""
+
+    source_types: tuple[SourceType, ...]
+    filters_domains_allow: bool = False
+    """Whether any number of domains can be searched alone; without it, hits elsewhere are left out afterwards."""
+    filters_domains_deny: bool = False
+    filters_language: bool = False
+    filters_dates: bool = False
+    host: str | None = None
+    """Where queries go unless another address is configured; None for a folder, and for an instance of one's own."""
+    paid: bool = False
+    """Whether a search may be charged; how much depends on the account's plan, so that the amount is not known."""
+
+
+TRAITS: Final[dict[str, ProviderTraits]] = {
+    "tavily": ProviderTraits(
+        (WEB, NEWS),
+        filters_domains_allow=True,
+        filters_domains_deny=True,
+        filters_dates=True,
+        host="api.tavily.com",
+        paid=True,
+    ),
+    "google": ProviderTraits(
+        (WEB,),
+        filters_domains_allow=True,
+        filters_domains_deny=True,
+        filters_language=True,
+        filters_dates=True,
+        host="customsearch.googleapis.com",
+        paid=True,
+    ),
+    "semantic_scholar": ProviderTraits((ACADEMIC,), filters_dates=True, host="api.semanticscholar.org"),
+    "brave": ProviderTraits(
+        (WEB, NEWS), filters_language=True, filters_dates=True, host="api.search.brave.com", paid=True
+    ),
+    "searxng": ProviderTraits((WEB, NEWS, ACADEMIC), filters_language=True, filters_dates=True),
+    "wikipedia": ProviderTraits(
+        (WEB,), filters_domains_allow=True, filters_domains_deny=True, filters_language=True, host="wikipedia.org"
+    ),
+    "anthropic": ProviderTraits((WEB,), host="api.anthropic.com", paid=True),
+    "corpus": ProviderTraits(()),
+}
+"""By provider. Articles of Wikipedia have one host: it is not asked if that is outside the domains. `anthropic`
+takes a list of domains to keep to or one of domains to avoid, never both, and so promises neither.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,19 +88,8 @@ NEEDS: Final[dict[str, ProviderNeeds]] = {
     "wikipedia": ProviderNeeds(),
 }
 """Those that stand for themselves."""
-BY_MODEL: Final = "anthropic"
-"""Searches through the model's endpoint: a way out for those who have set up nothing else."""
 ORDER: Final = (*NEEDS, BY_MODEL)
 """In which providers are asked: S0-102's three first."""
-CONFIGURED_WEB: Final = ("tavily", "google", "brave", "searxng")
-"""Providers of the web at large that somebody decided to set up."""
-WITHOUT_SETUP: Final = ("semantic_scholar", "wikipedia")
-"""What is left where nothing is set up: both are asked for web pages then."""
-
-MODEL_LACKING: Final = (
-    "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
-)
-ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a search engine of your own"
 
 
 def provider_choices(
@@ -91,9 +141,9 @@ def choose(
     that has none of the wanted types is asked for the first of them nevertheless, and says what it lacks.
 
     Else every available one that has a wanted type of source; where only those without any setup are left for web
-    pages, the papers of Semantic Scholar count as such. With them stand the `broken` ones, unavailable: somebody set
-    them up and wants to know. If nobody is left, all that could be set up for it, with their reasons. Raises
-    ValueError for a name that nobody knows.
+    pages, the papers of Semantic Scholar count as such. With them stand the `broken` ones, unavailable: the
+    operator has set them up. If none is left, all that could be set up for it, with their reasons. Raises ValueError
+    for an unknown name.
     """
     if wanted is not None:
         return _named({choice.name: choice for choice in choices}, wanted, source_types)
@@ -128,7 +178,7 @@ def _named(
 
 
 def _widened(choices: Sequence[ProviderChoice]) -> list[ProviderChoice]:
-    """The same, papers standing in for web pages where nobody searches the web at large."""
+    """The same, papers standing in for web pages where no provider searches the web at large."""
     if set(usable(choices)) & {*CONFIGURED_WEB, BY_MODEL}:
         return list(choices)
     return [

@@ -7,12 +7,10 @@ import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
-from providers.search.languages import brave_language
-from providers.search.narrowing import Narrowing, narrowing_of
-from providers.search.service_addresses import without_user
-from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebApi, Wire
-from providers.search.web_errors import Service
-from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
+from providers.search.narrowing import Narrowing, brave_language, narrowing_of, spell_language
+from providers.search.service import Service
+from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebSearch, Wire
+from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
 DEFAULT_BASE_URL: Final = "https://api.search.brave.com"
 SERVICE: Final = Service("Brave Search", "BRAVE_BASE_URL", "BRAVE_API_KEY")
@@ -51,7 +49,7 @@ class BraveNews(Wire):
     results: Records[BraveResult]
 
 
-class BraveSearch:
+class BraveSearch(WebSearch):
     """Its offset counts pages, ours results: a page is chosen that holds what is asked for.
 
     Days restrict by `freshness`, which goes by when Brave found a page. One domain to keep to is put into the query
@@ -59,6 +57,7 @@ class BraveSearch:
     """
 
     name = "brave"
+    service = SERVICE
 
     def __init__(
         self,
@@ -70,31 +69,29 @@ class BraveSearch:
     ) -> None:
         """Raises `NotConfigured`."""
         headers = {"x-subscription-token": api_key}
-        self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
-        self.address = self._api.base_url
-        self.instance = without_user(self.address)
+        super().__init__(client, base_url, headers=headers, timeout_seconds=timeout_seconds)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
         offset = max(0, request.offset)
         narrowing = narrowing_of(request)
         domains = narrowing.domains
-        length, page = page_for(offset, LONGEST_PAGE if domains.given else max(1, wanted(request)))
+        length, page = page_for(offset, LONGEST_PAGE if domains.given else max(1, hit_limit(request)))
         if page > LAST_PAGE:
             return SearchResponse(provider=self.name)
         site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
-        narrowed, warnings = _narrowed(narrowing)
+        filters, warnings = _filters(narrowing)
         parameters: dict[str, str | int] = {
-            "q": shortened(request.text, LONGEST_QUERY - len(site), MOST_WORDS - 1) + site,
+            "q": shorten_query(request.text, LONGEST_QUERY - len(site), MOST_WORDS - 1) + site,
             "count": length,
             "offset": page,
-            **narrowed,
+            **filters,
         }
         news = request.source_type is SourceType.NEWS
         results = await (self._news if news else self._web)(parameters)
         kind = "news" if news else "web"
-        found = (_found(result, kind) if result else UNUSABLE for result in results[offset - length * page :])
-        return answered(request, self.name, found, warnings=warnings)
+        rest = results[offset - length * page :]
+        return respond(request, self.name, rest, lambda result: _result(result, kind), warnings=warnings)
 
     async def _web(self, parameters: Mapping[str, str | int]) -> list[BraveResult | None]:
         only_text = {"result_filter": "web", "text_decorations": "false"}
@@ -115,20 +112,17 @@ def page_for(offset: int, count: int) -> tuple[int, int]:
     return LONGEST_PAGE, offset // LONGEST_PAGE
 
 
-def _narrowed(narrowing: Narrowing) -> tuple[dict[str, str], list[str]]:
+def _filters(narrowing: Narrowing) -> tuple[dict[str, str], list[str]]:
     """Language and days as parameters, and what of them Brave does not know."""
-    parameters: dict[str, str] = {}
-    language, days = narrowing.language, narrowing.days
-    known = brave_language(language) if language else None
-    if known:
-        parameters["search_lang"] = known
-    if days.given:
-        first, last = days.between()
+    known, warnings = spell_language(narrowing.language, brave_language)
+    parameters = {"search_lang": known} if known else {}
+    if narrowing.days.given:
+        first, last = narrowing.days.between()
         parameters["freshness"] = f"{first.isoformat()}to{last.isoformat()}"
-    return parameters, [f"cannot keep to the language {language}"] if language and not known else []
+    return parameters, warnings
 
 
-def _found(result: BraveResult, kind: str) -> Found:
-    return Found(
+def _result(result: BraveResult, kind: str) -> RawResult:
+    return RawResult(
         url=result.url, title=result.title, snippet=result.description, published=result.page_age, source_type=kind
     )

@@ -14,12 +14,10 @@ from googleapiclient.discovery_cache import get_static_doc  # type: ignore[impor
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.domains import Domains
-from providers.search.languages import google_language
-from providers.search.narrowing import Narrowing, narrowing_of
-from providers.search.service_addresses import without_user
-from providers.search.web_api import ANSWER_SECONDS, Detail, Facts, Records, WebApi, Wire
-from providers.search.web_errors import Service
-from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
+from providers.search.narrowing import Narrowing, google_language, narrowing_of, spell_language
+from providers.search.service import Service
+from providers.search.web_api import ANSWER_SECONDS, Detail, Facts, Records, WebApi, WebSearch, Wire
+from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
 DEFAULT_BASE_URL: Final = "https://customsearch.googleapis.com"
 SERVICE: Final = Service("Google", "GOOGLE_BASE_URL", "GOOGLE_API_KEY", "check GOOGLE_CSE_ID and GOOGLE_BASE_URL")
@@ -44,7 +42,7 @@ class GoogleResult(Wire):
     snippet: Detail = None
     pagemap: Facts = {}
 
-    def said(self, names: tuple[str, ...]) -> str | None:
+    def statement(self, names: tuple[str, ...]) -> str | None:
         """The first of these statements in the page's head."""
         tags = self.pagemap.get("metatags")
         head = tags[0] if isinstance(tags, list) and tags and isinstance(tags[0], dict) else {}
@@ -89,7 +87,7 @@ class LoopHttp:
             self._pending.cancel()
 
 
-class GoogleSearch:
+class GoogleSearch(WebSearch):
     """A programmable search engine (its id is `cse_id`) over the web or a part of it.
 
     One domain goes into `siteSearch`, several into the query as `site:`; days restrict by `sort=date:r:…`, which goes
@@ -97,6 +95,7 @@ class GoogleSearch:
     """
 
     name = "google"
+    service = SERVICE
 
     def __init__(
         self,
@@ -109,9 +108,7 @@ class GoogleSearch:
     ) -> None:
         """The key travels in a header, so that no URL holds it. Raises `NotConfigured`."""
         headers = {"x-goog-api-key": api_key}
-        self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
-        self.address = self._api.base_url
-        self.instance = f"{without_user(self.address)} {cse_id}"
+        super().__init__(client, base_url, headers=headers, timeout_seconds=timeout_seconds, variant=cse_id)
         self._cse_id = cse_id
         # Threads of its own: the loop's default ones are few, and waiting here would hold up reading and storing.
         self._threads = concurrent.futures.ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="google-search")
@@ -123,19 +120,18 @@ class GoogleSearch:
             return SearchResponse(provider=self.name)
         narrowing = narrowing_of(request)
         sites = sites_of(narrowing.domains)
-        narrowed, warnings = _narrowed(narrowing)
-        most = LONGEST_PAGE if sites.partly else min(wanted(request), LONGEST_PAGE)
+        filters, warnings = _filters(narrowing)
+        most = LONGEST_PAGE if sites.partly else min(hit_limit(request), LONGEST_PAGE)
         parameters: dict[str, str | int] = {
-            "q": shortened(request.text, LONGEST_QUERY - len(sites.words)) + sites.words,
+            "q": shorten_query(request.text, LONGEST_QUERY - len(sites.words)) + sites.words,
             "cx": self._cse_id,
             "num": max(1, min(most, MOST_RESULTS - offset)),
             "start": offset + 1,
             **sites.parameters,
-            **narrowed,
+            **filters,
         }
         answer = await self._answer(parameters)
-        found = (_found(result) if result else UNUSABLE for result in answer.items)
-        return answered(request, self.name, found, warnings=warnings)
+        return respond(request, self.name, answer.items, _result, warnings=warnings)
 
     async def _answer(self, parameters: Mapping[str, str | int]) -> GoogleAnswer:
         loop = asyncio.get_running_loop()
@@ -184,25 +180,22 @@ def sites_of(domains: Domains) -> Sites:
     return Sites(parameters, words, partly=len(kept) + len(avoided) < len(keep) + len(avoid))
 
 
-def _narrowed(narrowing: Narrowing) -> tuple[dict[str, str], list[str]]:
+def _filters(narrowing: Narrowing) -> tuple[dict[str, str], list[str]]:
     """Language and days as parameters, and what of them Google does not know."""
-    parameters: dict[str, str] = {}
-    language, days = narrowing.language, narrowing.days
-    known = google_language(language) if language else None
-    if known:
-        parameters["lr"] = known
-    if days.given:
-        first, last = days.between()
+    known, warnings = spell_language(narrowing.language, google_language)
+    parameters = {"lr": known} if known else {}
+    if narrowing.days.given:
+        first, last = narrowing.days.between()
         parameters["sort"] = f"date:r:{first:%Y%m%d}:{last:%Y%m%d}"
-    return parameters, [f"cannot keep to the language {language}"] if language and not known else []
+    return parameters, warnings
 
 
-def _found(result: GoogleResult) -> Found:
-    author = result.said(AUTHORS)
-    return Found(
+def _result(result: GoogleResult) -> RawResult:
+    author = result.statement(AUTHORS)
+    return RawResult(
         url=result.link,
         title=result.title,
         snippet=result.snippet,
-        published=result.said(DATES),
+        published=result.statement(DATES),
         authors=[author] if author and not author.startswith("http") else (),
     )

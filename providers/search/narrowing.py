@@ -1,7 +1,8 @@
-"""What a request narrows down: domains, days of publication, a language. Read strictly, decided purely."""
+"""Filters of a search request: domains, dates of publication, a language, and each service's language codes."""
 
 import calendar
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
@@ -11,7 +12,7 @@ from contracts.request import SourceType
 from contracts.web_addresses import host_of
 from providers.domains import Domains
 from providers.errors import InvalidCall
-from providers.search.traits import ProviderTraits
+from providers.search.availability import ProviderTraits
 
 HOST: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
 NOT_OF_A_NAME: Final = re.compile(r"[\s/:@?#*]")
@@ -19,11 +20,34 @@ LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
 DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 EARLIEST: Final = date(1970, 1, 1)
 """Stands for no first day where a service wants both ends."""
+GOOGLE: Final = frozenset(
+    "ar bg ca cs da de el en es et fi fr hr hu id is it ja ko lt lv nl no pl pt ro ru sk sl sr sv tr".split()
+)
+"""Those of its parameter `lr` that are written as ISO 639 does."""
+GOOGLE_OWN: Final = {"he": "iw", "nb": "no", "nn": "no", "zh": "zh-CN"}
+"""Chinese means simplified characters: one value is taken, and most pages use these."""
+BRAVE: Final = frozenset(
+    """ar eu bn bg ca hr cs da nl en et fi fr gl de gu he hi hu is it kn ko lv lt ms ml mr nb pl pa ro ru sr sk sl es
+    sv ta te th tr uk vi""".split()
+)
+"""Those of its parameter `search_lang` that are written as ISO 639 does."""
+BRAVE_OWN: Final = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
+WIKIPEDIAS: Final = frozenset(
+    """ab af am an ar as av ay az ba be bg bi bm bn bo br bs ca ce co cr cs cu cv cy da de dv dz ee el en eo es et eu fa
+    ff fi fj fo fr fy ga gd gl gn gu gv ha he hi hr ht hu hy ia id ie ig ik io is it iu ja jv ka kg ki kk km kn ko ks
+    ku kv kw ky la lb lg li ln lo lt lv mg mi mk ml mn mr ms mt my ne nl nn no nv ny oc om or os pa pi pl ps pt qu rm
+    rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk
+    ur uz ve vi vo wa wo xh yi yo za zh zu
+    als arz ast bar bcl bug ceb ckb diq fur gor haw hif hsb ilo kab lad lij lmo mai mzn nap nds new nso pag pam pcd pms
+    pnb sah scn sco szl tum vec war xal""".split()
+)
+"""Languages with a Wikipedia whose host begins with the code; others exist, this list is what is asked for."""
+WIKIPEDIAS_OWN: Final = {"nb": "no"}
 
 
 @dataclass(frozen=True)
 class Days:
-    """The first and the last day of publication, null where there is no bound."""
+    """The first and the last day of publication, None where there is no bound."""
 
     first: date | None
     last: date | None
@@ -49,7 +73,7 @@ class Days:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """All that a request narrows down."""
+    """All filters of a request."""
 
     domains: Domains
     days: Days
@@ -58,7 +82,7 @@ class Narrowing:
 
 
 def narrowing_of(request: SearchRequest) -> Narrowing:
-    """What the request narrows down, read before anybody is asked. Raises `InvalidCall` for what means nothing."""
+    """The filters of a request. Raises `InvalidCall` for one that cannot be read."""
     return Narrowing(domains_of(request), days_of(request), language_of(request))
 
 
@@ -126,3 +150,26 @@ def _span(text: str) -> tuple[date, date]:
         return first, date(year, last_month, day or calendar.monthrange(year, last_month)[1])
     except (ValueError, calendar.IllegalMonthError):
         raise InvalidCall("a date of publication is no day of the calendar") from None
+
+
+def spell_language(language: str | None, spell: Callable[[str], str | None]) -> tuple[str | None, list[str]]:
+    """The language as a service writes it, and a warning where the service cannot keep to it."""
+    known = spell(language) if language else None
+    return known, [f"cannot keep to the language {language}"] if language and not known else []
+
+
+def google_language(code: str) -> str | None:
+    """The value for `lr`, or None for a language that it cannot be limited to."""
+    own = GOOGLE_OWN.get(code, code if code in GOOGLE else None)
+    return None if own is None else f"lang_{own}"
+
+
+def brave_language(code: str) -> str | None:
+    """The value for `search_lang`, or None."""
+    return BRAVE_OWN.get(code, code if code in BRAVE else None)
+
+
+def wikipedia_language(code: str) -> str | None:
+    """The first label of the host, or None where there is no Wikipedia that this list knows."""
+    own = WIKIPEDIAS_OWN.get(code, code)
+    return own if own in WIKIPEDIAS else None

@@ -25,7 +25,7 @@ class Addressed(Protocol):
 
 
 async def probe(provider: SearchProvider, *, seconds: float = PROBE_SECONDS) -> str | None:
-    """Why the provider cannot be reached, or null. One without an address of its own (a folder) always can."""
+    """Why the provider cannot be reached, or None. One without an address of its own (a folder) always can."""
     return await probe_address(provider.address, seconds=seconds) if isinstance(provider, Addressed) else None
 
 

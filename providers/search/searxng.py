@@ -4,16 +4,13 @@ import re
 from datetime import date
 from typing import Any, Final
 
-import httpx2
-
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import Unavailable
 from providers.search.narrowing import Days, narrowing_of, today
-from providers.search.service_addresses import without_user
-from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Records, WebApi, Wire
-from providers.search.web_errors import Service
-from providers.search.web_hits import UNUSABLE, Found, answered, shortened
+from providers.search.service import Service
+from providers.search.web_api import Detail, Details, Records, WebSearch, Wire
+from providers.search.web_hits import RawResult, respond, shorten_query
 
 SERVICE: Final = Service(
     "SearXNG", "SEARXNG_URL", refused_hint="its settings must allow json under search.formats, and this client"
@@ -49,7 +46,7 @@ class SearxngAnswer(Wire):
     unresponsive_engines: list[Any] = []
 
 
-class SearxngSearch:
+class SearxngSearch(WebSearch):
     """How long a page is depends on the instance, so an offset reaches as far as the first one does.
 
     Types of sources are its categories: an instance without one of them searches its default ones. Days are given as
@@ -57,12 +54,7 @@ class SearxngSearch:
     """
 
     name = "searxng"
-
-    def __init__(self, client: httpx2.AsyncClient, *, base_url: str, timeout_seconds: float = ANSWER_SECONDS) -> None:
-        """Raises `NotConfigured`."""
-        self._api = WebApi(client, SERVICE, base_url, timeout_seconds=timeout_seconds)
-        self.address = self._api.base_url
-        self.instance = without_user(self.address)
+    service = SERVICE
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
@@ -72,7 +64,7 @@ class SearxngSearch:
         site = f" site:{domains.allow[0]}" if one_site else ""
         back = time_range(days, today())
         parameters: dict[str, str | int] = {
-            "q": shortened(COMMAND.sub("", request.text), LONGEST_QUERY - len(site)) + site,
+            "q": shorten_query(COMMAND.sub("", request.text), LONGEST_QUERY - len(site)) + site,
             "format": "json",
             "pageno": 1,
             "categories": CATEGORIES[request.source_type],
@@ -82,20 +74,20 @@ class SearxngSearch:
         answer = await self._api.get(SearxngAnswer, "/search", parameters)
         if not answer.results and answer.unresponsive_engines:
             raise Unavailable("SearXNG: engines that it asked gave no answer, the others found nothing")
-        found = (_found(result) if result else UNUSABLE for result in answer.results[max(0, request.offset) :])
-        return answered(request, self.name, found, warnings=[INEXACT] if days.given else [])
+        rest = answer.results[max(0, request.offset) :]
+        return respond(request, self.name, rest, _result, warnings=[INEXACT] if days.given else [])
 
 
 def time_range(days: Days, now: date) -> str | None:
-    """The shortest range that reaches back to the first day; null where none does."""
+    """The shortest range that reaches back to the first day; None where none does."""
     if days.first is None:
         return None
     back = (now - days.first).days
     return next((name for name, length in TIME_RANGES.items() if back <= length), None)
 
 
-def _found(result: SearxngResult) -> Found:
-    return Found(
+def _result(result: SearxngResult) -> RawResult:
+    return RawResult(
         url=result.url,
         title=result.title,
         snippet=result.content,

@@ -12,10 +12,9 @@ from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: i
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.search.narrowing import Days, narrowing_of
-from providers.search.service_addresses import without_user
-from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Facts, Records, WebApi, Wire
-from providers.search.web_errors import Service
-from providers.search.web_hits import UNUSABLE, Found, answered, iso_date, shortened, wanted
+from providers.search.service import Service
+from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Facts, Records, WebApi, WebSearch, Wire
+from providers.search.web_hits import RawResult, hit_limit, iso_date, respond, shorten_query
 
 DEFAULT_BASE_URL: Final = "https://api.semanticscholar.org"
 SERVICE: Final = Service("Semantic Scholar", "SEMANTIC_SCHOLAR_BASE_URL", "SEMANTIC_SCHOLAR_API_KEY")
@@ -130,7 +129,7 @@ class QuietLibrary(AsyncSemanticScholar):  # type: ignore[misc]
         self._requester = request
 
 
-class SemanticScholarSearch:
+class SemanticScholarSearch(WebSearch):
     """Papers by relevance; a key is not needed and raises limits.
 
     Days are given to it; a paper whose day it does not know counts by its year. Domains are those of the address at
@@ -138,6 +137,7 @@ class SemanticScholarSearch:
     """
 
     name = "semantic_scholar"
+    service = SERVICE
 
     def __init__(
         self,
@@ -149,9 +149,7 @@ class SemanticScholarSearch:
     ) -> None:
         """Raises `NotConfigured`."""
         headers = {"x-api-key": api_key} if api_key else {}
-        self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
-        self.address = self._api.base_url
-        self.instance = without_user(self.address)
+        super().__init__(client, base_url, headers=headers, timeout_seconds=timeout_seconds)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
@@ -159,27 +157,27 @@ class SemanticScholarSearch:
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
         # The library puts the text into a query string as it is; the service finds nothing for words with a hyphen.
-        query = quote_plus(shortened(request.text.replace("-", " "), LONGEST_QUERY))
+        query = quote_plus(shorten_query(request.text.replace("-", " "), LONGEST_QUERY))
         narrowing = narrowing_of(request)
-        most = LONGEST_PAGE if narrowing.domains.given else wanted(request)
+        most = LONGEST_PAGE if narrowing.domains.given else hit_limit(request)
         limit, days = max(1, min(most, MOST_RESULTS - offset)), _range(narrowing.days)
         try:
             sent = OneRequest(self._api, offset)
             library = QuietLibrary(self._api, sent)
             await library.search_paper(query, fields=FIELDS, limit=limit, publication_date_or_year=days)
-            return answered(request, self.name, (_found(paper) if paper else UNUSABLE for paper in sent.papers))
+            return respond(request, self.name, sent.papers, _result)
         except (ValueError, TypeError, AttributeError, KeyError):
             raise self._api.unexpected() from None
 
 
 def _range(days: Days) -> str | None:
-    """`FIRST:LAST`, an open end left out; null without a bound."""
+    """`FIRST:LAST`, an open end left out; None without a bound."""
     ends = [day.isoformat() if day else "" for day in (days.first, days.last)]
     return ":".join(ends) if days.given else None
 
 
-def _found(paper: PaperFields) -> Found:
-    return Found(
+def _result(paper: PaperFields) -> RawResult:
+    return RawResult(
         url=paper.address,
         title=paper.title,
         snippet=paper.abstract,

@@ -8,10 +8,9 @@ import httpx2
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.narrowing import Narrowing, narrowing_of
-from providers.search.service_addresses import without_user
-from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebApi, Wire
-from providers.search.web_errors import Service
-from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
+from providers.search.service import Service
+from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebSearch, Wire
+from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
 DEFAULT_BASE_URL: Final = "https://api.tavily.com"
 SERVICE: Final = Service("Tavily", "TAVILY_BASE_URL", "TAVILY_API_KEY")
@@ -34,13 +33,14 @@ class TavilyAnswer(Wire):
     results: Records[TavilyResult]
 
 
-class TavilySearch:
+class TavilySearch(WebSearch):
     """Its interface knows no pages: an offset is reached by asking for more, up to the 20 results that it gives.
 
     It is given domains (300 to keep to and 150 to avoid are its limits, above ours) and days; it knows no language.
     """
 
     name = "tavily"
+    service = SERVICE
 
     def __init__(
         self,
@@ -52,9 +52,7 @@ class TavilySearch:
     ) -> None:
         """Raises `NotConfigured`."""
         headers = {"authorization": f"Bearer {api_key}"}
-        self._api = WebApi(client, SERVICE, base_url, headers=headers, timeout_seconds=timeout_seconds)
-        self.address = self._api.base_url
-        self.instance = without_user(self.address)
+        super().__init__(client, base_url, headers=headers, timeout_seconds=timeout_seconds)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
@@ -62,43 +60,42 @@ class TavilySearch:
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
         news = request.source_type is SourceType.NEWS
-        narrowed = _narrowed(narrowing_of(request))
+        filters = _filters(narrowing_of(request))
         body = {
-            "query": shortened(request.text, LONGEST_QUERY),
-            "max_results": MOST_RESULTS if narrowed.partly else min(offset + wanted(request), MOST_RESULTS),
+            "query": shorten_query(request.text, LONGEST_QUERY),
+            "max_results": MOST_RESULTS if filters.partly else min(offset + hit_limit(request), MOST_RESULTS),
             "search_depth": "basic",
             "topic": "news" if news else "general",
             "include_answer": False,
             "include_raw_content": False,
             "include_images": False,
-            **narrowed.parameters,
+            **filters.parameters,
         }
         answer = await self._api.post(TavilyAnswer, "/search", body)
         kind = "news" if news else "web"
-        found = (_found(result, kind) if result else UNUSABLE for result in answer.results[offset:])
-        return answered(request, self.name, found)
+        return respond(request, self.name, answer.results[offset:], lambda result: _result(result, kind))
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class TavilyFilters:
     """Parameters for domains and days; `partly` if some domains are left to the filter on the hits."""
 
     parameters: dict[str, Any]
     partly: bool
 
 
-def _narrowed(narrowing: Narrowing) -> Narrowed:
+def _filters(narrowing: Narrowing) -> TavilyFilters:
     """A domain of one label, such as `gov`, is none that the service takes."""
     domains, days = narrowing.domains, narrowing.days
     lists = {"include_domains": domains.allow, "exclude_domains": domains.deny}
     taken = {name: list(given) for name, given in lists.items() if given and all("." in host for host in given)}
     ends = {"start_date": days.first, "end_date": days.last}
     dates = {name: day.isoformat() for name, day in ends.items() if day is not None}
-    return Narrowed({**taken, **dates}, partly=len(taken) < sum(bool(given) for given in lists.values()))
+    return TavilyFilters({**taken, **dates}, partly=len(taken) < sum(bool(given) for given in lists.values()))
 
 
-def _found(result: TavilyResult, kind: str) -> Found:
-    return Found(
+def _result(result: TavilyResult, kind: str) -> RawResult:
+    return RawResult(
         url=result.url,
         title=result.title,
         snippet=result.content,

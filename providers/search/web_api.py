@@ -1,4 +1,4 @@
-"""One request to a search service: limited in time and size, sent once, never redirected, errors of one kind."""
+"""HTTP of the search services: requests limited in time and size, sent once, never redirected, with typed errors."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import httpx2
 from pydantic import (
@@ -22,8 +22,7 @@ from pydantic import (
 
 from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import NotConfigured, ProviderError, Unavailable
-from providers.search.service_addresses import ensure_address
-from providers.search.web_errors import Service, error_for_status
+from providers.search.service import Service, ensure_address, error_for_status, without_user
 
 ANSWER_SECONDS: Final = 20.0
 CONNECT_SECONDS: Final = 5.0
@@ -81,7 +80,7 @@ Detail = Annotated[str | None, BeforeValidator(_text_or_none)]
 Details = Annotated[list[str], BeforeValidator(_texts)]
 Facts = Annotated[dict[str, Any], BeforeValidator(_facts)]
 Records = Annotated[list[Record | None], WrapValidator(_records)]
-"""Results: one that is not of the documented form is null, so that the others keep their places. If that is every one
+"""Results: one that is not of the documented form is None, so that the others keep their places. If that is every one
 of them, the answer is none."""
 
 
@@ -133,11 +132,11 @@ class WebApi:
 
     async def get(self, answer: type[Answer], path: str, parameters: Mapping[str, str | int]) -> Answer:
         """Ask by GET. Raises what `fetch` does."""
-        return self.parsed(answer, await self.fetch("GET", self.base_url + path, params=parameters))
+        return self.parse(answer, await self.fetch("GET", self.base_url + path, params=parameters))
 
     async def post(self, answer: type[Answer], path: str, body: Mapping[str, Any]) -> Answer:
         """Ask by POST with a JSON body. Raises what `fetch` does."""
-        return self.parsed(answer, await self.fetch("POST", self.base_url + path, json=body))
+        return self.parse(answer, await self.fetch("POST", self.base_url + path, json=body))
 
     async def fetch(self, method: str, url: str, *, headers: Mapping[str, str] | None = None, **sent: Any) -> bytes:
         """The body of a good answer, sent for exactly once.
@@ -156,7 +155,7 @@ class WebApi:
         except (httpx2.HTTPError, zlib.error) as error:
             raise Unavailable(f"{label}: the connection failed ({type(error).__name__})") from None
 
-    def parsed(self, answer: type[Answer], body: bytes) -> Answer:
+    def parse(self, answer: type[Answer], body: bytes) -> Answer:
         """A body as what it should be. Raises `Unavailable`."""
         try:
             return answer.model_validate_json(body)
@@ -176,26 +175,26 @@ class WebApi:
                 limit.reschedule(None)  # the answer is here: from now on the time for its explanation counts
                 raise await self._error(response)
             received = bytearray()
-            async for piece in self._unpacked(response):
+            async for piece in self._unpack(response):
                 received += piece
                 if len(received) > MOST_BYTES:
                     raise Unavailable(f"{self.service.label}: the answer exceeds {MOST_BYTES // 1_000_000} MB")
         if "html" in response.headers.get("content-type", "").lower() or received.lstrip()[:1] == b"<":
             raise Unavailable(f"{self.service.label}: the answer is a web page instead of JSON")
-        return _mended(bytes(received))
+        return _mend(bytes(received))
 
     async def _error(self, response: httpx2.Response) -> ProviderError:
         """The status decides, even if the body that explains it does not arrive whole, or not in time."""
         said = bytearray()
         with suppress(TimeoutError, httpx2.HTTPError, zlib.error, Unavailable):
             async with asyncio.timeout(min(self._timeout_seconds, EXPLAINED_SECONDS)):
-                async for piece in self._unpacked(response):
+                async for piece in self._unpack(response):
                     said += piece
                     if len(said) > MOST_ERROR_BYTES:
                         break
         return error_for_status(self.service, response.status_code, response.headers.multi_items(), bytes(said))
 
-    async def _unpacked(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+    async def _unpack(self, response: httpx2.Response) -> AsyncIterator[bytes]:
         """The body in pieces of limited size, however well it was packed."""
         packing = response.headers.get("content-encoding", "identity").lower()
         if packing not in {"identity", "gzip"}:
@@ -205,7 +204,27 @@ class WebApi:
             yield piece if unpacker is None else unpacker.decompress(piece, MOST_BYTES + 1)
 
 
-def _mended(body: bytes) -> bytes:
+class WebSearch:
+    """What providers over a `WebApi` share; `instance` tells apart providers of one name at several addresses."""
+
+    service: ClassVar[Service]
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        base_url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float = ANSWER_SECONDS,
+        variant: str = "",
+    ) -> None:
+        """`headers` are credentials, `variant` an engine or a model at the address. Raises `NotConfigured`."""
+        self._api = WebApi(client, self.service, base_url, headers=headers, timeout_seconds=timeout_seconds)
+        self.address = self._api.base_url
+        self.instance = f"{without_user(self.address)} {variant}".rstrip()
+
+
+def _mend(body: bytes) -> bytes:
     """JSON whose lone halves of surrogate pairs, as a snippet cut within a character leaves them, are replaced."""
     if b"\\ud" not in body and b"\\uD" not in body:
         return body

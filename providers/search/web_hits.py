@@ -2,19 +2,19 @@
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.identity import canonical_url
 from contracts.sources import SearchHit
 from providers.reading.cleaning import UNSEEN, clean, one_line
+from providers.search.availability import TRAITS
 from providers.search.narrowing import narrowing_of, unmet
-from providers.search.traits import TRAITS
 
 MOST_RESULTS: Final = 50
 LONGEST_URL: Final = 2_000
@@ -37,7 +37,7 @@ MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", 
 
 
 @dataclass(frozen=True)
-class Found:
+class RawResult:
     """One result as the service gave it: nothing in it is trusted. One without an address only keeps its place."""
 
     url: str | None
@@ -50,28 +50,30 @@ class Found:
     source_type: str = "web"
 
 
-UNUSABLE: Final = Found(url=None)
-"""Stands for a result that was not of the documented form."""
+Record = TypeVar("Record")
 
 
-def wanted(request: SearchRequest) -> int:
-    """How many hits are asked for, within reason."""
+def hit_limit(request: SearchRequest) -> int:
+    """The requested number of hits, within bounds."""
     return max(0, min(request.max_results, MOST_RESULTS))
 
 
-def answered(
+def respond(
     request: SearchRequest,
     provider: str,
-    found: Iterable[Found],
+    records: Iterable[Record | None],
+    read: Callable[[Record], RawResult],
     *,
     warnings: Sequence[str] = (),
     dates_tell: bool = True,
 ) -> SearchResponse:
-    """The response: hits, what could not be done of what was asked, and a cost that is unknown where plans decide.
+    """The response: hits, what of the request the provider cannot do, and a cost that is unknown where plans decide.
 
-    `warnings` are those that only the provider knows; `dates_tell` is false where a date is not that of publication.
+    `records` are the service's, None for one that is not of the documented form; `warnings` are those that only the
+    provider knows; `dates_tell` is false where a date is not that of publication.
     """
     traits = TRAITS[provider]
+    found = (read(record) if record is not None else RawResult(url=None) for record in records)
     return SearchResponse(
         provider=provider,
         hits=hits_of(request, provider, found, dates_tell=dates_tell),
@@ -81,7 +83,7 @@ def answered(
 
 
 def hits_of(
-    request: SearchRequest, provider: str, found: Iterable[Found], *, dates_tell: bool = True
+    request: SearchRequest, provider: str, found: Iterable[RawResult], *, dates_tell: bool = True
 ) -> list[SearchHit]:
     """Hits in rank order, the first of `found` being the one at the request's offset.
 
@@ -93,7 +95,7 @@ def hits_of(
     hits: list[SearchHit] = []
     seen: set[str] = set()
     for rank, result in enumerate(found, start=max(0, request.offset) + 1):
-        if len(hits) >= wanted(request):
+        if len(hits) >= hit_limit(request):
             break
         url = usable_url(result.url)
         if url is None or canonical_url(url) in seen or not narrowing.domains.admit(url):
@@ -105,7 +107,7 @@ def hits_of(
     return hits
 
 
-def _hit(result: Found, url: str, rank: int, provider: str) -> SearchHit:
+def _hit(result: RawResult, url: str, rank: int, provider: str) -> SearchHit:
     authors = (plain(name, LONGEST_NAME) for name in result.authors[:MOST_AUTHORS])
     return SearchHit(
         url=url,
@@ -122,7 +124,7 @@ def _hit(result: Found, url: str, rank: int, provider: str) -> SearchHit:
 
 
 def usable_url(text: str | None) -> str | None:
-    """An absolute http(s) address without a fragment; null for anything else, or for one that hides where it leads."""
+    """An absolute http(s) address without a fragment; None for anything else, or for one that hides where it leads."""
     url = (text or "").strip().replace(" ", "%20")
     if len(url) > LONGEST_URL or UNSEEN.search(url) or re.search(r"[\s\\]", url):
         return None
@@ -137,7 +139,7 @@ def usable_url(text: str | None) -> str | None:
 
 
 def usable_doi(text: str | None) -> str | None:
-    """The bare identifier, as long as it may be, or null: old ones hold `<` and `>`."""
+    """The bare identifier, as long as it may be, or None: old ones hold `<` and `>`."""
     found = DOI.search(text or "")
     return found.group().rstrip(".,;") if found else None
 
@@ -150,9 +152,9 @@ def plain(text: str | None, longest: int) -> str:
 
 
 def iso_date(value: str | None) -> str | None:
-    """`2024`, `2024-05` or `2024-05-17`, as far as the value goes; null for whatever is no date of the calendar.
+    """`2024`, `2024-05` or `2024-05-17`, as far as the value goes; None for anything else.
 
-    Read are ISO 8601, a mail's form, and `May 17, 2024`. Never raises: anybody may have written it into a page.
+    Read are ISO 8601, a mail's form, and `May 17, 2024`. Never raises: the text comes from a page.
     """
     text = (value or "").strip()
     if len(text) > LONGEST_DATE:
@@ -172,7 +174,7 @@ def iso_date(value: str | None) -> str | None:
         return None
 
 
-def shortened(text: str, characters: int, words: int | None = None) -> str:
+def shorten_query(text: str, characters: int, words: int | None = None) -> str:
     """A query cut at a word to what a service accepts."""
     kept = one_line(clean(text)).split(" ")[:words]
     query = " ".join(kept)

@@ -7,12 +7,10 @@ import httpx2
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
-from providers.search.languages import wikipedia_language
-from providers.search.narrowing import Narrowing, narrowing_of
-from providers.search.service_addresses import without_user
+from providers.search.narrowing import Narrowing, narrowing_of, wikipedia_language
+from providers.search.service import Service, without_user
 from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebApi, Wire
-from providers.search.web_errors import Service
-from providers.search.web_hits import UNUSABLE, Found, answered, shortened, wanted
+from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
 DEFAULT_BASE_URL: Final = "https://{language}.wikipedia.org"
 PLACE: Final = "{language}"
@@ -104,8 +102,8 @@ class WikipediaSearch:
             "format": "json",
             "formatversion": 2,
             "list": "search",
-            "srsearch": shortened(request.text, LONGEST_QUERY),
-            "srlimit": max(1, wanted(request)),
+            "srsearch": shorten_query(request.text, LONGEST_QUERY),
+            "srlimit": max(1, hit_limit(request)),
             "sroffset": offset,
             "srprop": "snippet|timestamp",
             "meta": "siteinfo",
@@ -117,8 +115,14 @@ class WikipediaSearch:
         if answer.query is None:
             raise api.unexpected()
         site = answer.query.general
-        found = (_found(result, site, api.base_url) if result else UNUSABLE for result in answer.query.search)
-        return answered(request, self.name, found, warnings=warnings, dates_tell=False)
+        return respond(
+            request,
+            self.name,
+            answer.query.search,
+            lambda result: _result(result, site, api.base_url),
+            warnings=warnings,
+            dates_tell=False,
+        )
 
     def _wiki(self, narrowing: Narrowing) -> tuple[WebApi, list[str]]:
         """Where to ask, and what that leaves of the language asked for."""
@@ -137,10 +141,10 @@ class WikipediaSearch:
         return WebApi(self._client, SERVICE, address, timeout_seconds=self._timeout_seconds)
 
 
-def _found(result: WikipediaResult, site: WikipediaSite, base_url: str) -> Found:
+def _result(result: WikipediaResult, site: WikipediaSite, base_url: str) -> RawResult:
     path = site.articlepath.replace("$1", quote(result.title.replace(" ", "_"), safe="/:(),'!*;@"))
     url = urljoin(urljoin(base_url, site.server), path)
-    return Found(url=url, title=result.title, snippet=result.snippet, published=result.timestamp)
+    return RawResult(url=url, title=result.title, snippet=result.snippet, published=result.timestamp)
 
 
 def _error(code: str) -> ProviderError:

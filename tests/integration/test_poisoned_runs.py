@@ -15,7 +15,7 @@ from contracts.request import ResearchRequest
 from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, StopReason
-from providers.extractive.engine import DRAFTED
+from providers.extractive.engine import MAKE_DRAFT
 from providers.isolation.pool import SubprocessPool
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
@@ -164,7 +164,7 @@ async def test_a_model_whose_work_kills_makes_room_for_the_fallback(
 
 async def test_a_poisoned_question_ends_the_run_with_its_reason(tmp_path: Path, pool: SubprocessPool) -> None:
     """Where not even the fallback can plan there is nothing to report from, and that is what is said."""
-    world, host, state = await begun(tmp_path, pool, lambda function, _: function == DRAFTED)
+    world, host, state = await begun(tmp_path, pool, lambda function, _: function == MAKE_DRAFT)
     outcome = await Engine(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     assert outcome is Outcome.FAILED
     assert any(branch.startswith("planner: crash") for branch in state.failed_branches)

@@ -10,7 +10,7 @@ from contracts.resolved import ProviderChoice
 from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import NotConfigured
 from providers.search.availability import NEEDS, ORDER, provider_choices
-from providers.search.service_addresses import ensure_address
+from providers.search.service import ensure_address
 from workers.settings.models import BaseAddress
 from workers.settings.sections import ConfigSection
 

@@ -28,7 +28,7 @@ from contracts.parse_request import InvalidRequest, parse_request
 from contracts.roles import ANALYZER, SYNTHESIZER
 from contracts.web_addresses import canonical_url, host_of
 from providers.errors import ProviderError
-from providers.extractive.markdown_quoting import blockquote, escaped
+from providers.extractive.brief_text import blockquote, escape
 from providers.extractive.passages import shorten
 from providers.extractive.question import read_question
 from providers.extractive.question_terms import key_words, named_terms, text_keys, text_pairs
@@ -94,7 +94,7 @@ def _corpus(text: str) -> object:
 def _hit(text: str) -> object:
     return (
         web_hits.plain(text, len(text)), web_hits.usable_url("https://a.test/" + text), web_hits.usable_doi(text),
-        web_hits.iso_date(text), web_hits.shortened(text, 400),
+        web_hits.iso_date(text), web_hits.shorten_query(text, 400),
     )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "named_terms": named_terms,
     "text_keys": lambda text: (text_keys(text, "en"), text_pairs(text, "en")),
     "structure": _traits,
-    "escaped": escaped,
+    "escape": escape,
     "blockquote": lambda text: blockquote("a" + text, "[1]"),
     "shorten": lambda text: shorten(text, 400),
 }

@@ -11,8 +11,7 @@ from activities.searching import SearchingActivities
 from contracts.activities import SearchResponse
 from contracts.usage import Usage
 from providers.interfaces import SearchProvider
-from providers.search.cached_search import CachedSearch
-from providers.search.limited_search import LimitedSearch
+from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache
 from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore

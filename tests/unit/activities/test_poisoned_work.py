@@ -19,7 +19,7 @@ from contracts.activities import ReadRequest, RenderRequest
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.extractive import ExtractiveEngine
-from providers.extractive.engine import DRAFTED
+from providers.extractive.engine import MAKE_DRAFT
 from providers.interfaces import ExtractedDocument
 from providers.isolation.calls import MOST_KILLED, KillableCalls
 from providers.isolation.pool import SubprocessPool
@@ -110,14 +110,14 @@ async def test_a_prompt_that_cannot_be_made_costs_nothing(pool: SubprocessPool) 
 
 async def test_a_role_without_a_model_is_given_up_too(pool: SubprocessPool) -> None:
     """Whatever the texts do to the extractive engine, its activity ends with a type of its own."""
-    bench = Bench(poisoned(pool, DRAFTED))
+    bench = Bench(poisoned(pool, MAKE_DRAFT))
     failure = await bench.failure(engine=EngineKind.EXTRACTIVE)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
 
 
 async def test_a_question_is_a_text_from_outside(pool: SubprocessPool) -> None:
     """Planning without a model ends as any other work on a poisoned text."""
-    bench = Bench(poisoned(pool, DRAFTED))
+    bench = Bench(poisoned(pool, MAKE_DRAFT))
     asked = plan_input(engine=EngineKind.EXTRACTIVE)
     failure = await failed(bench.activities.run, roles.PLANNER, asked)
     assert failure.type == failures.INPUT_UNPROCESSABLE

@@ -12,8 +12,8 @@ from activities.searching import SearchingActivities
 from contracts.activities import CheckProvidersRequest, SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
-from providers.search.cached_search import instance_of
 from providers.search.corpus import CorpusLibrary
+from providers.search.decorators import instance_of
 from providers.shared.circuit_breaker import FAILURES_TO_OPEN, OPEN_SECONDS, PROBE_LEASE_SECONDS, CircuitBreaker
 from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore

@@ -8,7 +8,7 @@ from contracts.activities import SearchResponse
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable, usage_of
 from providers.models.prices import load_prices
 from providers.search.anthropic_search import PRICE, SERVICE, cost_usd
-from providers.search.web_errors import error_for_status
+from providers.search.service import error_for_status
 from tests.fakes.search_answers import KEYS, MODEL, message
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import QUESTION, asking, open_provider, search

@@ -4,8 +4,7 @@ import pytest
 
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
-from providers.search.availability import ADVICE, NEEDS, ORDER, advice, choose, provider_choices, usable
-from providers.search.traits import TRAITS
+from providers.search.availability import ADVICE, NEEDS, ORDER, TRAITS, advice, choose, provider_choices, usable
 
 WEB, ACADEMIC, NEWS = [SourceType.WEB], [SourceType.ACADEMIC], [SourceType.NEWS]
 

@@ -10,7 +10,7 @@ from contracts.request import SourceType
 from contracts.sources import SearchHit
 from contracts.usage import Usage
 from providers.errors import RateLimited
-from providers.search.cached_search import CachedSearch
+from providers.search.decorators import CachedSearch
 from providers.shared.cache import Cache
 from providers.shared.stores.memory_store import MemorySharedStore
 

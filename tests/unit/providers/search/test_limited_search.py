@@ -8,7 +8,7 @@ import pytest
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import RateLimited
 from providers.interfaces import Limiter, Permit, SearchProvider
-from providers.search.limited_search import LimitedSearch
+from providers.search.decorators import LimitedSearch
 from providers.shared.limiter import SharedLimiter
 from providers.shared.rates import ServiceLimits
 from providers.shared.stores.memory_store import MemorySharedStore

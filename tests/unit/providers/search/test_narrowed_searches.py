@@ -8,7 +8,7 @@ import pytest
 from contracts.activities import SearchResponse
 from contracts.request import SourceType
 from providers.errors import InvalidCall
-from providers.search.traits import TRAITS
+from providers.search.availability import TRAITS
 from tests.fakes.search_answers import PROVIDERS, Item
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import search

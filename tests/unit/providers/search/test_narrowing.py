@@ -7,10 +7,18 @@ import pytest
 
 from contracts.request import SourceType
 from providers.errors import InvalidCall
-from providers.search.languages import brave_language, google_language, wikipedia_language
-from providers.search.narrowing import Days, days_of, domains_of, language_of, unmet
+from providers.search.availability import TRAITS
+from providers.search.narrowing import (
+    Days,
+    brave_language,
+    days_of,
+    domains_of,
+    google_language,
+    language_of,
+    unmet,
+    wikipedia_language,
+)
 from providers.search.searxng import time_range
-from providers.search.traits import TRAITS
 from tests.fakes.search_clients import asking
 from tests.fakes.search_narrowing import BRAVE_LANGUAGES, _google_languages
 

@@ -1,7 +1,7 @@
 """What the operator says that a search costs."""
 
 from contracts.activities import SearchRequest, SearchResponse
-from providers.search.priced_search import PricedSearch
+from providers.search.decorators import PricedSearch
 
 
 class Unpriced:

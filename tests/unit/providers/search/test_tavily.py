@@ -3,8 +3,8 @@
 import pytest
 
 from providers.errors import RateLimited
+from providers.search.service import error_for_status
 from providers.search.tavily import SERVICE
-from providers.search.web_errors import error_for_status
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import search
 

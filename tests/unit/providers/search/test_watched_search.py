@@ -6,7 +6,7 @@ import pytest
 
 from contracts.activities import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.search.watched_search import WatchedSearch
+from providers.search.decorators import WatchedSearch
 from providers.shared.circuit_breaker import FAILURES_TO_OPEN, CircuitBreaker, CircuitState
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.search_clients import asking

@@ -9,8 +9,8 @@ from hypothesis import strategies
 
 from contracts.identity import canonical_url
 from providers.search.narrowing import Days
-from providers.search.web_api import _mended
-from providers.search.web_hits import Found, hits_of, iso_date, plain, shortened, usable_doi, usable_url
+from providers.search.web_api import _mend
+from providers.search.web_hits import RawResult, hits_of, iso_date, plain, shorten_query, usable_doi, usable_url
 from tests.fakes.search_clients import asking
 
 ANY_TEXT = strategies.text(strategies.characters(exclude_categories=()))
@@ -93,7 +93,9 @@ def test_whatever_a_page_calls_its_date(text: str) -> None:
 
 async def test_an_odd_date_costs_nothing_where_days_are_asked_for() -> None:
     """It counts as not known, and so its page is kept, like the pages beside it (X-16)."""
-    found = [Found(url=f"https://{n}.example/", published=text) for n, text in enumerate(["2024-05-01", "0000", "x"])]
+    found = [
+        RawResult(url=f"https://{n}.example/", published=text) for n, text in enumerate(["2024-05-01", "0000", "x"])
+    ]
     hits = hits_of(asking("tavily", published_from="2024"), "tavily", found)
     assert [hit.published_at for hit in hits] == ["2024-05-01", None, None]
 
@@ -118,16 +120,18 @@ def test_no_address_is_no_hit(url: str | None) -> None:
 
 def test_queries_are_cut_at_a_word() -> None:
     """The limit of a service is kept, in characters and in words."""
-    assert shortened("one two three", 8) == "one two"
-    assert shortened("one two three", 7) == "one two"
-    assert shortened("onetwothree", 5) == "onetw"
-    assert shortened("a b c d", 100, 2) == "a b"
+    assert shorten_query("one two three", 8) == "one two"
+    assert shorten_query("one two three", 7) == "one two"
+    assert shorten_query("onetwothree", 5) == "onetw"
+    assert shorten_query("a b c d", 100, 2) == "a b"
 
 
 @generated(ANY_TEXT, ANY_TEXT, ANY_TEXT)
 def test_no_text_at_all_breaks_a_hit(title: str, rest: str, published: str) -> None:
     """Whatever a service sends, hits are made that can be written down, or none."""
-    found = [Found(url=f"https://{rest}", title=title, snippet=rest, published=published, authors=[title], doi=rest)]
+    found = [
+        RawResult(url=f"https://{rest}", title=title, snippet=rest, published=published, authors=[title], doi=rest)
+    ]
     for hit in hits_of(asking("tavily"), "tavily", found):
         assert hit.model_validate_json(hit.model_dump_json()) == hit
         assert canonical_url(hit.url)
@@ -135,8 +139,8 @@ def test_no_text_at_all_breaks_a_hit(title: str, rest: str, published: str) -> N
 
 
 @generated(ANY_TEXT)
-def test_json_is_mended_without_touching_whole_characters(text: str) -> None:
+def test_json_is_mend_without_touching_whole_characters(text: str) -> None:
     """Only lone halves of surrogate pairs change; everything else of the text arrives as it was."""
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")  # halves that meet are one
-    mended = json.loads(_mended(json.dumps({"a": text}).encode()))["a"]
+    mended = json.loads(_mend(json.dumps({"a": text}).encode()))["a"]
     assert mended == "".join("\ufffd" if 0xD800 <= ord(sign) <= 0xDFFF else sign for sign in text)

@@ -1,9 +1,10 @@
-"""What an error response of a search service means. Messages are ours: the service's may echo the query or the key."""
+"""A search service: its variables, its address, and what its error responses mean."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.retry_after import retry_after_seconds
@@ -63,3 +64,23 @@ def _refused_credentials(service: Service, status: int) -> NotConfigured:
         return NotConfigured(f"{service.label} refuses the credentials ({status}): set {service.key_variable}")
     hint = service.refused_hint or f"see {service.address_variable}"
     return NotConfigured(f"{service.label} refuses this client ({status}): {hint}")
+
+
+def ensure_address(address: str, variable: str) -> None:
+    """Raises `NotConfigured`, which names the variable and never the value, for what cannot be an address."""
+    if not address.startswith(("https://", "http://")):
+        raise NotConfigured(f"{variable} must begin with https:// or http://")
+    try:
+        parts = urlsplit(address)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise NotConfigured(f"{variable} is no usable address")
+
+
+def without_user(address: str) -> str:
+    """The same address without the user and the password that may stand in it, and in one spelling of its end."""
+    scheme, _, rest = address.rstrip("/").partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"

@@ -1,5 +1,6 @@
-"""Every connecting word of a brief: fixed, and without a claim of fact about the subject."""
+"""Text of a brief: fixed connecting words without a claim of fact, and page text escaped for Markdown."""
 
+import re
 from typing import Final
 
 ADMISSION: Final = "Evidence brief, written without a language model: every indented passage is quoted word for word."
@@ -9,7 +10,6 @@ EMPTY_ADMISSION: Final = (
 SHORT_ANSWER: Final = "Short answer"
 QUALIFIED: Final = "The documents qualify the question:"
 DISAGREE: Final = "Where the documents disagree or qualify"
-SETTINGS: Final = "Settings and thresholds"
 NOT_COVERED: Final = "Not covered, and limits"
 MORE: Final = "More passages"
 TABLE_HEAD: Final = "| Name | Value in the text | Said of it (quoted) | Source |\n| --- | --- | --- | --- |"
@@ -43,6 +43,11 @@ CUT: Final[dict[str, str]] = {
     "provider_outage": "a provider did not answer",
     "max_iterations": "the limit of iterations was reached",
 }
+_ALWAYS = re.compile(r"[\\`*\[\]<>|~$]")
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+_EDGE_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|__+")
+_LINE_START_NUMBER = re.compile(r"^(\s*\d{1,9})([.)])")
+_IMAGE = re.compile(r"!(?=\\\[)")
 
 
 def cut_short(reason: str) -> str:
@@ -53,3 +58,25 @@ def cut_short(reason: str) -> str:
 def plural(number: int, one: str, many: str) -> str:
     """A count with its noun."""
     return f"{number:,} {one if number == 1 else many}"
+
+
+def escape(text: str) -> str:
+    """One line of page text as Markdown that shows it literally."""
+    safe = _ALWAYS.sub(lambda match: "\\" + match.group(), text)
+    safe = _ENTITY.sub(r"\\&", safe)
+    safe = _EDGE_UNDERSCORE.sub(lambda match: "\\_" * len(match.group()), safe)
+    safe = _IMAGE.sub(r"\\!", safe)
+    safe = _LINE_START_NUMBER.sub(r"\1\\\2", safe)
+    return re.sub(r"^(\s*)([-+#=])", r"\1\\\2", safe)
+
+
+def one_line(text: str) -> str:
+    """Page text on one line, escaped: for titles, headings and cells."""
+    return escape(" ".join(text.split()))
+
+
+def blockquote(text: str, marker: str, indent: str = "") -> str:
+    """A quote as a Markdown blockquote that ends with its marker."""
+    lines = [escape(line.strip()) for line in text.strip().splitlines()]
+    lines[-1] = f"{lines[-1]} {marker}"
+    return "\n".join(f"{indent}> {line}".rstrip() for line in lines)

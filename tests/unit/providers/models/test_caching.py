@@ -11,9 +11,9 @@ from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers.errors import Unavailable
 from providers.interfaces import EngineTask
-from providers.models.cache_warming import KEPT_SECONDS, PrefixQueue
 from providers.models.capabilities import CapabilityOverrides
 from providers.models.chat import ChatMode
+from providers.models.prompt_caching import KEPT_SECONDS, PrefixQueue
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook

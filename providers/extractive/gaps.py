@@ -15,8 +15,8 @@ def names_missing(names: list[str], known: Frequencies, task: AnalyzeInput) -> G
     shown = ", ".join(f"'{name}'" for name in names[:4])
     verb = "occurs" if len(names) == 1 else "occur"
     return GapDraft(
-        description=shorten(f"{shown} {verb} in none of {_searched(known, task)}.", GAP_LENGTH),
-        suggested_queries=_unasked([" ".join(_without(task.query, names))], task),
+        description=shorten(f"{shown} {verb} in none of {_describe_search(known, task)}.", GAP_LENGTH),
+        suggested_queries=_new_searches([" ".join(_without(task.query, names))], task),
         priority=1,
         kind=GapKind.LIMITATION.value,
     )
@@ -26,16 +26,16 @@ def below_floor(terms: QuestionTerms, best: float, known: Frequencies, task: Ana
     """No passage covers enough of the question."""
     absent = [term.word for term in terms.terms if known.absent(term.key)]
     description = (
-        f"No passage of {_searched(known, task)} speaks of enough of the question: "
+        f"No passage of {_describe_search(known, task)} speaks of enough of the question: "
         f"the best one holds {best:.0%} of the weight of its words."
     )
     if absent and known.whole_corpus:
-        description = f"{_listed(absent)} in none of {_searched(known, task)}. " + description
+        description = f"{_list_words(absent)} in none of {_describe_search(known, task)}. " + description
     heavy = sorted(terms.terms, key=lambda term: (-term.weight, term.key))
     present = [term.word for term in heavy if not known.absent(term.key)]
     return GapDraft(
         description=shorten(description, GAP_LENGTH),
-        suggested_queries=_unasked([" ".join(present[:3]), f"{' '.join(present[:2])} overview"], task),
+        suggested_queries=_new_searches([" ".join(present[:3]), f"{' '.join(present[:2])} overview"], task),
         priority=1 if task.sub_query.priority == 1 else 2,
         kind=GapKind.MISSING.value,
     )
@@ -50,21 +50,21 @@ def words_unsupported(
     return GapDraft(
         description=shorten(
             f"No quoted passage holds {', '.join(repr(word) for word in found[:4])}; "
-            f"searched: {_searched(known, task)}.",
+            f"searched: {_describe_search(known, task)}.",
             GAP_LENGTH,
         ),
-        suggested_queries=_unasked(queries, task),
+        suggested_queries=_new_searches(queries, task),
         priority=2,
         kind=kind.value,
     )
 
 
-def _listed(found: list[str]) -> str:
+def _list_words(found: list[str]) -> str:
     shown = ", ".join(f"'{word}'" for word in found[:4])
     return f"{shown} {'occurs' if len(found) == 1 else 'occur'}"
 
 
-def _searched(known: Frequencies, task: AnalyzeInput) -> str:
+def _describe_search(known: Frequencies, task: AnalyzeInput) -> str:
     if known.whole_corpus:
         return f"{known.documents:,} documents"
     count = sum(source.text is not None for source in task.sources)
@@ -76,7 +76,7 @@ def _without(query: str, names: list[str]) -> list[str]:
     return [word for word in key_words(query) if word.casefold() not in gone]
 
 
-def _unasked(queries: list[str], task: AnalyzeInput) -> list[str]:
+def _new_searches(queries: list[str], task: AnalyzeInput) -> list[str]:
     """Searches that differ from the question and from the sub-query, each at least ten characters long."""
     asked = {normalized_text(task.query), normalized_text(task.sub_query.text)}
     padded = [" ".join(query.split())[:300] for query in queries]

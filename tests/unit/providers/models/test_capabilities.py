@@ -14,13 +14,13 @@ def test_the_public_api_takes_schemas_and_others_get_a_tool() -> None:
 def test_refusals_lead_down_to_text_and_no_further() -> None:
     """Each refusal weakens the mode of that model once, even if several calls were refused side by side."""
     modes = LearntModes()
-    assert modes.refused("a", ChatMode.NATIVE)
-    assert modes.refused("a", ChatMode.NATIVE)
+    assert modes.weaken("a", ChatMode.NATIVE)
+    assert modes.weaken("a", ChatMode.NATIVE)
     assert modes.mode_for("a", ChatMode.NATIVE) is ChatMode.TOOL
     assert modes.mode_for("b", ChatMode.NATIVE) is ChatMode.NATIVE
-    assert modes.refused("a", ChatMode.TOOL)
+    assert modes.weaken("a", ChatMode.TOOL)
     assert modes.mode_for("a", ChatMode.NATIVE) is ChatMode.TOOL_OFFERED
-    assert modes.refused("a", ChatMode.TOOL_OFFERED)
-    assert modes.refused("a", ChatMode.TOOL)
+    assert modes.weaken("a", ChatMode.TOOL_OFFERED)
+    assert modes.weaken("a", ChatMode.TOOL)
     assert modes.mode_for("a", ChatMode.NATIVE) is ChatMode.TEXT
-    assert not modes.refused("a", ChatMode.TEXT)
+    assert not modes.weaken("a", ChatMode.TEXT)

@@ -7,7 +7,7 @@ from contracts.identity import normalized_text
 from providers.extractive.facets import FACETS
 from providers.extractive.planner import plan
 from providers.extractive.question import QuestionType, read_question
-from tests.unit.providers.engines.extractive.samples import QUESTION, plan_input
+from tests.unit.providers.extractive.samples import QUESTION, plan_input
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
-"""Ranking: which sentences of the sources speak of the question, and the passages around them."""
+"""Ranking: scores sentences against the question and grows the best ones into passages."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from contracts.roles import SourceExtract
-from providers.extractive.facets import Facet
+from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
+from providers.extractive.facets import STRONG, Facet, facet_named
 from providers.extractive.lexicon import (
     ASIDE_OPENING,
     BESIDE_OPENING,
@@ -14,11 +14,24 @@ from providers.extractive.lexicon import (
     OF_THE_TEXT,
     PAST,
     POINTING,
+    RELATED,
 )
 from providers.extractive.passages import FoundPassage, containment, grow, heading_of, span_of
-from providers.extractive.question_terms import QuestionTerms, text_keys, text_pairs
+from providers.extractive.question import Question, QuestionType
+from providers.extractive.question_terms import (
+    Frequencies,
+    QuestionTerms,
+    frequencies,
+    key_words,
+    question_terms,
+    text_keys,
+    text_pairs,
+    with_acronyms,
+    word_keys,
+)
 from providers.extractive.sentence_places import Places
 from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign, structure_of
+from providers.text import FRAME_WORDS, stem, words
 
 DUPLICATE = 0.7
 """Containment from which two passages count as the same (extractive-engine.md)."""
@@ -39,6 +52,9 @@ SUBJECT_BONUS = 0.12
 """For a sentence that begins with the words of the question: they are what it speaks of."""
 TOPIC = 0.6
 """Share of the question's weight in headings from which a section counts as being about the question."""
+MAIN_WEIGHT = 0.1
+PREMISE_BONUS = 0.14
+ROWS_WELCOME = frozenset((QuestionType.LIST, QuestionType.QUANTITY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +94,7 @@ def readings(sources: Iterable[SourceExtract], documents: Mapping[str, str], lan
     return [found[key] for key in sorted(found)]
 
 
-def ranked(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
+def rank_passages(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
     """All passages above nothing, best first; ties by place, so that arrival order decides nothing."""
     found: dict[tuple[str, int, int], FoundPassage] = {}
     every = list(every)
@@ -91,7 +107,7 @@ def ranked(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
     return sorted(found.values(), key=lambda passage: (-round(passage.score, 6), passage.place))
 
 
-def scored(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FoundPassage]:
+def score_ranges(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FoundPassage]:
     """Given character ranges of a source as passages with their scores; ranges without a sentence are left out."""
     document = reading.document
     places = Places(document, reading.source, aim.terms, 0.0)
@@ -104,7 +120,7 @@ def scored(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dic
     return found
 
 
-def chosen(candidates: Iterable[FoundPassage], most: int, floor: float) -> list[FoundPassage]:
+def choose_passages(candidates: Iterable[FoundPassage], most: int, floor: float) -> list[FoundPassage]:
     """The best passages that are neither near-duplicates of nor overlap a better one, spread over sections."""
     kept: list[FoundPassage] = []
     waiting = [passage for passage in candidates if passage.score >= floor]
@@ -115,7 +131,7 @@ def chosen(candidates: Iterable[FoundPassage], most: int, floor: float) -> list[
     return kept
 
 
-def lowered(candidates: Iterable[FoundPassage], taken: list[FoundPassage]) -> list[FoundPassage]:
+def lower_taken(candidates: Iterable[FoundPassage], taken: list[FoundPassage]) -> list[FoundPassage]:
     """The candidates with those pushed down that another sub-query is bound to quote."""
     moved = [
         replace(passage, score=passage.score - TAKEN_COST) if any(_same(passage, other) for other in taken) else passage
@@ -240,3 +256,48 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
     score -= 0.08 if len(text) < 45 else 0.05 if len(text) > 420 else 0.0
     score -= ASIDE_COST if aim.number_wanted and aim.strong is not None and not aim.strong.search(text) else 0.0
     return max(score - places.history_cost(block), 0.0)
+
+
+def known_frequencies(task: AnalyzeInput | WriteInput, every: list[Reading], *texts: str) -> Frequencies:
+    """Document frequencies of the words of these texts."""
+    wanted = [word_keys(word, task.language)[0] for text in texts for word in key_words(text)]
+    return frequencies(
+        task.documents_searched, task.term_documents, (reading.document.all_keys for reading in every), wanted
+    )
+
+
+def aim_of(
+    question: Question,
+    facet_name: str,
+    task: AnalyzeInput | WriteInput,
+    every: list[Reading],
+    *,
+    asked: str | None = None,
+    searched: str | None = None,
+    main: bool = True,
+) -> Aim:
+    """What to rank by: `asked` must be answered, `searched` are the words of the sub-query."""
+    asked, searched = asked or question.text, searched or question.text
+    known = known_frequencies(task, every, asked, searched)
+    terms = with_acronyms(
+        question_terms(asked, task.language, known), [reading.document.text for reading in every], task.language
+    )
+    facet = facet_named(facet_name)
+    number_wanted = question.kind is QuestionType.QUANTITY
+    return Aim(
+        terms=terms,
+        searched=question_terms(searched, task.language, known),
+        facet=facet,
+        facet_weight=MAIN_WEIGHT if main else 2 * MAIN_WEIGHT,
+        strong=STRONG["quantity"] if number_wanted else STRONG.get(facet.name),
+        denial_bonus=PREMISE_BONUS if question.may_hold_a_premise else 0.03,
+        number_wanted=number_wanted,
+        predicate=_predicate(question) if question.may_hold_a_premise else frozenset(),
+        rows_welcome=question.kind in ROWS_WELCOME or facet.name == "settings",
+    )
+
+
+def _predicate(question: Question) -> frozenset[str]:
+    """Stems of the framing verbs of a premise (`require`, `support`), and what may stand for them."""
+    found = {stem(word) for word in words(question.text) if word.casefold() in FRAME_WORDS}
+    return frozenset(found.union(*(RELATED.get(key, frozenset()) for key in found)))

@@ -1,4 +1,4 @@
-"""The refiner: which gaps another search may close, with words that were not tried yet."""
+"""The supervisor without a model: reflects on a gate's result, and decides which gaps another search may close."""
 
 import re
 from collections import Counter
@@ -6,13 +6,47 @@ from collections.abc import Mapping
 
 from contracts.evidence import Gap
 from contracts.identity import normalized_text
-from contracts.roles import FollowUpDraft, GapAnalysisDraft, RecommendationDraft, RefineDraft, RefineInput
-from contracts.vocabulary import GapKind, Severity
+from contracts.roles import (
+    FollowUpDraft,
+    GapAnalysisDraft,
+    QualityAssessmentDraft,
+    RecommendationDraft,
+    RefineDraft,
+    RefineInput,
+    ReflectInput,
+    ReflectionDraft,
+)
+from contracts.vocabulary import Action, GapKind, Phase, Severity
 from providers.extractive.question_terms import key_words
 from providers.text import STOP_WORDS, stem, words
 
 FOLLOW_UPS = 2
 _NOWHERE = re.compile(r"\boccurs? in none of\b")
+
+
+def reflect(task: ReflectInput) -> ReflectionDraft:
+    """Say what the gate's result means for the next step; it never loosens a gate."""
+    action = _action(task)
+    figures = ", ".join(f"{name} {value:g}" for name, value in sorted(task.metrics.items()))
+    return ReflectionDraft(
+        action=action.value,
+        rationale=f"The gate after {task.phase} is {'satisfied' if task.gate_valid else 'not satisfied'}"
+        f" ({task.gate_score:g} of 10{'; ' + figures if figures else ''}).",
+        quality_assessment=QualityAssessmentDraft(
+            score=min(10.0, max(1.0, task.gate_score)),
+            strengths=["gate satisfied"] if task.gate_valid else [],
+            weaknesses=[issue.message for issue in task.issues],
+        ),
+        guidance="" if task.gate_valid else "; ".join(issue.message for issue in task.issues)[:1_000],
+    )
+
+
+def _action(task: ReflectInput) -> Action:
+    if not task.gate_valid:
+        return Action.RETRY
+    if task.phase == Phase.SYNTHESIS:
+        return Action.ITERATE if task.open_gaps and task.iteration < task.max_iterations else Action.COMPLETE
+    return Action.PROCEED
 
 
 def refine(task: RefineInput, documents: Mapping[str, str]) -> RefineDraft:

@@ -11,7 +11,7 @@ from providers.extractive.analyzer import analyze
 from providers.extractive.facets import QUALIFICATION
 from providers.extractive.passages import LONGEST_PASSAGE, containment
 from providers.extractive.question_terms import text_keys
-from tests.unit.providers.engines.extractive.samples import PAGES, analyze_input, documents, extract, sources
+from tests.unit.providers.extractive.samples import PAGES, analyze_input, documents, extract, sources
 
 
 def over(text: str, question: str, **more: object) -> AnalysisDraft:

@@ -13,12 +13,12 @@ from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimi
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.capabilities import EndpointCapabilities
 from providers.models.chat import TokenCounts
-from providers.models.endpoint_circuits import LocalCircuits
 from providers.models.failover import time_share
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_directory import MissingChat, ModelDirectory, ModelEndpoint, split_name
 from providers.models.prices import PriceEntry, load_prices
-from providers.shared.circuit_breaker import FAILURES_TO_OPEN
+from providers.shared.circuit_breaker import FAILURES_TO_OPEN, CircuitBreaker
+from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 
@@ -165,7 +165,7 @@ async def test_the_model_of_the_request_comes_first() -> None:
 async def test_a_failing_endpoint_is_left_alone_for_a_while() -> None:
     """After failures in a row no time is spent on an endpoint; one call after the pause finds out that it works again."""
     now = [1_000.0]
-    circuits = LocalCircuits(lambda: now[0])
+    circuits = CircuitBreaker(MemorySharedStore(lambda: now[0]), believed_seconds=0)
     async with pair("status:500", circuits=circuits) as (engine, main, _):
         for _ in range(FAILURES_TO_OPEN + 3):
             last = await engine.answer(task(MAIN))

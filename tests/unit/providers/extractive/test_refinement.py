@@ -8,9 +8,8 @@ from contracts.evidence import Gap
 from contracts.identity import digest
 from contracts.roles import ReflectInput
 from contracts.vocabulary import Action, GapKind, Phase
-from providers.extractive.refiner import refine
-from providers.extractive.reflector import reflect
-from tests.unit.providers.engines.extractive.samples import BASE, QUESTION, refine_input
+from providers.extractive.reflection import refine, reflect
+from tests.unit.providers.extractive.samples import BASE, QUESTION, refine_input
 
 
 def gap(description: str = "No passage holds 'expiry'.", **more: object) -> Gap:

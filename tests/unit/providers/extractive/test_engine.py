@@ -10,10 +10,10 @@ from contracts.roles import ANALYZER, PLANNER, REFINER, SYNTHESIZER, AnalysisDra
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.extractive import ExtractiveEngine
-from providers.extractive.engine import DRAFTED
+from providers.extractive.engine import MAKE_DRAFT
 from providers.interfaces import Engine, EngineTask
 from tests.fakes.isolation import HereCalls
-from tests.unit.providers.engines.extractive.samples import (
+from tests.unit.providers.extractive.samples import (
     analyze_input,
     documents,
     plan_input,
@@ -56,7 +56,7 @@ async def test_every_role_runs_in_a_child_with_the_same_result() -> None:
         inside = await ExtractiveEngine(children).answer(task(role, given, texts))
         outside = await ExtractiveEngine().answer(task(role, given, texts))
         assert inside.draft == outside.draft
-    assert children.called == [DRAFTED] * 3
+    assert children.called == [MAKE_DRAFT] * 3
 
 
 async def test_unknown_input_is_refused() -> None:

@@ -1,6 +1,13 @@
-"""How many tokens a text has: an estimate that errs high, put right by what endpoints count."""
+"""How many tokens a request has: estimates that err high, corrected by the counts of endpoints."""
 
+import json
+from collections import OrderedDict
 from typing import Final
+
+from contracts.identity import digest
+from providers.errors import ProviderError, Retryable
+from providers.models.chat import ChatRequest
+from providers.models.model_directory import ModelCandidate
 
 LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n"
 BEYOND_ASCII: Final = bytes(range(128, 256))
@@ -19,6 +26,7 @@ LOW_MARGIN: Final = 0.9
 NEWEST_WEIGHT: Final = 0.2
 FEWEST_TOKENS: Final = 200
 """A count of fewer says little about texts."""
+MOST_REMEMBERED: Final = 500
 
 
 def estimated_tokens(text: str) -> float:
@@ -56,3 +64,35 @@ class Calibration:
         high = self._high.get(key, 0.0)
         newest = ratio * HIGH_MARGIN
         self._high[key] = newest if newest >= high else high + NEWEST_WEIGHT * (newest - high)
+
+
+class TokenCounter:
+    """Counts of requests, by hash; an endpoint that cannot count is not asked again."""
+
+    def __init__(self) -> None:
+        self._counts: OrderedDict[str, int] = OrderedDict()
+        self._unable: set[str] = set()
+
+    async def count(self, candidate: ModelCandidate, request: ChatRequest) -> int | None:
+        """Input tokens of the request; None where the endpoint does not say."""
+        if candidate.endpoint.name in self._unable:
+            return None
+        key = _request_key(candidate, request)
+        if key in self._counts:
+            self._counts.move_to_end(key)
+            return self._counts[key]
+        try:
+            counted = await candidate.endpoint.chat.count_tokens(request)
+        except ProviderError as error:
+            # An estimate serves as well; what is wrong with the endpoint, the call itself will tell.
+            if not isinstance(error, Retryable):
+                self._unable.add(candidate.endpoint.name)
+            return None
+        self._counts[key] = counted
+        while len(self._counts) > MOST_REMEMBERED:
+            self._counts.popitem(last=False)
+        return counted
+
+
+def _request_key(candidate: ModelCandidate, request: ChatRequest) -> str:
+    return digest(json.dumps([candidate.name, request.mode, request.system, request.prompt, request.json_schema]))

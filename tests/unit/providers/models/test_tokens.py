@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.models.token_estimates import HIGHEST_RATIO, Calibration, estimated_tokens
+from providers.models.tokens import HIGHEST_RATIO, Calibration, estimated_tokens
 
 
 @pytest.mark.parametrize(
