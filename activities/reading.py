@@ -7,7 +7,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.assessment.source_judge import Judge
+from activities.assessment.source_assessment import Judge
 from activities.attempts import attempted
 from activities.failures import READING, RECORDS, translated
 from activities.roles.lenient_values import bounded, one_line

@@ -5,15 +5,14 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.attempts import heartbeating
 from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, translated
-from activities.heartbeats import heartbeating
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures
-from contracts.activities import DocumentPiece, DocumentPieceRequest, SaveRequest
+from contracts.activities import DocumentPiece, DocumentPieceRequest, Prepared, PrepareRequest, SaveRequest, SessionRef
 from contracts.documents import DocumentRef
-from contracts.prepared import Prepared, PrepareRequest, SessionRef
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState

@@ -5,9 +5,8 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import attempted
+from activities.attempts import attempted, heartbeating
 from activities.failures import SEARCHING
-from activities.heartbeats import heartbeating
 from contracts.activities import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.usage import Usage
 from providers.errors import NotConfigured

@@ -7,12 +7,39 @@ from temporalio import activity
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef
-from contracts.outcome import Citation, Counts, ReportFiles
-from contracts.prepared import Prepared, PrepareRequest, SessionRef
+from contracts.outcome import Citation, Counts, ReportFiles, ResearchResult
 from contracts.request import SourceType
+from contracts.resolved import ResolvedResearch
 from contracts.sources import SearchHit, SourceAssessment
 from contracts.usage import Usage
 from contracts.vocabulary import PageAccess, Quality
+
+
+class PrepareRequest(Contract):
+    """Input of `prepare_research`."""
+
+    research_id: str
+    request_json: str
+    """The validated request."""
+    continued: bool = False
+    """True when the history starts anew: the session's own resolution stays as it is."""
+
+
+class Prepared(Contract):
+    """Output of `prepare_research`."""
+
+    resolved: ResolvedResearch
+    packed_state: str | None = None
+    """A stored session to go on from (see `ResearchState.pack`)."""
+    stored_result: ResearchResult | None = None
+    """Set when the stored session is complete: the run ends with it."""
+
+
+class SessionRef(Contract):
+    """A saved session."""
+
+    research_id: str
+    document: DocumentRef | None = None
 
 
 class SearchRequest(Contract):

@@ -12,10 +12,9 @@ from pydantic import Field
 
 from contracts.base import Contract
 from contracts.decisions import GateIssue, Guidance
-from contracts.documents import DocumentRef, SectionHint
+from contracts.documents import DocumentRef, ReportDraft, SectionHint
 from contracts.evidence import Evidence, Finding, Gap, QualityUpdate
 from contracts.plan import SubQuery
-from contracts.report import ReportDraft
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.usage import CallAccount

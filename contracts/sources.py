@@ -1,5 +1,6 @@
 """Sources, and what a search returns."""
 
+from enum import StrEnum
 from typing import Final
 
 from pydantic import Field
@@ -90,3 +91,25 @@ class Source(Contract):
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
     analyzed: bool = False
+
+
+class QueryOutcome(StrEnum):
+    """What became of a query; no hits is an answer."""
+
+    ANSWERED = "answered"
+    FAILED = "failed"
+
+
+class QueryRecord(Contract):
+    """One query to one provider."""
+
+    text: str
+    """As it was asked: capitals tell names from words."""
+    normalized_text: str
+    """Its words for comparing, see `workflows.rules.query_matching.normalized_query`."""
+    provider: str
+    source_type: str = "web"
+    sub_query_id: str
+    iteration: int = Field(default=1, ge=1)
+    found: int = Field(default=0, ge=0)
+    outcome: QueryOutcome = QueryOutcome.ANSWERED

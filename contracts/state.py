@@ -7,14 +7,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from contracts.decisions import AgentDecision, GateResult, Guidance, Pause
-from contracts.events import Event
+from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, ResearchResult
 from contracts.plan import Plan, SubQuery
-from contracts.queries import QueryRecord
-from contracts.report import ReportDraft
+from contracts.progress import Event
 from contracts.resolved import ResolvedResearch
-from contracts.sources import Candidate, Source
+from contracts.sources import Candidate, QueryRecord, Source
 from contracts.usage import Usage
 from contracts.vocabulary import GapStatus, Quality, RunStatus, SourceStatus, SubQueryStatus
 

@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from activities.reporting.characters import clean_characters
 from activities.reporting.links import Registry, clean_links
-from activities.reporting.markdown_layout import layout
+from activities.reporting.markdown_layout import clean_characters, layout
 from activities.roles.evidence_markers import MARKER, OWN_FORM, Citable, cited_evidence, unified_markers
 from contracts.evidence import Evidence
 from contracts.outcome import Citation

@@ -8,10 +8,9 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from activities.reporting.characters import clean_characters
 from activities.reporting.fixed_sentences import OUTCOMES, counted, day
 from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
-from activities.reporting.markdown_layout import plain_text
+from activities.reporting.markdown_layout import clean_characters, plain_text
 from activities.reporting.markdown_report import ReportText, checking_words, quality_words
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.quoted_passages import QuotedPassage

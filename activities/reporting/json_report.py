@@ -7,9 +7,9 @@ from typing import Any
 from activities.reporting.claims import Claim
 from activities.reporting.markdown_layout import layout, plain_text
 from activities.reporting.markdown_report import ReportText
+from activities.reporting.method_section import usage_document
 from activities.reporting.quoted_passages import QuotedPassage, digest_form
 from activities.reporting.report_inputs import ReportInputs
-from activities.reporting.usage_summary import usage_document
 from contracts.sources import Source
 
 SCHEMA_VERSION = 1

@@ -13,8 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
-from activities.reporting.characters import HOST_DOT, MARKDOWN_SIGN
-from activities.reporting.markdown_layout import MASK, layout
+from activities.reporting.markdown_layout import HOST_DOT, MARKDOWN_SIGN, MASK, layout
 from contracts.identity import canonical_url
 from contracts.names import CORPUS_SCHEME
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from activities.reporting.characters import code_span
 from activities.reporting.citations import CitationMark
 from activities.reporting.claims import Claim, find_claims
 from activities.reporting.fixed_sentences import (
@@ -18,6 +17,7 @@ from activities.reporting.fixed_sentences import (
     counted,
     day,
 )
+from activities.reporting.markdown_layout import code_span
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
 from contracts.vocabulary import Outcome, Quality

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from activities.reporting.characters import clean_characters, one_line
 from activities.reporting.citations import CitationMark
 from activities.reporting.links import Registry, strip_addresses
-from activities.reporting.markdown_layout import ProseBlock, layout, plain_text
+from activities.reporting.markdown_layout import ProseBlock, clean_characters, layout, one_line, plain_text
 
 LINE_PREFIX = re.compile(r"\n(?:[ \t]*+>)++[ \t]?")
 QUOTE_SIGNS = re.compile(r"(?m)^([ \t]*+)(?:>[ \t]?)++")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from activities.reporting.characters import escape_markdown, one_line
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.fixed_sentences import COMPLETENESS, NATURAL_STOPS, PARTS_FAILED, STOP_REASONS
 from activities.reporting.links import Registry, strip_addresses_shown
+from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.roles.report_shape import without_source_lists
 from contracts.base import Contract

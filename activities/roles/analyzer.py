@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from activities.roles.finisher import Draft
+from activities.roles.finishers import Draft
 from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
 from activities.roles.labels import label_key, labelled
-from activities.roles.lenient_values import bounded, clamped, encodable, named, one_line
+from activities.roles.lenient_values import bounded, clamped, line_of, named, one_line
 from activities.roles.prompt_blocks import shown_sources
 from contracts import identity
 from contracts.evidence import Evidence, Finding, QualityUpdate
@@ -71,12 +71,12 @@ class _Grounding:
 
     def finding(self, draft: FindingDraft) -> Finding | None:
         """The finding with what is left of its quotes; null if nothing is left."""
-        statement = bounded(one_line(encodable(draft.content)), STATEMENT_CHARACTERS)
+        statement = line_of(draft.content, STATEMENT_CHARACTERS)
         grounded = [item for quote in draft.quotes if (item := self._grounded(quote))]
         if not grounded or not statement:
             return None
         evidence_ids = list(dict.fromkeys(item.id for item in grounded))
-        category = bounded(one_line(encodable(draft.category or "")), CATEGORY_CHARACTERS)
+        category = line_of(draft.category or "", CATEGORY_CHARACTERS)
         return Finding(
             id=identity.finding_id(statement, evidence_ids),
             statement=statement,
@@ -132,7 +132,7 @@ class _Grounding:
 def _gaps(work: Work) -> list[GapDraft]:
     gaps: dict[str, GapDraft] = {}
     for draft in work.draft.gaps:
-        description = bounded(one_line(encodable(draft.description)), DESCRIPTION_CHARACTERS)
+        description = line_of(draft.description, DESCRIPTION_CHARACTERS)
         key = identity.normalized_text(description)
         if key and key not in gaps:
             gaps[key] = GapDraft(
@@ -155,7 +155,7 @@ def _gap_kind(word: str, work: Work) -> str:
 
 
 def _queries(texts: list[str]) -> list[str]:
-    cleaned = (bounded(one_line(encodable(text)), QUERY_CHARACTERS) for text in texts)
+    cleaned = (line_of(text, QUERY_CHARACTERS) for text in texts)
     distinct = {identity.normalized_text(text): text for text in reversed([*cleaned])}
     return [text for key, text in reversed(distinct.items()) if key][:MOST_SUGGESTIONS]
 

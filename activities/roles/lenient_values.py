@@ -35,3 +35,8 @@ def bounded(text: str, limit: int) -> str:
 def encodable(text: str) -> str:
     """The text without what UTF-8 cannot carry: JSON may bring lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def line_of(text: str, limit: int) -> str:
+    """A model's words as one line of at most `limit` characters that UTF-8 can carry."""
+    return bounded(one_line(encodable(text)), limit)

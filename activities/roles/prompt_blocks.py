@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from activities.roles.content_share import allotted, findings_shown, part_of
 from activities.roles.evidence_markers import without_markers
-from activities.roles.excerpts import excerpt, shown_parts
+from activities.roles.excerpts import allotted, excerpt, findings_shown, part_of, shown_parts
 from activities.roles.labels import label_of
 from activities.roles.untrusted import attribute, broken, data, guarded, guarded_line
 from contracts.evidence import Evidence, Finding, Gap

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from activities.roles.canary_check import with_canary
-from activities.roles.content_share import part_of
+from activities.roles.excerpts import part_of
 from activities.roles.labels import label_key
 from activities.roles.prompt_blocks import (
     DEFAULT_CONTENT_CHARACTERS,

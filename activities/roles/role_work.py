@@ -5,11 +5,8 @@ from typing import Any, Final
 
 from activities.roles.analyzer import finish_analysis
 from activities.roles.canary_check import check_answer
-from activities.roles.finisher import Draft
-from activities.roles.planner import finish_plan
+from activities.roles.finishers import Draft, finish_plan, finish_refinement, finish_reflection
 from activities.roles.prompt_rendering import render_role, request_as_shown
-from activities.roles.refiner import finish_refinement
-from activities.roles.supervisor import finish_reflection
 from activities.roles.synthesizer import finish_report
 from activities.roles.untrusted import unsigned
 from contracts import roles

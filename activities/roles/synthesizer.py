@@ -5,17 +5,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from activities.reporting.characters import clean_characters
 from activities.reporting.links import Registry, clean_links
+from activities.reporting.markdown_layout import clean_characters
 from activities.reporting.quotations import Page, unquoted_where_other
 from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unified_markers
-from activities.roles.finisher import Draft
+from activities.roles.finishers import Draft
 from activities.roles.labels import label_key, labelled
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
-from contracts.documents import DocumentRef
+from contracts.documents import ConfidenceSummary, DocumentRef, ReportDraft
 from contracts.evidence import Finding
 from contracts.identity import digest
-from contracts.report import ConfidenceSummary, ReportDraft
 from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
 from contracts.vocabulary import Confidence, EngineKind
 from providers.errors import InvalidOutput

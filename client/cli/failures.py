@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from client.cli.exit_codes import ExitCode
-from contracts.terminal_text import visible
+from contracts.display_text import visible
 
 LONGEST_QUOTE = 80
 

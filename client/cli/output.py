@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from contracts.terminal_text import visible, visible_json
+from contracts.display_text import visible, visible_json
 
 
 class SafeConsole(Console):

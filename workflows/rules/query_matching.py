@@ -12,7 +12,7 @@ from typing import Final
 
 from contracts.identity import normalized_text
 from contracts.plan import SubQuery
-from contracts.queries import QueryOutcome, QueryRecord
+from contracts.sources import QueryOutcome, QueryRecord
 from contracts.unicode_forms import normalized
 
 LEAST_OVERLAP: Final = 0.85

@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from activities.assessment.question_coverage import coverage
+from activities.assessment.question_fit import coverage
 from activities.assessment.source_assessment import content_quality
-from activities.reporting.characters import clean_characters, code_span, escape_markdown
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.claims import find_claims
 from activities.reporting.html_body import render_body
 from activities.reporting.links import Registry, addresses, strip_addresses
+from activities.reporting.markdown_layout import clean_characters, code_span, escape_markdown
 from activities.reporting.quoted_passages import cut_passage
 from activities.roles.analyzer import Headings, find_quote
 from activities.roles.evidence_markers import Citable, PageWords, unified_markers

@@ -2,8 +2,15 @@
 
 import pytest
 
-from activities.roles.content_share import LEAST_CHARACTERS, allotted, findings_shown, part_of
-from activities.roles.excerpts import LEFT_OUT, excerpt, shown_parts
+from activities.roles.excerpts import (
+    LEAST_CHARACTERS,
+    LEFT_OUT,
+    allotted,
+    excerpt,
+    findings_shown,
+    part_of,
+    shown_parts,
+)
 
 
 def test_with_room_for_all_every_text_has_its_most() -> None:

@@ -4,10 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.roles.finisher import Draft
-from activities.roles.planner import finish_plan
-from activities.roles.refiner import finish_refinement
-from activities.roles.supervisor import finish_reflection
+from activities.roles.finishers import Draft, finish_plan, finish_refinement, finish_reflection
 from contracts import roles
 from contracts.evidence import Gap
 from contracts.usage import CallAccount

@@ -10,8 +10,8 @@ import pytest
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.assessment.source_judge import judge_of
-from activities.heartbeats import heartbeating
+from activities.assessment.source_assessment import judge_of
+from activities.attempts import heartbeating
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
