@@ -7,7 +7,7 @@ from temporalio import activity
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef
-from contracts.outcome import Citation, Counts, ReportFiles, ResearchResult
+from contracts.outcome import Citation, ReportFiles, ResearchResult
 from contracts.request import SourceType
 from contracts.resolved import ResolvedResearch
 from contracts.sources import SearchHit, SourceAssessment
@@ -178,10 +178,6 @@ class RenderedReport(Contract):
     cut: bool = False
     summary: str = ""
     citations: list[Citation] = []
-    counts: Counts = Counts()
-    unresolved_markers: list[str] = []
-    foreign_urls: list[str] = []
-    """URLs outside the source registry: removed and reported."""
 
 
 class DocumentPieceRequest(Contract):

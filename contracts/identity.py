@@ -17,7 +17,6 @@ __all__ = [
     "normalized_text",
     "short_hash",
     "source_id",
-    "source_key",
     "sub_query_id",
 ]
 
@@ -42,14 +41,6 @@ def normalized_text(text: str) -> str:
     """A text for comparing questions: case, white space and punctuation at the ends do not count."""
     folded = normalized("NFKC", text).casefold()
     return " ".join(folded.split()).strip(" .?!;:,")
-
-
-def source_key(url: str | None, doi: str | None = None) -> str:
-    """What a source is known by before it was read: its canonical URL, else `doi:` and its DOI, else nothing."""
-    if url and url.strip():
-        return canonical_url(url)
-    named = doi_of(doi)
-    return f"doi:{named}" if named else ""
 
 
 def source_id(url: str) -> str:

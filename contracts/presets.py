@@ -5,8 +5,6 @@ from contracts.resolved import EffectiveGates, EffectiveLimits
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
 
-DEFAULT_COST_CAP_USD = 2.0
-
 RESERVE_SHARE = 1 / 6
 """Share of a deadline kept for writing when a request names its own deadline."""
 

@@ -120,10 +120,6 @@ class ResearchState(BaseModel):
         """Whether a gap is open."""
         return bool(self.unaddressed_gaps())
 
-    def completed_sub_queries(self) -> list[SubQuery]:
-        """Sub-queries whose search succeeded."""
-        return [query for query in self.plan.sub_queries if query.status is SubQueryStatus.COMPLETED]
-
     def pending_sub_queries(self) -> list[SubQuery]:
         """Sub-queries that have yet to run, or were interrupted."""
         waiting = (SubQueryStatus.PENDING, SubQueryStatus.EXECUTING)

@@ -43,11 +43,6 @@ class NumberedText:
     unresolved: list[str] = field(default_factory=list)
     foreign_urls: list[str] = field(default_factory=list)
 
-    @property
-    def cited_numbers(self) -> list[int]:
-        """The numbers in this text, in order of first appearance."""
-        return list(dict.fromkeys(mark.number for mark in self.marks))
-
 
 class _Numbering:
     """Numbers of sources while a text is read from its beginning to its end."""

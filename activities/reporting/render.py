@@ -16,7 +16,7 @@ from activities.reporting.report_inputs import ReportInputs, gather_matter
 from activities.roles.evidence_markers import without_markers
 from contracts.activities import RenderedReport, RenderRequest
 from contracts.documents import DocumentRef
-from contracts.outcome import INLINE_REPORT_CHARACTERS, Counts, ReportFiles
+from contracts.outcome import INLINE_REPORT_CHARACTERS, ReportFiles
 from contracts.state import ResearchState
 from providers.errors import ContentMissing
 from providers.interfaces import ContentStore, IsolatedCalls, SkippedFile
@@ -73,28 +73,8 @@ def rendered(
         cut=len(made.markdown) > INLINE_REPORT_CHARACTERS,
         summary=summarize(matter),
         citations=matter.numbered.citations,
-        counts=count(matter),
-        unresolved_markers=matter.numbered.unresolved,
-        foreign_urls=matter.numbered.foreign_urls,
     )
     return made.markdown, made.html, made.document, told.model_dump_json()
-
-
-def count(matter: ReportInputs) -> Counts:
-    """How much there is of everything in a finished run."""
-    state = matter.state
-    return Counts(
-        iterations=state.iteration,
-        sub_queries=len(state.plan.sub_queries),
-        sources=len(state.sources),
-        sources_cited=len(matter.cited),
-        duplicates=state.duplicates,
-        findings=len(state.findings),
-        evidence=len(state.evidence),
-        gaps_open=len(state.unaddressed_gaps()),
-        gaps=len(state.gaps),
-        documents_searched=state.documents_searched,
-    )
 
 
 def summarize(matter: ReportInputs) -> str:

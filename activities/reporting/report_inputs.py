@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
-from activities.reporting.fixed_sentences import COMPLETENESS, NATURAL_STOPS, PARTS_FAILED, STOP_REASONS
+from activities.reporting.fixed_sentences import COMPLETENESS, PARTS_FAILED
 from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
@@ -16,7 +16,7 @@ from contracts.base import Contract
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import Completeness, Outcome, SourceStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, STOP_WORDS, Completeness, Outcome, SourceStatus, StopReason
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
@@ -66,7 +66,7 @@ class ReportInputs:
         """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
             return PARTS_FAILED if self.state.failed_branches else COMPLETENESS[Completeness.PARTIAL]
-        return STOP_REASONS[self.ending.stop_reason]
+        return STOP_WORDS[self.ending.stop_reason]
 
     def shown(self, text: str) -> str:
         """A foreign line (a title, a reason, a question) as a report may print it, not yet escaped."""

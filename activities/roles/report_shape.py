@@ -11,7 +11,6 @@ from activities.roles.lenient_values import bounded
 from providers.text import words
 
 SUMMARY_CHARACTERS: Final = 500
-DEEPEST_LEVEL: Final = 6
 SUMMARY_SENTENCES: Final = 3
 TITLE_CHARACTERS: Final = 300
 SOURCE_HEADING: Final = re.compile(

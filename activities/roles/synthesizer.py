@@ -16,14 +16,13 @@ from contracts.documents import ConfidenceSummary, DocumentRef, ReportDraft
 from contracts.evidence import Finding
 from contracts.identity import digest
 from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
-from contracts.vocabulary import Confidence, EngineKind
+from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind
 from providers.errors import InvalidOutput
 
 Work = Draft[WriteInput, ReportTextDraft]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
 MARKDOWN: Final = "text/markdown"
-HIGH: Final = (Confidence.CONFIRMED, Confidence.HIGH)
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
     """How many findings are well supported: confirmed counts as high, speculation as low."""
     levels = [finding.confidence for finding in findings]
-    high, medium = sum(level in HIGH for level in levels), levels.count(Confidence.MEDIUM)
+    high, medium = sum(level in TOP_CONFIDENCE for level in levels), levels.count(Confidence.MEDIUM)
     return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
 
 

@@ -2,7 +2,7 @@
 
 from contracts.evidence import Gap
 from contracts.roles import WriteInput
-from contracts.vocabulary import Confidence, GapStatus
+from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GapStatus
 from providers.extractive import connecting_words
 from providers.extractive.markdown_quoting import one_line
 from providers.extractive.quotations import Quotation
@@ -55,7 +55,7 @@ def _confidence(task: WriteInput) -> str:
     counts = [
         sum(finding.confidence in group for finding in task.findings)
         for group in (
-            (Confidence.HIGH, Confidence.CONFIRMED),
+            TOP_CONFIDENCE,
             (Confidence.MEDIUM,),
             (Confidence.LOW, Confidence.SPECULATION),
         )

@@ -4,7 +4,7 @@ from contracts.decisions import GateIssue
 from contracts.plan import SubQuery
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
 from contracts.sources import Source
-from contracts.vocabulary import Confidence, Quality
+from contracts.vocabulary import TOP_CONFIDENCE, Quality
 from workflows.run.research_run import ResearchRun
 
 MAX_SOURCES_PER_ANALYSIS = 20
@@ -78,15 +78,13 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
 def refine_input(run: ResearchRun) -> RefineInput:
     """Hand-off to the refiner: gaps as objects with ids."""
     state = run.state
-    top = (Confidence.HIGH, Confidence.CONFIRMED)
     return RefineInput(
         gaps=state.unaddressed_gaps(),
         remaining_iterations=run.resolved.limits.max_iterations - state.iteration,
-        has_report_draft=state.draft is not None,
         draft=state.draft.document if state.draft else None,
         source_count=len(state.readable_sources()),
         finding_count=len(state.findings),
-        high_confidence_count=sum(finding.confidence in top for finding in state.findings),
+        high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings),
         asked=[query.text for query in state.plan.sub_queries],
         term_documents=state.term_documents,
     )

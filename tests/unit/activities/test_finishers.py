@@ -67,7 +67,6 @@ def refined(analysis: list[dict[str, Any]], **changes: Any) -> roles.RefineOutpu
         **common(),
         gaps=[Gap(id="gap-a", description="a"), Gap(id="gap-b", description="b")],
         remaining_iterations=1,
-        has_report_draft=True,
         asked=["What is vacuum?"],
     )
     return finish_refinement(Draft(request, roles.RefineDraft.model_validate(fields), {}, ACCOUNT))

@@ -109,7 +109,6 @@ def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput, dict[st
                 **common(script, "refine/1"),
                 gaps=gaps,
                 remaining_iterations=2,
-                has_report_draft=True,
                 draft=stored,
                 asked=[query.text for query in queries],
             ),
