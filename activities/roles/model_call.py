@@ -8,11 +8,11 @@ from temporalio import activity
 from activities.attempts import attempted
 from activities.failures import MODELS, RECORDS, translated
 from activities.journal import CallJournal
-from activities.roles.prompt_blocks import DEFAULT_CONTENT_CHARACTERS
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from activities.roles.synthesizer import MARKDOWN
+from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.roles import RoleInput, RoleOutput, RoleSpec, WriteOutput
 from contracts.strategies import declared_roles
 from contracts.usage import CallAccount
@@ -31,7 +31,7 @@ class RoleActivities:
         journal: CallJournal,
         isolated: IsolatedCalls,
         *,
-        content_characters: int = DEFAULT_CONTENT_CHARACTERS,
+        content_characters: int = CONTENT_CHARACTERS,
     ) -> None:
         self._engines = engines
         self._content = content

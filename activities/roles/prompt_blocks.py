@@ -9,20 +9,15 @@ from activities.roles.excerpts import allotted, excerpt, findings_shown, part_of
 from activities.roles.labels import label_of
 from activities.roles.untrusted import attribute, broken, data, guarded, guarded_line
 from contracts.evidence import Evidence, Finding, Gap
+from contracts.expected_calls import DRAFT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import AnalyzeInput, RefineInput, RoleInput, SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
 
-DEFAULT_CONTENT_CHARACTERS: Final = 1_000
-"""Characters of each source that the analyzer sees."""
-MOST_SOURCES: Final = 20
-"""Sources in one prompt."""
 SNIPPET_CHARACTERS: Final = 300
-QUOTE_CHARACTERS: Final = 400
 SHORT_TITLE: Final = 80
 CERTAINTY: Final = tuple(Confidence)
 """From the surest to guesses."""
-DRAFT_CHARACTERS: Final = 6_000
 LINE_CHARACTERS: Final = 600
 PERSON: Final = "person"
 """The one origin of guidance that says what is wanted; all others may have been written under the eyes of a page."""

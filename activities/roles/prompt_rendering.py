@@ -8,7 +8,6 @@ from activities.roles.canary_check import with_canary
 from activities.roles.excerpts import part_of
 from activities.roles.labels import label_key
 from activities.roles.prompt_blocks import (
-    DEFAULT_CONTENT_CHARACTERS,
     PromptRendering,
     brief_block,
     common_values,
@@ -26,6 +25,7 @@ from activities.roles.prompt_blocks import (
 from activities.roles.prompt_files import load_prompt
 from activities.roles.untrusted import data, guarded, guarded_line, sealed
 from contracts import roles
+from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.roles import RoleInput, RoleSpec
 from contracts.vocabulary import GapStatus
 
@@ -47,7 +47,7 @@ def render_role(
     role: RoleSpec[Any, Any],
     request: RoleInput,
     documents: Mapping[str, str],
-    content_characters: int = DEFAULT_CONTENT_CHARACTERS,
+    content_characters: int = CONTENT_CHARACTERS,
     share: float = 1.0,
     excerpts: dict[str, str] | None = None,
 ) -> RenderedPrompt:
