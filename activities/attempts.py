@@ -46,7 +46,7 @@ def past_of(attempt: int, details: tuple[object, ...] | list[object]) -> Past:
 
 
 @asynccontextmanager
-async def attempted(area: Area, *, most_failures: int | None = MOST_FAILURES) -> AsyncIterator[Past]:
+async def count_attempts(area: Area, *, most_failures: int | None = MOST_FAILURES) -> AsyncIterator[Past]:
     """Beat while the block runs; its provider errors come out as `ApplicationError`, final when it was tried enough.
 
     The block is given how earlier attempts ended. With no `most_failures` the engine's own policy says how often, and
@@ -55,27 +55,27 @@ async def attempted(area: Area, *, most_failures: int | None = MOST_FAILURES) ->
     info = activity.info()
     past = past_of(info.attempt, list(info.heartbeat_details))
     try:
-        async with heartbeating(*_told(past.failures, past.waits, past.spent)):
+        async with send_heartbeats(*_beat_details(past.failures, past.waits, past.spent)):
             if past.losses >= MOST_LOSSES:
                 raise WorkerLost(f"{past.losses} workers were lost while they tried this")
             yield past
     except (RateLimited, CallInFlight) as error:
-        activity.heartbeat(*_told(past.failures, past.waits + 1, past.spent.plus(usage_of(error))))
+        activity.heartbeat(*_beat_details(past.failures, past.waits + 1, past.spent.plus(usage_of(error))))
         raise application_error(error, area, spent=past.spent) from None
     except ProviderError as error:
-        activity.heartbeat(*_told(past.failures + 1, past.waits, past.spent.plus(usage_of(error))))
+        activity.heartbeat(*_beat_details(past.failures + 1, past.waits, past.spent.plus(usage_of(error))))
         final = most_failures is not None and past.failures + 1 >= most_failures
         pause = None if most_failures is None else _pause(past)
         # Without its cause: a client library's own message may repeat what was sent to it.
         raise application_error(error, area, final=final, pause=pause, spent=past.spent) from None
     except ApplicationError as error:  # translated already, by a part of the work that has an area of its own
-        activity.heartbeat(*_told(past.failures + 1, past.waits, past.spent))
+        activity.heartbeat(*_beat_details(past.failures + 1, past.waits, past.spent))
         if most_failures is not None and past.failures + 1 >= most_failures:
             raise _final(error) from None
         raise
 
 
-def _told(failed: int, waited: int, spent: Usage) -> tuple[Any, ...]:
+def _beat_details(failed: int, waited: int, spent: Usage) -> tuple[Any, ...]:
     """What a heartbeat hands on; few calls pay for nothing."""
     return (failed, waited) if spent == Usage() else (failed, waited, spent.model_dump(mode="json"))
 
@@ -98,7 +98,7 @@ BEAT_SECONDS: Final = 0.5
 
 
 @asynccontextmanager
-async def heartbeating(
+async def send_heartbeats(
     *details: Any, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS
 ) -> AsyncIterator[None]:
     """Beat after `first` seconds, then every `interval` seconds, until the block ends.

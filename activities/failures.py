@@ -88,7 +88,7 @@ def application_error(
 
 
 @contextmanager
-def translated(area: Area) -> Iterator[None]:
+def translate_errors(area: Area) -> Iterator[None]:
     """Raise provider errors of the block as `ApplicationError`; anything else passes."""
     try:
         yield

@@ -5,9 +5,9 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.attempts import heartbeating
+from activities.attempts import send_heartbeats
 from activities.configuration import ResearchConfiguration
-from activities.failures import RECORDS, translated
+from activities.failures import RECORDS, translate_errors
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures
@@ -38,9 +38,9 @@ class RecordsActivities:
     async def prepare_research(self, request: PrepareRequest) -> Prepared:
         """Resolve the request; load the session to go on from."""
         asked = ResearchRequest.model_validate_json(request.request_json)
-        async with heartbeating():
+        async with send_heartbeats():
             try:
-                with translated(RECORDS):
+                with translate_errors(RECORDS):
                     if asked.continue_from:
                         return await self._go_on(request, asked, asked.continue_from)
                     return await self._start(request, asked)
@@ -52,16 +52,16 @@ class RecordsActivities:
     async def save_session(self, request: SaveRequest) -> SessionRef:
         """Write a checkpoint as readable JSON."""
         state = ResearchState.unpack(request.packed_state)
-        async with heartbeating():
-            with translated(RECORDS):
+        async with send_heartbeats():
+            with translate_errors(RECORDS):
                 await self._sessions.save(request.research_id, state.model_dump_json(), closed=request.closed)
         return SessionRef(research_id=request.research_id)
 
     @activity.defn(name="read_document")
     async def read_document(self, request: DocumentPieceRequest) -> DocumentPiece:
         """A piece of a report, a session or the text of a source."""
-        async with heartbeating():
-            with translated(RECORDS):
+        async with send_heartbeats():
+            with translate_errors(RECORDS):
                 text = await self._document(request)
         start, end = request.offset, request.offset + min(request.limit, 1_000_000)
         return DocumentPiece(text=text[start:end], next_offset=end if end < len(text) else None, size=len(text))
@@ -75,9 +75,9 @@ class RecordsActivities:
             await self._corpus(asked.corpus),
             search_attributes=await check() if check else False,
         )
-        return Prepared(resolved=await self._marked(resolved))
+        return Prepared(resolved=await self._add_canary(resolved))
 
-    async def _marked(self, resolved: ResolvedResearch) -> ResolvedResearch:
+    async def _add_canary(self, resolved: ResolvedResearch) -> ResolvedResearch:
         """With a canary; that of an earlier start of this run is kept, so that its paid answers are found again.
 
         Raises `RunRefused` where the id is another tenant's: its session would be overwritten.

@@ -48,7 +48,7 @@ def as_markdown(text: str, characters: int, most_bytes: int) -> str:
     cut = len(line) > characters
     shown = line[: characters - 1] if cut else line
     while True:
-        whole = _escaped(f"{shown.rstrip()}…" if cut else shown)
+        whole = _escape(f"{shown.rstrip()}…" if cut else shown)
         over = len(json.dumps(whole, ensure_ascii=False).encode()) - most_bytes
         if over <= 0:
             return whole
@@ -60,7 +60,7 @@ def from_markdown(shown: str) -> str:
     return ESCAPED.sub(lambda found: found[1] or "", shown)
 
 
-def _escaped(line: str) -> str:
+def _escape(line: str) -> str:
     plain = LINKING.sub(BREAK, ACTIVE.sub(r"\\\g<0>", line))
     start = LEADING.match(plain)
     return plain if start is None else f"{plain[: start.end() - 1]}\\{plain[start.end() - 1 :]}"

@@ -3,7 +3,7 @@
 import hashlib
 
 from contracts.doi import doi_of
-from contracts.unicode_forms import normalized
+from contracts.unicode_forms import normalize
 from contracts.web_addresses import canonical_url
 
 __all__ = [
@@ -39,7 +39,7 @@ def long_hash(*parts: object) -> str:
 
 def normalized_text(text: str) -> str:
     """A text for comparing questions: case, white space and punctuation at the ends do not count."""
-    folded = normalized("NFKC", text).casefold()
+    folded = normalize("NFKC", text).casefold()
     return " ".join(folded.split()).strip(" .?!;:,")
 
 

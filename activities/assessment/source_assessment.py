@@ -12,7 +12,7 @@ from typing import Final
 
 from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Authority, load_authorities
 from activities.assessment.question_fit import Age, Coverage, age_of, coverage
-from activities.roles.lenient_values import named
+from activities.roles.lenient_values import find_member
 from contracts.activities import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
@@ -161,7 +161,7 @@ class Judgement:
 
 
 Judge = Callable[[ReadRequest, ExtractedDocument], Awaitable[Judgement]]
-ASSESSED: Final = f"{__name__}:assessed"
+ASSESSED: Final = f"{__name__}:assess_as_json"
 
 
 def judge_of(
@@ -175,7 +175,7 @@ def judge_of(
 
     async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
         if document.url.startswith(CORPUS_SCHEME):
-            return _declared(document.url, authority_by_corpus)
+            return _judge_corpus(document.url, authority_by_corpus)
         looked_at = replace(document, text=document.text[:LOOKED_AT], raw=b"")
         found = SourceAssessment.model_validate_json(await isolated.call(ASSESSED, request, looked_at, declared))
         return Judgement(found.label, found.reason, found)
@@ -183,12 +183,12 @@ def judge_of(
     return judge
 
 
-def assessed(request: ReadRequest, document: ExtractedDocument, declared: Mapping[str, Quality]) -> str:
+def assess_as_json(request: ReadRequest, document: ExtractedDocument, declared: Mapping[str, Quality]) -> str:
     """`assess` for a child process, over JSON."""
     return assess(request, document, load_authorities(), declared).model_dump_json()
 
 
-def _declared(url: str, authority_by_corpus: Mapping[str, str]) -> Judgement:
+def _judge_corpus(url: str, authority_by_corpus: Mapping[str, str]) -> Judgement:
     authority = authority_by_corpus.get(url.removeprefix(CORPUS_SCHEME).partition("/")[0], "")
-    quality = named(Quality, authority)
+    quality = find_member(Quality, authority)
     return Judgement() if quality is None else Judgement(quality, CHOSEN_BY_OPERATOR)

@@ -23,7 +23,7 @@ from providers.interfaces import IsolatedCalls
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
 
-COMPARED: Final = f"{__name__}:compared_plainly"
+COMPARED: Final = f"{__name__}:compare_plainly"
 COMPARING_SECONDS: Final = 120.0
 SHOWN = 80
 """Characters of a quotation that a problem names it by."""
@@ -159,22 +159,22 @@ async def audit(
         texts[source.id] = await _stored_text(source, get_text, result)
         await _raw_bytes(source, get_bytes, result)
     if isolated is None:
-        return compared(audited, texts, markdown, result)
+        return compare(audited, texts, markdown, result)
     checked, unchecked, problems = await isolated.call(
         COMPARED, audited, texts, markdown, result, seconds=COMPARING_SECONDS
     )
     return AuditResult(checked, unchecked, [AuditProblem(*problem) for problem in problems])
 
 
-def compared_plainly(
+def compare_plainly(
     audited: AuditedReport, texts: Mapping[str, str | None], markdown: str | None, result: AuditResult
 ) -> tuple[dict[str, int], dict[str, int], list[tuple[str, str, str]]]:
-    """`compared` for a child process: the fields of its result."""
-    found = compared(audited, texts, markdown, result)
+    """`compare` for a child process: the fields of its result."""
+    found = compare(audited, texts, markdown, result)
     return found.checked, found.unchecked, [(item.kind, item.id, item.message) for item in found.problems]
 
 
-def compared(
+def compare(
     audited: AuditedReport, texts: Mapping[str, str | None], markdown: str | None, result: AuditResult
 ) -> AuditResult:
     """The result with every difference between the report and the stored texts, by the id of their source."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from activities.reporting.links import Registry, clean_links
 from activities.reporting.markdown_layout import clean_characters, layout
-from activities.roles.evidence_markers import MARKER, OWN_FORM, Citable, cited_evidence, unified_markers
+from activities.roles.evidence_markers import MARKER, OWN_FORM, Citable, cited_evidence, unify_markers
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
 
@@ -97,7 +97,7 @@ def numbers_in(text: str) -> list[re.Match[str]]:
     return [match for match in NUMBER.finditer(layout(text).masked) if match[1]]
 
 
-def _cited(text: str) -> set[str]:
+def _find_cited(text: str) -> set[str]:
     return set(cited_evidence(text))
 
 
@@ -118,12 +118,12 @@ def number_citations(
     """
     cleaned, foreign = clean_links(clean_characters(draft), registry)
     known = Citable({identity: identity for identity in evidence})
-    cited = _cited(cleaned)
+    cited = _find_cited(cleaned)
     for gap in ("", UNRESOLVED):
         numbering = _Numbering(evidence, given)
-        unified, unresolved = unified_markers(cleaned, known, exact=True, gap=gap)
+        unified, unresolved = unify_markers(cleaned, known, exact=True, gap=gap)
         text, marks = _number_markers(unified, numbering)
-        if _cited(unified) >= cited & evidence.keys() and _sound(text, marks):
+        if _find_cited(unified) >= cited & evidence.keys() and _sound(text, marks):
             break
     return NumberedText(text, numbering.citations(), marks, unresolved, foreign)
 

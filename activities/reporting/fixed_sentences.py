@@ -45,7 +45,7 @@ SOME_QUOTED: Final = (
 EMPTY_CITES_NOTHING: Final = "This report cites nothing."
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def count_noun(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: `1 source`, `1,204 sources`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 

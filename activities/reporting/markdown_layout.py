@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -14,6 +14,8 @@ MASK = "\ue000"
 """Stands for a character of code in a masked text; `clean_characters` keeps it out of every draft."""
 
 BACKTICKS = re.compile(r"(?<!\\)(\\*+)(`++)")
+TEXTS_KEPT = 4
+"""Forms of one report on its way: with links, cleaned, with markers in one form, with numbers."""
 PREFIX = re.compile(r"(?:[ \t]*+(?:>|[-*+](?=\s)|\d{1,9}+[.)](?=\s)|#{1,6}+(?=\s)))*+[ \t]*+")
 PARSER = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
 BLOCKS = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("inline")
@@ -75,7 +77,7 @@ def _code_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         place += 1
 
 
-def _trimmed(text: str, start: int, end: int, *, quoted: bool, row: bool) -> Iterator[ProseBlock]:
+def _trim(text: str, start: int, end: int, *, quoted: bool, row: bool) -> Iterator[ProseBlock]:
     prefix = None if row else PREFIX.match(text, start, end)
     inner = prefix.end() if prefix else start
     stop = inner + len(text[inner:end].rstrip())
@@ -90,7 +92,7 @@ def _inlines(tokens: list[Token], starts: list[int], text: str) -> Iterator[Pros
         if token.type == "inline" and token.map is not None and tuple(token.map) not in seen:
             seen.add(tuple(token.map))
             row = tokens[place - 1].type in ("th_open", "td_open")
-            yield from _trimmed(text, starts[token.map[0]], starts[token.map[1]], quoted=False, row=row)
+            yield from _trim(text, starts[token.map[0]], starts[token.map[1]], quoted=False, row=row)
 
 
 def _quotations(tokens: list[Token], starts: list[int], text: str) -> Iterator[ProseBlock]:
@@ -98,11 +100,11 @@ def _quotations(tokens: list[Token], starts: list[int], text: str) -> Iterator[P
     depth = 0
     for token in tokens:
         if token.type == "blockquote_open" and depth == 0 and token.map:
-            yield from _trimmed(text, starts[token.map[0]], starts[token.map[1]], quoted=True, row=False)
+            yield from _trim(text, starts[token.map[0]], starts[token.map[1]], quoted=True, row=False)
         depth += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
 
 
-def _merged(inlines: list[ProseBlock], quotations: list[ProseBlock]) -> list[ProseBlock]:
+def _merge(inlines: list[ProseBlock], quotations: list[ProseBlock]) -> list[ProseBlock]:
     starts = [quote.start for quote in quotations]
 
     def loose(block: ProseBlock) -> bool:
@@ -112,8 +114,9 @@ def _merged(inlines: list[ProseBlock], quotations: list[ProseBlock]) -> list[Pro
     return sorted([*filter(loose, inlines), *quotations], key=lambda block: block.start)
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def layout(text: str) -> Layout:
-    """Parse a cleaned Markdown text."""
+    """Parse a cleaned Markdown text: once for the many passes over it; no caller changes what it is given."""
     environment: dict[str, Any] = {}
     tokens = BLOCKS.parse(text, environment)
     starts = _line_starts(text)
@@ -123,7 +126,7 @@ def layout(text: str) -> Layout:
             if token.type in ("fence", "code_block") and token.map]  # fmt: skip
     for block in inlines:
         code.extend(_code_spans(text, block.start, block.end))
-    return Layout(text, tokens, dict(environment.get("references", {})), _merged(inlines, quotations), sorted(code))
+    return Layout(text, tokens, dict(environment.get("references", {})), _merge(inlines, quotations), sorted(code))
 
 
 def plain_text(markdown: str) -> str:

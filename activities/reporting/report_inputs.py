@@ -68,7 +68,7 @@ class ReportInputs:
             return PARTS_FAILED if self.state.failed_branches else COMPLETENESS[Completeness.PARTIAL]
         return STOP_WORDS[self.ending.stop_reason]
 
-    def shown(self, text: str) -> str:
+    def show(self, text: str) -> str:
         """A foreign line (a title, a reason, a question) as a report may print it, not yet escaped."""
         return one_line(without_numbers(self.without_links(one_line(text))))
 
@@ -76,9 +76,9 @@ class ReportInputs:
         """A foreign text without addresses that no source has, however they are spelled."""
         return strip_addresses_shown(text, self.registry)
 
-    def escaped(self, text: str) -> str:
+    def escape(self, text: str) -> str:
         """The same, escaped for Markdown."""
-        return escape_markdown(self.shown(text))
+        return escape_markdown(self.show(text))
 
 
 def read_ending(state: ResearchState) -> Ending:
@@ -121,7 +121,7 @@ def _draft_with_title(draft: str, state: ResearchState, resolved: ResolvedResear
     return f"# {escape_markdown(title[:300])}\n\n{draft.lstrip()}"
 
 
-def _cited(
+def _collect_cited(
     numbered: NumberedText, passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source]
 ) -> list[CitedSource]:
     by_number: dict[int, dict[str, QuotedPassage]] = {}
@@ -151,7 +151,7 @@ def gather_matter(
     registry = Registry.of([source.url for source in state.sources.values()], resolved.query)
     body, replaced = _draft_without_list(draft) if draft is not None else ("", False)
     numbered = number_citations(_draft_with_title(body, state, resolved), state.evidence, state.citations, registry)
-    cited = _cited(numbered, passages, state.sources)
+    cited = _collect_cited(numbered, passages, state.sources)
     cited_ids = {item.source.id for item in cited}
     others = [source for source in state.sources.values() if source.id not in cited_ids]
     return ReportInputs(

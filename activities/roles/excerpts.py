@@ -34,7 +34,7 @@ def excerpt(text: str, sections: list[SectionHint], question: str, budget: int) 
     stems = question_stems(question)
     blocks = [piece for block in _blocks(text, sections) for piece in _pieces(text, block, budget)]
     ranked = sorted(blocks, key=lambda block: (-_stems_held(text, block, stems), -block.section_score, block.start))
-    return _joined(text, _fitting(text, ranked, budget))
+    return _join(text, _fitting(text, ranked, budget))
 
 
 def shown_parts(shown: str) -> list[SectionHint]:
@@ -94,7 +94,7 @@ def _fitting(text: str, ranked: list[_Block], budget: int) -> list[tuple[int, in
     return sorted(taken)
 
 
-def _joined(text: str, ranges: list[tuple[int, int]]) -> str:
+def _join(text: str, ranges: list[tuple[int, int]]) -> str:
     shown = ""
     for position, (start, end) in enumerate(ranges):
         between = text[ranges[position - 1][1] : start] if position else ""
@@ -109,7 +109,7 @@ FINDINGS_FROM: Final = 0.3
 FEWEST_FINDINGS: Final = 5
 
 
-def allotted(lengths: Sequence[int], most: int, share: float) -> list[int]:
+def allot(lengths: Sequence[int], most: int, share: float) -> list[int]:
     """Characters for each text, at most `most`: what short texts do not need, longer ones get.
 
     The list is shorter than `lengths` when texts at its end would have too few; one is always left.

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from activities.roles.labels import label_key, labelled
-from activities.roles.lenient_values import bounded, clamped, encodable, line_of, named
+from activities.roles.labels import label_all, label_key
+from activities.roles.lenient_values import clamp, encodable, find_member, line_of, shorten
 from contracts.base import Contract
 from contracts.identity import normalized_text
 from contracts.roles import (
@@ -56,7 +56,7 @@ class Draft(Generic[I, D]):
     warnings: list[str] = field(default_factory=list)
     """One short line for each thing that was coerced or dropped; never with words of a page."""
 
-    def accounted(self) -> CallAccount:
+    def account_with_warnings(self) -> CallAccount:
         """The account with all warnings, each once."""
         return self.account.model_copy(
             update={"warnings": list(dict.fromkeys([*self.account.warnings, *self.warnings]))}
@@ -74,14 +74,14 @@ def finish_plan(work: Planning) -> PlanOutput:
     return PlanOutput(
         research_brief=line_of(work.draft.research_brief, BRIEF_CHARACTERS),
         sub_queries=kept,
-        account=work.accounted(),
+        account=work.account_with_warnings(),
     )
 
 
 def _distinct(work: Planning) -> list[SubQueryDraft]:
     distinct: dict[str, SubQueryDraft] = {}
     for draft in work.draft.sub_queries:
-        cleaned = _cleaned(draft, work)
+        cleaned = _clean(draft, work)
         key = normalized_text(cleaned.query)
         if not key:
             work.warnings.append("a sub-query without words was dropped")
@@ -92,8 +92,8 @@ def _distinct(work: Planning) -> list[SubQueryDraft]:
     return list(distinct.values())
 
 
-def _cleaned(draft: SubQueryDraft, work: Planning) -> SubQueryDraft:
-    priority = int(clamped(draft.priority, 1, LOWEST_PRIORITY))
+def _clean(draft: SubQueryDraft, work: Planning) -> SubQueryDraft:
+    priority = int(clamp(draft.priority, 1, LOWEST_PRIORITY))
     if priority != draft.priority:
         work.warnings.append(f"a priority was moved to {priority}")
     return SubQueryDraft(
@@ -119,7 +119,7 @@ Refinement = Draft[RefineInput, RefineDraft]
 
 def finish_refinement(work: Refinement) -> RefineOutput:
     """What the workflow gets: gaps that exist, severities of ours, follow-ups that nobody asked before."""
-    known = _known(work)
+    known = _gaps_by_name(work)
     asked = {normalized_text(text) for text in work.request.asked}
     assessments: dict[str, GapAssessment] = {}
     for draft in work.draft.gap_analysis:
@@ -134,18 +134,18 @@ def finish_refinement(work: Refinement) -> RefineOutput:
         gap_analysis=list(assessments.values()),
         iteration_recommendation=_recommendation(known, work),
         report_improvements=_improvements(work.draft.report_improvements),
-        account=work.accounted(),
+        account=work.account_with_warnings(),
     )
 
 
-def _known(work: Refinement) -> dict[str, str]:
+def _gaps_by_name(work: Refinement) -> dict[str, str]:
     """The gaps of this call by what an answer may call them: a model knows them by the labels of its prompt."""
     gaps = {gap.id: gap.id for gap in work.request.gaps}
-    return gaps | labelled(gaps, label_key(work.request))
+    return gaps | label_all(gaps, label_key(work.request))
 
 
 def _assessment(gap_id: str, draft: GapAnalysisDraft, asked: set[str], work: Refinement) -> GapAssessment:
-    severity = named(Severity, draft.severity)
+    severity = find_member(Severity, draft.severity)
     if severity is None:
         work.warnings.append("an unknown severity was taken for moderate")
     return GapAssessment(
@@ -191,10 +191,10 @@ def _improvements(texts: list[str]) -> list[str]:
 def finish_reflection(work: Draft[ReflectInput, ReflectionDraft]) -> ReflectOutput:
     """What the workflow gets: an action of ours, a score from 1 to 10."""
     draft, assessment = work.draft, work.draft.quality_assessment
-    action = named(Action, draft.action)
+    action = find_member(Action, draft.action)
     if action is None:
         work.warnings.append("an unknown action was taken for proceed")
-    score = clamped(assessment.score, 1, 10)
+    score = clamp(assessment.score, 1, 10)
     if score != assessment.score:
         work.warnings.append(f"a score was moved to {score:g}")
     return ReflectOutput(
@@ -203,8 +203,8 @@ def finish_reflection(work: Draft[ReflectInput, ReflectionDraft]) -> ReflectOutp
         score=score,
         strengths=_notes(assessment.strengths),
         weaknesses=_notes(assessment.weaknesses),
-        guidance=bounded(encodable(draft.guidance).strip(), GUIDANCE_CHARACTERS),
-        account=work.accounted(),
+        guidance=shorten(encodable(draft.guidance).strip(), GUIDANCE_CHARACTERS),
+        account=work.account_with_warnings(),
     )
 
 

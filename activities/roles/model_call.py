@@ -5,8 +5,8 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.attempts import attempted
-from activities.failures import MODELS, RECORDS, translated
+from activities.attempts import count_attempts
+from activities.failures import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
@@ -45,11 +45,11 @@ class RoleActivities:
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
         """Load, render, ask, finish. Must run inside an activity; raises `ApplicationError`."""
-        async with attempted(MODELS):
+        async with count_attempts(MODELS):
             return await self._done(role, request)
 
     async def _done(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
-        with translated(RECORDS):
+        with translate_errors(RECORDS):
             documents = await load_documents(request, self._content)
         rendered, excerpts = await self._rendered(role, request, documents)
 

@@ -8,7 +8,7 @@ from activities.roles.canary_check import check_answer
 from activities.roles.finishers import Draft, finish_plan, finish_refinement, finish_reflection
 from activities.roles.prompt_rendering import render_role, request_as_shown
 from activities.roles.synthesizer import finish_report
-from activities.roles.untrusted import unsigned
+from activities.roles.untrusted import remove_signs
 from contracts import roles
 from contracts.base import Contract
 from contracts.roles import RoleInput, RoleOutput
@@ -54,7 +54,7 @@ def finished(
     check_answer(request, draft)
     if request.engine is EngineKind.MODEL:
         # A program quotes what is stored; a model copies from lines that begin with a sign.
-        draft = unsigned(draft)
+        draft = remove_signs(draft)
     shown = request_as_shown(request, documents, content_characters, share)
     work: Draft[Any, Any] = Draft(shown, draft, documents, account)
     if role == roles.SYNTHESIZER.name:

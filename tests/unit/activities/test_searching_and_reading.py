@@ -11,7 +11,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.assessment.source_assessment import judge_of
-from activities.attempts import heartbeating
+from activities.attempts import send_heartbeats
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
@@ -224,7 +224,7 @@ async def test_an_activity_beats_at_once_and_goes_on() -> None:
             enough.set()
 
     async def work() -> None:
-        async with heartbeating(7, first=0.001, interval=0.001):
+        async with send_heartbeats(7, first=0.001, interval=0.001):
             assert beats == [(7,)]
             await enough.wait()
 
