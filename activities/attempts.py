@@ -49,7 +49,7 @@ def past_of(attempt: int, details: tuple[object, ...] | list[object]) -> Past:
 async def count_attempts(area: Area, *, most_failures: int | None = MOST_FAILURES) -> AsyncIterator[Past]:
     """Beat while the block runs; its provider errors come out as `ApplicationError`, final when it was tried enough.
 
-    The block is given how earlier attempts ended. With no `most_failures` the engine's own policy says how often, and
+    The block is given how earlier attempts ended. With no `most_failures` the retry policy says how often, and
     how long after one another, what fails in passing is tried.
     """
     info = activity.info()
@@ -81,7 +81,7 @@ def _beat_details(failed: int, waited: int, spent: Usage) -> tuple[Any, ...]:
 
 
 def _pause(past: Past) -> timedelta:
-    """How long to wait where nobody says: the engine would count the attempts that were told to wait, too."""
+    """How long to wait where the error does not say: the server counts attempts that only waited, too."""
     return FIRST_PAUSE * (1 << past.failures)
 
 

@@ -79,7 +79,7 @@ class CallJournal:
         return f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
 
     def _change_of_reach(self, research_id: str) -> list[str]:
-        """What a run has not been told yet of who shares this journal."""
+        """What a run has not been told yet of whether workers share this journal."""
         if self._calls.degraded == (research_id in self._told_away):
             return []
         if not self._calls.degraded:

@@ -98,5 +98,5 @@ class ReadingActivities:
 
 
 def _line(text: str | None, limit: int) -> str:
-    """What a page says of itself, as it is kept: one short line without what nobody sees."""
+    """What a page says of itself, as it is kept: one short line without invisible characters."""
     return shorten(one_line(INVISIBLE.sub("", (text or "")[: limit * MARGIN])), limit)

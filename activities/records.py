@@ -133,14 +133,14 @@ class RecordsActivities:
             raise ContentMissing(NO_SESSION)
         state = ResearchState.model_validate_json(stored)
         if state.resolved is not None and state.resolved.tenant != request.tenant:
-            raise ContentMissing(NO_SESSION)  # in the same words: whether there is one is nobody else's business
+            raise ContentMissing(NO_SESSION)  # in the same words: whether there is one is not told to another tenant
         if request.name == "session.json":
             return stored
         return await self._content.get_text(_reference(state, request.name))
 
 
 def resolution_of(stored: str | None) -> ResolvedResearch | None:
-    """What a stored session was given; null if there is none that can be read."""
+    """What a stored session was given; None if there is none that can be read."""
     try:
         return ResearchState.model_validate_json(stored or "{}").resolved
     except ValueError:

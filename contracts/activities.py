@@ -72,13 +72,13 @@ class SearchResponse(Contract):
     term_documents: dict[str, int] = {}
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
     coverage: float | None = None
-    """Share of the query's weight that the best passage covers, 0 to 1; null where unknown."""
+    """Share of the query's weight that the best passage covers, 0 to 1; None where unknown."""
     cached: bool = False
-    """Whether the answer came from the cache, so that nobody was asked."""
+    """Whether the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
-    """What the provider charged; null if it charges an unknown amount."""
+    """What the provider charged; None if it charges an unknown amount."""
     spent_before: Usage | None = None
-    """What earlier attempts paid for nothing; null for nothing."""
+    """What earlier attempts paid for nothing; None for nothing."""
     warnings: list[str] = []
     """What the provider could not do of what was asked: one short line each."""
 

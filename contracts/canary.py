@@ -3,7 +3,7 @@
 It stands in the system part of every prompt. An answer that repeats it was written by a model that no longer tells
 instructions from data, so nothing of that answer is used; no query that holds it is asked, and no address is read.
 
-Everything here takes time in proportion to the text: texts are written by others.
+Everything here takes time in proportion to the text: pages and models write them.
 """
 
 import base64

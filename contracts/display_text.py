@@ -35,7 +35,7 @@ LEADING: Final = re.compile(r"^(?:[#+=-]|[0-9]+[.)])")
 LINKING: Final = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
 """Where an address becomes a link by itself."""
 BREAK: Final = "\u2060"
-"""A joiner that nobody sees: the address can be read, and is no link."""
+"""An invisible joiner: the address can be read, and is no link."""
 ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060")
 
 

@@ -45,7 +45,7 @@ LONGEST: Final = 2_048
 def doi_of(text: str | None) -> str | None:
     """The identifier, in lower case, that a text is (`10.1000/1`, `doi:10.1000/1`) or that an address stands for.
 
-    Addresses: those of the resolver, of arXiv, and of publishers that have the identifier in their paths. Null for
+    Addresses: those of the resolver, of arXiv, and of publishers that have the identifier in their paths. None for
     anything else, and for what is no identifier to its end: many may begin alike. Never raises.
     """
     if not text or len(text) > LONGEST or not MAY_NAME.search(text):

@@ -27,12 +27,12 @@ def digest(text: str) -> str:
 
 
 def short_hash(*parts: object) -> str:
-    """Ten hexadecimal digits that stand for the parts in their order: for names that nobody gains by forging."""
+    """Ten hexadecimal digits that stand for the parts in their order: for names that are not worth forging."""
     return long_hash(*parts)[:10]
 
 
 def long_hash(*parts: object) -> str:
-    """128 bits in hexadecimal digits, so that nobody finds two things of one id."""
+    """128 bits in hexadecimal digits, so that two things of one id cannot be found."""
     joined = "\x1f".join(str(part) for part in parts)
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

@@ -1,4 +1,4 @@
-"""Presets of strategy × depth: what `null` in a request means (X-24, `docs/configuration.md` prints them)."""
+"""Presets of strategy × depth: what `null` in a request means (`docs/configuration.md` prints them)."""
 
 from contracts.request import Depth, Gates, Limits
 from contracts.resolved import EffectiveGates, EffectiveLimits

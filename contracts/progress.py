@@ -34,11 +34,11 @@ class Progress(Contract):
 
 
 class Event(Contract):
-    """One thing that happened, for those who watch."""
+    """One thing that happened, for watchers."""
 
     seq: int
     type: str
-    """Dotted name of C.7: `phase.started`, `source.added`, `gate.evaluated`, …"""
+    """A dotted name: `phase.started`, `source.added`, `gate.evaluated`, …"""
     time: str
     text: str = ""
     """One line for a person."""

@@ -1,4 +1,4 @@
-"""What a person asks for. Only `query` is needed; null means: the preset of strategy × depth."""
+"""What a person asks for. Only `query` is needed; None means: the preset of strategy × depth."""
 
 import calendar
 from datetime import date, timedelta
@@ -81,7 +81,7 @@ class CitationStyle(StrEnum):
 
 
 class Models(StrictContract):
-    """Model names by tier; null means: as configured."""
+    """Model names by tier; None means: as configured."""
 
     simple: str | None = Field(default=None, min_length=1, max_length=200)
     analytical: str | None = Field(default=None, min_length=1, max_length=200)
@@ -111,7 +111,7 @@ Domain = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, 
 
 
 class SearchOptions(StrictContract):
-    """Which providers are asked, and how; null means: as configured."""
+    """Which providers are asked, and how; None means: as configured."""
 
     providers: list[ProviderName] | None = Field(default=None, min_length=1, max_length=10)
     policy: SearchPolicy | None = None
@@ -133,7 +133,7 @@ class Constraints(StrictContract):
 
 
 class Limits(StrictContract):
-    """Hard limits of a run; null means: the preset."""
+    """Hard limits of a run; None means: the preset."""
 
     max_iterations: int | None = Field(default=None, ge=1, le=20)
     max_sub_queries: int | None = Field(default=None, ge=1, le=20)
@@ -208,7 +208,7 @@ DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
 
 
 def published_between(timeframe: str | None, today: str) -> tuple[str | None, str | None]:
-    """First and last day as ISO dates, null where there is no bound; `today` is the date of the run.
+    """First and last day as ISO dates, None where there is no bound; `today` is the date of the run.
 
     `day`, `week`, `month`, `year` reach back from today; `FROM..TO` may name years, months or days.
     """

@@ -10,7 +10,7 @@ from contracts.documents import DocumentRef, SectionHint
 from contracts.vocabulary import PageAccess, Quality, SourceStatus
 
 CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
-"""How the reason of a label begins that is nobody else's to change."""
+"""How the reason of a label begins that no role may change."""
 
 
 class SearchHit(Contract):
@@ -45,7 +45,7 @@ class SourceAssessment(Contract):
     reason: str
     """One line: what decided."""
     user_generated: bool = False
-    """Whether anybody can write there: then nothing makes it `high` but the operator's word."""
+    """Whether its readers can write there: then nothing makes it `high` but the operator's word."""
 
 
 class Candidate(Contract):
@@ -79,7 +79,7 @@ class Source(Contract):
     quality: Quality = Quality.UNKNOWN
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
-    """Null for what the operator declared, and for what was not read."""
+    """None for what the operator declared, and for what was not read."""
     access: PageAccess = PageAccess.OPEN
     language: str | None = None
     """Of the text, as ISO 639 has it."""

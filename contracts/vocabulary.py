@@ -133,7 +133,7 @@ TOP_CONFIDENCE: Final = (Confidence.CONFIRMED, Confidence.HIGH)
 
 
 class PageAccess(StrEnum):
-    """What a page shows to somebody who only reads it."""
+    """What a page shows to a visitor without account or scripts."""
 
     OPEN = "open"
     PAYWALL = "paywall"
@@ -199,7 +199,7 @@ class Action(StrEnum):
 
 
 class ThinkMode(StrEnum):
-    """Who reflects in a think-pause: a model, the gate's rules alone, or nobody."""
+    """What reflects in a think-pause: a model, the gate's rules alone, or nothing."""
 
     MODEL = "model"
     RULES = "rules"

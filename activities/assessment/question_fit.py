@@ -131,7 +131,7 @@ def age_of(published: str | None, run_date: str, earliest: str | None, mode: Sou
 
 
 def _span(text: str | None) -> tuple[date, date] | None:
-    """First and last day that an ISO date may mean; null for anything else."""
+    """First and last day that an ISO date may mean; None for anything else."""
     found = WRITTEN.fullmatch((text or "").strip())
     if found is None:
         return None

@@ -1,6 +1,6 @@
 """What a source is worth: pure rules over its host, its date and its text, with a reason of one line.
 
-Label: the parts are weighted (in the manner of S0-160, by kind of search). `high` needs a sum of 0.70, an authority of
+Label: the parts are weighted (by kind of search). `high` needs a sum of 0.70, an authority of
 0.70, a relevance of 0.30, a content of 0.40 and a site where not anybody can write. `low` is a sum below 0.40, an
 authority up to 0.15, a relevance below 0.15, a content below 0.05, and whatever does not show its text. Everything
 else is `medium`.

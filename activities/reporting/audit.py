@@ -145,7 +145,7 @@ async def audit(
 
     `get_text` and `get_bytes` give a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`.
     `markdown` is the `report.md` to compare with, if there is one. With `isolated` the texts are looked through in a
-    process that can be killed; then `InputUnprocessable` is raised for a report that nobody survives.
+    process that can be killed; then `InputUnprocessable` is raised for a report that ends its readers.
     """
     result = AuditResult()
     try:

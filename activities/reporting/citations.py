@@ -113,7 +113,7 @@ def number_citations(
 ) -> NumberedText:
     """A Markdown draft with `[ev-…]` markers as Markdown with numbers.
 
-    Markers that name nothing, numbers that somebody wrote by hand, and addresses outside the registry are removed and
+    Markers that name nothing, numbers that the writer made up, and addresses outside the registry are removed and
     reported; in code and in quotations they stay as words. Numbers in `given` are kept.
     """
     cleaned, foreign = clean_links(clean_characters(draft), registry)

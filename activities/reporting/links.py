@@ -1,7 +1,7 @@
 """No address outside the source registry: links lose their target, bare addresses are taken out, both are reported.
 
-An address of a source is written as the registry has it, never as somebody else spelled it: what an identity leaves out
-(tracking parameters, sessions, fragments) can carry data out.
+An address of a source is written as the registry has it, never as a page or a model spelled it: what an identity leaves
+out (tracking parameters, sessions, fragments) can carry data out.
 """
 
 import re
@@ -168,7 +168,7 @@ def _replace(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def strip_addresses_shown(text: str, registry: Registry) -> str:
-    """A text that others may read as Markdown or HTML without foreign addresses, escapes and entities seen through."""
+    """A text that may be read as Markdown or HTML without foreign addresses, escapes and entities seen through."""
     return _replace(text, _address_edits(*readable(text), registry, []))
 
 
@@ -304,7 +304,7 @@ def _targets(token: Token) -> list[str]:
 
 
 class _EveryLink(MarkdownIt):
-    """A parser that also sees the links which ours refuses by their scheme: others may not refuse them."""
+    """A parser that also sees the links which ours refuses by their scheme: another renderer may not refuse them."""
 
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the parser's own name
         return bool(url)

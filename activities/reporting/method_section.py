@@ -172,7 +172,7 @@ def usage_document(state: ResearchState) -> dict[str, Any]:
 
 
 def usage_words(state: ResearchState) -> tuple[str, list[str]] | None:
-    """One sentence of the total and one line per role; null for a run that neither asked a model nor paid."""
+    """One sentence of the total and one line per role; None for a run that neither asked a model nor paid."""
     if not state.usage.model_calls and state.usage.cost_usd == 0:
         return None
     return f"{_words(state.usage)}.", [f"{role}: {_words(part)}" for role, part in state.usage_by_role.items()]

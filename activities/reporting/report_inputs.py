@@ -141,7 +141,7 @@ def gather_matter(
 ) -> ReportInputs:
     """Number the draft and sort the sources.
 
-    `draft` is the text with evidence markers, null if the run wrote none; `texts` are the stored texts of every source
+    `draft` is the text with evidence markers, None if the run wrote none; `texts` are the stored texts of every source
     that evidence names, by hash. Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
     resolved = state.resolved

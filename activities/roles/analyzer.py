@@ -70,7 +70,7 @@ class _Grounding:
         self.dropped = 0
 
     def finding(self, draft: FindingDraft) -> Finding | None:
-        """The finding with what is left of its quotes; null if nothing is left."""
+        """The finding with what is left of its quotes; None if nothing is left."""
         statement = line_of(draft.content, STATEMENT_CHARACTERS)
         grounded = [item for quote in draft.quotes if (item := self._ground(quote))]
         if not grounded or not statement:
@@ -122,7 +122,7 @@ class _Grounding:
         return self._headings[source.id].above(start) or shorten(one_line(next(hinted, "")), HEADING_CHARACTERS)
 
     def _confidence(self, word: str) -> Confidence:
-        """C0-7: a word that is none of ours is never taken for a high confidence."""
+        """A word that is none of ours is never taken for a high confidence."""
         confidence = find_member(Confidence, word)
         if confidence is None:
             self._work.warnings.append("an unknown confidence was taken for low")
@@ -168,7 +168,7 @@ def _sources_by_name(work: Work) -> dict[str, SourceExtract]:
 
 
 def _quality_updates(work: Work) -> Iterator[QualityUpdate]:
-    """S0-063, S0-175: only for sources that were given; an unknown word is `unknown`, with a warning."""
+    """Only for sources that were given; an unknown word is `unknown`, with a warning."""
     given = _sources_by_name(work)
     for name, word in {item.source_id.strip(): item.quality for item in work.draft.quality_updates}.items():
         if name not in given:

@@ -45,7 +45,7 @@ class Citable:
         self._by_name = {name.lower(): identity for name, identity in names.items()}
 
     def evidence_of(self, name: str) -> str | None:
-        """The evidence that a marker's name stands for; null if it names nothing of this call."""
+        """The evidence that a marker's name stands for; None if it names nothing of this call."""
         return self._by_name.get(name.lower())
 
 
@@ -174,7 +174,7 @@ class _Spans:
         self._starts = [start for start, _ in spans]
 
     def start_around(self, place: int) -> int | None:
-        """Where the stretch begins that holds a place; null if none does."""
+        """Where the stretch begins that holds a place; None if none does."""
         index = bisect_right(self._starts, place) - 1
         return self._starts[index] if index >= 0 and place < self._spans[index][1] else None
 

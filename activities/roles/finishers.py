@@ -118,7 +118,7 @@ Refinement = Draft[RefineInput, RefineDraft]
 
 
 def finish_refinement(work: Refinement) -> RefineOutput:
-    """What the workflow gets: gaps that exist, severities of ours, follow-ups that nobody asked before."""
+    """What the workflow gets: gaps that exist, severities of ours, follow-ups that were not asked before."""
     known = _gaps_by_name(work)
     asked = {normalized_text(text) for text in work.request.asked}
     assessments: dict[str, GapAssessment] = {}

@@ -22,9 +22,9 @@ HEADING_OR_FENCE: Final = re.compile(
 
 
 def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:
-    """The offsets of the quote in the text, or null.
+    """The offsets of the quote in the text, or None.
 
-    White space may differ, and so may characters that nobody sees, for a model is not shown them; nothing else may.
+    White space may differ, and so may invisible characters, which a model is not shown; nothing else may.
     `start` is where the quote is said to begin; it is believed only if the words stand there. A quote longer than
     1,200 characters is cut at the end of a sentence, else between words.
     """

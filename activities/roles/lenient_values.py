@@ -7,7 +7,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 def find_member(kind: type[E], word: str) -> E | None:
-    """The member that a word names, whatever its case; null where there is none."""
+    """The member that a word names, whatever its case; None where there is none."""
     folded = word.strip().casefold()
     return next((member for member in kind if member.value == folded), None)
 

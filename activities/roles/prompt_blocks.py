@@ -20,7 +20,7 @@ CERTAINTY: Final = tuple(Confidence)
 """From the surest to guesses."""
 LINE_CHARACTERS: Final = 600
 PERSON: Final = "person"
-"""The one origin of guidance that says what is wanted; all others may have been written under the eyes of a page."""
+"""The one origin of guidance that says what is wanted; every other origin may have been influenced by a page."""
 
 
 @dataclass(frozen=True)

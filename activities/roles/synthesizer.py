@@ -42,7 +42,7 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
     """The report with unified markers, without lists of sources and without addresses that no source has.
 
     `documents` are the stored texts by hash. Only the evidence of this request can be cited: by the labels of its
-    prompt, which no page can know, or by its ids, which anybody can work out: one that a page holds counts for nothing.
+    prompt, which no page can know, or by its ids, which can be worked out: one that a page holds counts for nothing.
     """
     texts = {source.id: documents[source.text.hash] for source in request.sources
              if documents and source.text and source.text.hash in documents}  # fmt: skip

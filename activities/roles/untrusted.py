@@ -1,6 +1,6 @@
 """Words from outside, made harmless for a prompt: still readable, never able to close or imitate our own elements.
 
-They stand in elements whose names end in a mark that nobody outside can know, and each of their lines begins with a
+They stand in elements whose names end in a mark that no page can know, and each of their lines begins with a
 sign made of it. The mark is made of the finished part of the prompt under the run's canary, so it is filled in last.
 """
 
