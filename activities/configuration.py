@@ -7,9 +7,9 @@ from contracts.request import Depth, SearchPolicy, SourceType
 from contracts.resolved import EffectiveLimits, Hook, ModelPrice, ProviderChoice
 
 Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
-"""From the providers that are named (null: any) and the types of sources wanted to all that come into question.
+"""From the providers that are named (None: any) and the types of sources wanted to all that come into question.
 
-Raises ValueError for a name that nobody knows.
+Raises ValueError for an unknown name.
 """
 
 
@@ -39,13 +39,13 @@ class ResearchConfiguration:
     models: Mapping[str, str] = field(default_factory=dict)
     """Model name by tier; empty when no model is configured."""
     model_host: Callable[[str], str | None] = lambda _: None
-    """Where a model is asked, by its name, as `host` or `host:port`; null for one that cannot be asked."""
+    """Where a model is asked, by its name, as `host` or `host:port`; None for one that cannot be asked."""
     candidates: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """All models of a tier in order of preference: the next one takes over where one does not answer."""
     reasoning_tokens: Callable[[str], int | None] = lambda _: None
-    """The most that a model may generate unseen, per call, by its name; null where it is not known."""
+    """The most that a model may generate unseen, per call, by its name; None where it is not known."""
     model_price: Callable[[str], ModelPrice | None] = lambda _: None
-    """What a model costs by its name; null where nobody knows."""
+    """What a model costs by its name; None where the price is unknown."""
     web_search: WebSearchConfiguration = WebSearchConfiguration()
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     presets: Mapping[tuple[str, Depth], EffectiveLimits] = field(default_factory=dict)

@@ -1,11 +1,11 @@
 """The one translator from the provider error tree to Temporal's failures.
 
-Whoever catches finds the type name (`contracts.failures`) and one dictionary in `details`:
+The catcher finds the type name (`contracts.failures`) and one dictionary in `details`:
 
 - `kind`: why a document cannot be used (`SourceUnreadable`), or what it did to its reader (`InputUnprocessable`);
 - `problem`: what is wrong with an answer, at most 600 characters, fit for a repair prompt (`InvalidModelOutput` only);
 - `usage`: what was paid for nothing, by this attempt and by those before it, as the fields of `contracts.usage.Usage`;
-- `model`: who gave an unusable answer.
+- `model`: the model that gave an unusable answer.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Area:
     unavailable: str
     rejected: str
     not_configured: str | None = None
-    """Null: as what is rejected."""
+    """None: as what is rejected."""
 
 
 MODELS: Final = Area(failures.MODEL_UNAVAILABLE, failures.MODEL_REJECTED)
@@ -88,7 +88,7 @@ def application_error(
 
 
 @contextmanager
-def translated(area: Area) -> Iterator[None]:
+def translate_errors(area: Area) -> Iterator[None]:
     """Raise provider errors of the block as `ApplicationError`; anything else passes."""
     try:
         yield

@@ -52,17 +52,17 @@ class CallJournal:
         key, research_id = self._key(task), task.input.research_id
         stored = await self._calls.begin(key, research_id, self._lease_seconds)
         if stored is not None:
-            answer = self._taken(stored, task)
+            answer = self._take(stored, task)
             # The attempt that made it was lost, and with it what it may have told.
             self._told_away.pop(research_id, None)
         else:
-            async with self._lease_kept(key):
-                answer = await finish_within_grace(self._made(engine, task, key))
+            async with self._keep_lease(key):
+                answer = await finish_within_grace(self._make(engine, task, key))
         # In front, because of many warnings only the first are shown; not stored, for it is true only now.
         answer.warnings[:0] = self._change_of_reach(research_id)
         return answer
 
-    def _taken(self, stored: str, task: EngineTask) -> EngineAnswer:
+    def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
         """A stored answer. Made for another operation of the run it costs nothing more: its use was told already."""
         operation, _, text = stored.partition("\n")
         same = operation == task.input.operation
@@ -79,7 +79,7 @@ class CallJournal:
         return f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
 
     def _change_of_reach(self, research_id: str) -> list[str]:
-        """What a run has not been told yet of who shares this journal."""
+        """What a run has not been told yet of whether workers share this journal."""
         if self._calls.degraded == (research_id in self._told_away):
             return []
         if not self._calls.degraded:
@@ -90,20 +90,20 @@ class CallJournal:
             del self._told_away[next(iter(self._told_away))]
         return [AWAY]
 
-    async def _made(self, engine: Engine, task: EngineTask, key: str) -> EngineAnswer:
+    async def _make(self, engine: Engine, task: EngineTask, key: str) -> EngineAnswer:
         try:
             answer = await engine.answer(task)
         except AnswerUnusable as error:
-            await self._written(key, task, error)
+            await self._write(key, task, error)
             raise
         except BaseException:
-            await self._given_up(key)
+            await self._give_up(key)
             raise
-        if not await self._written(key, task, answer):
+        if not await self._write(key, task, answer):
             answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
         return answer
 
-    async def _written(self, key: str, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
+    async def _write(self, key: str, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
         """Store a paid answer. A store that fails must not make the answer worthless: false, and the run goes on."""
         try:
             kept = f"{task.input.operation}\n{self._codec.answer_to_json(answer)}"
@@ -113,14 +113,14 @@ class CallJournal:
             return False
         return True
 
-    async def _given_up(self, key: str) -> None:
+    async def _give_up(self, key: str) -> None:
         try:
             await _to_the_end(self._calls.release(key))
         except ProviderError as error:
             log.warning("journal.lease_not_released", error=type(error).__name__)
 
     @asynccontextmanager
-    async def _lease_kept(self, key: str) -> AsyncIterator[None]:
+    async def _keep_lease(self, key: str) -> AsyncIterator[None]:
         renewing = asyncio.create_task(self._renew(key))
         try:
             yield

@@ -6,10 +6,9 @@ from typing import Final
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.parse_request import unavailable
 from contracts.presets import depth_of, effective_gates, effective_limits, preset
-from contracts.request import Constraints, EngineChoice, Limits, ResearchRequest, SearchOptions
+from contracts.request import Constraints, EngineChoice, ResearchRequest, SearchOptions
 from contracts.resolved import (
     CorpusSnapshot,
-    EffectiveLimits,
     EffectiveSearch,
     Hook,
     ModelPrice,
@@ -84,7 +83,7 @@ def resolve(
 
 
 def choose_engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
-    """`auto` means a model if one is configured; who names one wants one. Raises `RunRefused`."""
+    """`auto` means a model if one is configured; a request that names one wants one. Raises `RunRefused`."""
     configured = bool(configuration.models)
     if request.engine is EngineChoice.EXTRACTIVE:
         return EngineKind.EXTRACTIVE
@@ -114,19 +113,19 @@ def may_be_asked(models: Mapping[str, str], configuration: ResearchConfiguration
 
 
 def hosts_of_models(asked: Mapping[str, Sequence[str]], configuration: ResearchConfiguration) -> str | None:
-    """Where passages may go, the host of the report's writer first, with commas between; null without a model."""
+    """Where passages may go, the host of the report's writer first, with commas between; None without a model."""
     hosts = [configuration.model_host(name) for names in reversed(list(asked.values())) for name in names]
     return ", ".join(dict.fromkeys(host for host in hosts if host is not None)) or None
 
 
 def reasoning_of(asked: Mapping[str, Sequence[str]], configuration: ResearchConfiguration) -> int | None:
-    """The most that any of the models may generate unseen; null where nobody knows."""
+    """The most that any of the models may generate unseen; None where unknown."""
     rooms = [configuration.reasoning_tokens(name) for names in asked.values() for name in names]
     return max((room for room in rooms if room is not None), default=None)
 
 
 def prices_of(asked: Mapping[str, Sequence[str]], configuration: ResearchConfiguration) -> dict[str, ModelPrice]:
-    """Price by tier: the dearest that is known, for what is reserved must be enough for whoever answers."""
+    """Price by tier: the dearest that is known, since the reserve must be enough for each of them."""
     prices: dict[str, ModelPrice] = {}
     for tier, names in asked.items():
         known = [price for price in map(configuration.model_price, names) if price is not None]
@@ -180,7 +179,7 @@ def choose_providers(
 
 
 def nothing_to_search(choices: Sequence[ProviderChoice]) -> str:
-    """What to say when there is nobody to ask: what each one lacks."""
+    """The refusal when no provider is available: what each one lacks."""
     reasons = "".join(f"\n{choice.name}: {choice.reason}" for choice in choices)
     return f"there is nothing to search: name a folder with --corpus DIR, or set up a search provider{reasons}"
 
@@ -226,9 +225,4 @@ def resolve_again(stored: ResolvedResearch, request: ResearchRequest) -> Resolve
     """A resumed run keeps its resolution; new limits come over it. Raises `RunRefused` for another question."""
     if request.query != stored.query:
         raise RunRefused(StopReason.INVALID_INPUT, "query: this id belongs to another question; choose another id")
-    return stored.model_copy(update={"limits": relimit(stored.limits, request.limits)})
-
-
-def relimit(stored: EffectiveLimits, asked: Limits) -> EffectiveLimits:
-    """Explicit limits over the stored ones."""
-    return effective_limits(stored, asked)
+    return stored.model_copy(update={"limits": effective_limits(stored.limits, request.limits)})

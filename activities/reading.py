@@ -7,10 +7,10 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.assessment.source_judge import Judge
-from activities.attempts import attempted
-from activities.failures import READING, RECORDS, translated
-from activities.roles.lenient_values import bounded, one_line
+from activities.assessment.source_assessment import Judge
+from activities.attempts import count_attempts
+from activities.failures import READING, RECORDS, translate_errors
+from activities.roles.lenient_values import one_line, shorten
 from activities.roles.untrusted import INVISIBLE
 from contracts.activities import ReadRecord, ReadRequest
 from providers.domains import domains_named
@@ -45,7 +45,7 @@ class ReadingActivities:
     @activity.defn(name="read_source")
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store."""
-        async with attempted(READING):
+        async with count_attempts(READING):
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
             domains = domains_named(request.domains_allow, request.domains_deny)
@@ -58,7 +58,7 @@ class ReadingActivities:
                 raise
             if not document.text.strip():
                 raise SourceUnreadable("no_text", "the document holds no text")
-            with translated(RECORDS):
+            with translate_errors(RECORDS):
                 return await self._archive(request, document)
 
     def _check_wait(self, error: Retryable) -> None:
@@ -100,5 +100,5 @@ class ReadingActivities:
 
 
 def _line(text: str | None, limit: int) -> str:
-    """What a page says of itself, as it is kept: one short line without what nobody sees."""
-    return bounded(one_line(INVISIBLE.sub("", (text or "")[: limit * MARGIN])), limit)
+    """What a page says of itself, as it is kept: one short line without invisible characters."""
+    return shorten(one_line(INVISIBLE.sub("", (text or "")[: limit * MARGIN])), limit)

@@ -5,15 +5,14 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.attempts import send_heartbeats
 from activities.configuration import ResearchConfiguration
-from activities.failures import RECORDS, translated
-from activities.heartbeats import heartbeating
+from activities.failures import RECORDS, translate_errors
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures
-from contracts.activities import DocumentPiece, DocumentPieceRequest, SaveRequest
+from contracts.activities import DocumentPiece, DocumentPieceRequest, Prepared, PrepareRequest, SaveRequest, SessionRef
 from contracts.documents import DocumentRef
-from contracts.prepared import Prepared, PrepareRequest, SessionRef
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
@@ -39,9 +38,9 @@ class RecordsActivities:
     async def prepare_research(self, request: PrepareRequest) -> Prepared:
         """Resolve the request; load the session to go on from."""
         asked = ResearchRequest.model_validate_json(request.request_json)
-        async with heartbeating():
+        async with send_heartbeats():
             try:
-                with translated(RECORDS):
+                with translate_errors(RECORDS):
                     if asked.continue_from:
                         return await self._go_on(request, asked, asked.continue_from)
                     return await self._start(request, asked)
@@ -53,16 +52,16 @@ class RecordsActivities:
     async def save_session(self, request: SaveRequest) -> SessionRef:
         """Write a checkpoint as readable JSON."""
         state = ResearchState.unpack(request.packed_state)
-        async with heartbeating():
-            with translated(RECORDS):
+        async with send_heartbeats():
+            with translate_errors(RECORDS):
                 await self._sessions.save(request.research_id, state.model_dump_json(), closed=request.closed)
         return SessionRef(research_id=request.research_id)
 
     @activity.defn(name="read_document")
     async def read_document(self, request: DocumentPieceRequest) -> DocumentPiece:
         """A piece of a report, a session or the text of a source."""
-        async with heartbeating():
-            with translated(RECORDS):
+        async with send_heartbeats():
+            with translate_errors(RECORDS):
                 text = await self._document(request)
         start, end = request.offset, request.offset + min(request.limit, 1_000_000)
         return DocumentPiece(text=text[start:end], next_offset=end if end < len(text) else None, size=len(text))
@@ -76,9 +75,9 @@ class RecordsActivities:
             await self._corpus(asked.corpus),
             search_attributes=await check() if check else False,
         )
-        return Prepared(resolved=await self._marked(resolved))
+        return Prepared(resolved=await self._add_canary(resolved))
 
-    async def _marked(self, resolved: ResolvedResearch) -> ResolvedResearch:
+    async def _add_canary(self, resolved: ResolvedResearch) -> ResolvedResearch:
         """With a canary; that of an earlier start of this run is kept, so that its paid answers are found again.
 
         Raises `RunRefused` where the id is another tenant's: its session would be overwritten.
@@ -134,14 +133,14 @@ class RecordsActivities:
             raise ContentMissing(NO_SESSION)
         state = ResearchState.model_validate_json(stored)
         if state.resolved is not None and state.resolved.tenant != request.tenant:
-            raise ContentMissing(NO_SESSION)  # in the same words: whether there is one is nobody else's business
+            raise ContentMissing(NO_SESSION)  # in the same words: whether there is one is not told to another tenant
         if request.name == "session.json":
             return stored
         return await self._content.get_text(_reference(state, request.name))
 
 
 def resolution_of(stored: str | None) -> ResolvedResearch | None:
-    """What a stored session was given; null if there is none that can be read."""
+    """What a stored session was given; None if there is none that can be read."""
     try:
         return ResearchState.model_validate_json(stored or "{}").resolved
     except ValueError:

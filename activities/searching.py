@@ -5,9 +5,8 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import attempted
+from activities.attempts import count_attempts, send_heartbeats
 from activities.failures import SEARCHING
-from activities.heartbeats import heartbeating
 from contracts.activities import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.usage import Usage
 from providers.errors import NotConfigured
@@ -36,7 +35,7 @@ class SearchingActivities:
     async def check_providers(self, request: CheckProvidersRequest) -> CheckedProviders:
         """See which providers this worker can ask: it is the one that has the keys and the network."""
         known = [name for name in request.providers if name in self._providers]
-        async with heartbeating():
+        async with send_heartbeats():
             unavailable = {} if self._check is None else await self._check(known)
         unknown = [name for name in request.providers if name not in known]
         return CheckedProviders(unavailable={**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable})
@@ -44,7 +43,7 @@ class SearchingActivities:
     @activity.defn(name="search")
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order; none is an answer, a failure is raised."""
-        async with attempted(SEARCHING) as past:
+        async with count_attempts(SEARCHING) as past:
             provider = self._providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")

@@ -43,14 +43,14 @@ from client.errors import (
 from client.run_results import result_of_failure, with_duration
 from contracts import names
 from contracts.decisions import AgentDecision
-from contracts.events import EventPage
+from contracts.display_text import as_markdown, from_markdown
+from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.report import ReportDraft
+from contracts.progress import EventPage
 from contracts.request import ResearchRequest
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from contracts.web_ui_text import as_markdown, from_markdown
 
 MESSAGE_PATIENCE_SECONDS: Final = 10.0
 POLLER_SECONDS: Final = 75.0

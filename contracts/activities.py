@@ -7,12 +7,39 @@ from temporalio import activity
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef
-from contracts.outcome import Citation, Counts, ReportFiles
-from contracts.prepared import Prepared, PrepareRequest, SessionRef
+from contracts.outcome import Citation, ReportFiles, ResearchResult
 from contracts.request import SourceType
+from contracts.resolved import ResolvedResearch
 from contracts.sources import SearchHit, SourceAssessment
 from contracts.usage import Usage
 from contracts.vocabulary import PageAccess, Quality
+
+
+class PrepareRequest(Contract):
+    """Input of `prepare_research`."""
+
+    research_id: str
+    request_json: str
+    """The validated request."""
+    continued: bool = False
+    """True when the history starts anew: the session's own resolution stays as it is."""
+
+
+class Prepared(Contract):
+    """Output of `prepare_research`."""
+
+    resolved: ResolvedResearch
+    packed_state: str | None = None
+    """A stored session to go on from (see `ResearchState.pack`)."""
+    stored_result: ResearchResult | None = None
+    """Set when the stored session is complete: the run ends with it."""
+
+
+class SessionRef(Contract):
+    """A saved session."""
+
+    research_id: str
+    document: DocumentRef | None = None
 
 
 class SearchRequest(Contract):
@@ -47,13 +74,13 @@ class SearchResponse(Contract):
     term_documents: dict[str, int] = {}
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
     coverage: float | None = None
-    """Share of the query's weight that the best passage covers, 0 to 1; null where unknown."""
+    """Share of the query's weight that the best passage covers, 0 to 1; None where unknown."""
     cached: bool = False
-    """Whether the answer came from the cache, so that nobody was asked."""
+    """Whether the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
-    """What the provider charged; null if it charges an unknown amount."""
+    """What the provider charged; None if it charges an unknown amount."""
     spent_before: Usage | None = None
-    """What earlier attempts paid for nothing; null for nothing."""
+    """What earlier attempts paid for nothing; None for nothing."""
     warnings: list[str] = []
     """What the provider could not do of what was asked: one short line each."""
 
@@ -155,10 +182,6 @@ class RenderedReport(Contract):
     cut: bool = False
     summary: str = ""
     citations: list[Citation] = []
-    counts: Counts = Counts()
-    unresolved_markers: list[str] = []
-    foreign_urls: list[str] = []
-    """URLs outside the source registry: removed and reported."""
 
 
 class DocumentPieceRequest(Contract):

@@ -3,7 +3,7 @@
 It stands in the system part of every prompt. An answer that repeats it was written by a model that no longer tells
 instructions from data, so nothing of that answer is used; no query that holds it is asked, and no address is read.
 
-Everything here takes time in proportion to the text: texts are written by others.
+Everything here takes time in proportion to the text: pages and models write them.
 """
 
 import base64
@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_plus, urlsplit
 
-from contracts.unicode_forms import normalized
+from contracts.unicode_forms import normalize
 
 STEERED: Final = "the answer repeats the mark that must never be written: words from outside were followed as orders"
 """The problem of such an answer: told to the model that repairs it."""
@@ -84,13 +84,13 @@ def holds_private(url: str, canary: str, private: Iterable[str], public: Iterabl
     """
     if repeats(url, canary):
         return True
-    asked = _squeezed(_decoded(urlsplit(url).query))
+    asked = _squeeze(_decode(urlsplit(url).query))
     if len(asked) < SHORTEST_FRAGMENT:
         return False
     fragments = set(_fragments(asked))
     for text in public:
-        fragments.difference_update(_fragments(_squeezed(_decoded(text))))
-    return any(not fragments.isdisjoint(_fragments(_squeezed(_decoded(text)))) for text in private)
+        fragments.difference_update(_fragments(_squeeze(_decode(text))))
+    return any(not fragments.isdisjoint(_fragments(_squeeze(_decode(text)))) for text in private)
 
 
 def _fragments(text: str) -> Iterator[str]:
@@ -99,16 +99,16 @@ def _fragments(text: str) -> Iterator[str]:
 
 def _readings(text: str) -> Iterator[str]:
     """The ways in which a text may be meant, each as letters and digits alone."""
-    plain = _decoded(text)
-    yield _squeezed(plain)
+    plain = _decode(text)
+    yield _squeeze(plain)
     if PARAMETER.search(plain):
-        yield _squeezed(PARAMETER.sub(" ", plain))
+        yield _squeeze(PARAMETER.sub(" ", plain))
     labels = [_label(found[1]) for found in ENCODED_LABEL.finditer(plain)]
     if labels:
-        yield _squeezed(" ".join(labels))
+        yield _squeeze(" ".join(labels))
     runs = [found[0] for found in BASE64.finditer(plain)]
     for place in range(4) if runs else ():
-        yield _squeezed(" ".join(_from_base64(run[place:]) for run in runs))
+        yield _squeeze(" ".join(_from_base64(run[place:]) for run in runs))
 
 
 def _gives_away(squeezed: str, canary: str) -> bool:
@@ -123,10 +123,10 @@ def _gives_away(squeezed: str, canary: str) -> bool:
         return True
     scattered = [SCATTERED, SCATTERED_IN_LINES] if len(squeezed) <= LINE_CHARACTERS else [SCATTERED]
     ways = (canary, canary[::-1])
-    return any(_covered(squeezed, way, length) >= enough for length, enough in scattered for way in ways)
+    return any(_count_covered(squeezed, way, length) >= enough for length, enough in scattered for way in ways)
 
 
-def _covered(squeezed: str, whole: str, length: int) -> int:
+def _count_covered(squeezed: str, whole: str, length: int) -> int:
     """How many signs of the canary stand in the text within pieces of that length."""
     starts = [start for start in range(len(whole) - length + 1) if whole[start : start + length] in squeezed]
     return len({place for start in starts for place in range(start, start + length)})
@@ -139,7 +139,7 @@ class _Pieces:
         ways = (canary, canary[::-1])
         self.plain = {piece for way in ways for piece in _parts(way, SHORTEST_PIECE, 1)}
         self.leet = {piece for way in ways for piece in _parts(way.translate(LEET), LEET_PIECE, 1)}
-        encoded = {_squeezed(form) for way in ways for form in _encoded(way)}
+        encoded = {_squeeze(form) for way in ways for form in _encode(way)}
         both = encoded | {form[::-1] for form in encoded}
         third = SHORTEST_PIECE / len(canary)
         self.telling = self.plain | {piece for form in both for piece in _parts(form, int(len(form) * third), STRIDE)}
@@ -156,7 +156,7 @@ def _parts(text: str, length: int, step: int) -> set[str]:
     return {text[start : start + length] for start in range(0, max(1, len(text) - length + 1), step)}
 
 
-def _encoded(text: str) -> Iterator[str]:
+def _encode(text: str) -> Iterator[str]:
     """The text in the encodings that make letters and digits of it."""
     data = text.encode()
     yield data.hex()
@@ -172,7 +172,7 @@ def _encoded(text: str) -> Iterator[str]:
         yield whole[(8 * place + 4) // 5 : -1]
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     """The text as a program would read it: escapes and entities resolved, also where that was done more than once."""
     for _ in range(ROUNDS):
         plain = ESCAPES.sub(lambda found: chr(int(found[1], 16)), text)
@@ -188,7 +188,7 @@ def _decoded(text: str) -> str:
     return text
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     """Letters and digits alone, in one form and case."""
     if not text.isascii():
         text = BEYOND_ASCII.sub(lambda found: _plain_sign(found[0]), text)
@@ -198,7 +198,7 @@ def _squeezed(text: str) -> str:
 @lru_cache(maxsize=4_096)
 def _plain_sign(sign: str) -> str:
     """A sign in its simplest form; one by one, for marks upon letters in long rows are slow to put in order."""
-    simple = normalized("NFKD", sign)[:8].translate(LOOK_ALIKES)
+    simple = normalize("NFKD", sign)[:8].translate(LOOK_ALIKES)
     return "".join(str(unicodedata.digit(part, part)) for part in simple)
 
 

@@ -13,7 +13,7 @@ class AgentDecision(Contract):
 
     seq: int
     agent: str
-    """Who decided: a role, `gatherer`, or another name that the strategy declares."""
+    """The decider: a role, `gatherer`, or another name that the strategy declares."""
     action: str
     phase: str | None = None
     iteration: int = 1

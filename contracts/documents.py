@@ -21,3 +21,36 @@ class SectionHint(Contract):
     end: int = Field(ge=0)
     heading: str = ""
     score: float = 0.0
+
+
+class ConfidenceSummary(Contract):
+    """How many findings are well supported."""
+
+    high: int = 0
+    medium: int = 0
+    low: int = 0
+
+
+class ReportDraft(Contract):
+    """A draft in the content store. Markers are evidence ids in brackets: `[ev-…]`.
+
+    `characters`, `has_headings` and `unresolved_markers` are what the report gate looks at.
+    """
+
+    document: DocumentRef
+    title: str = ""
+    summary: str = ""
+    sections: list[str] = []
+    word_count: int = 0
+    characters: int = 0
+    has_headings: bool = False
+    evidence_ids: list[str] = []
+    """Evidence cited, in order of first appearance."""
+    unresolved_markers: list[str] = []
+    """Markers that named nothing known; removed from the draft and reported."""
+    foreign_urls: list[str] = []
+    """Addresses outside the source registry; removed from the draft and reported."""
+    confidence: ConfidenceSummary = ConfidenceSummary()
+    iteration: int = 1
+    empty: bool = False
+    """True for the brief that says that nothing was found: it cites nothing."""

@@ -45,7 +45,7 @@ LONGEST: Final = 2_048
 def doi_of(text: str | None) -> str | None:
     """The identifier, in lower case, that a text is (`10.1000/1`, `doi:10.1000/1`) or that an address stands for.
 
-    Addresses: those of the resolver, of arXiv, and of publishers that have the identifier in their paths. Null for
+    Addresses: those of the resolver, of arXiv, and of publishers that have the identifier in their paths. None for
     anything else, and for what is no identifier to its end: many may begin alike. Never raises.
     """
     if not text or len(text) > LONGEST or not MAY_NAME.search(text):
@@ -59,7 +59,7 @@ def doi_of(text: str | None) -> str | None:
 
 def _of_address(host: str, url: str) -> str | None:
     path, _, query = url.partition("://")[2].partition("/")[2].partition("?")
-    path = "/" + _unescaped(path)
+    path = "/" + _unescape(path)
     if any(belongs_to(host, resolver) for resolver in RESOLVERS):
         return _clean(path[1:])
     if belongs_to(host, "arxiv.org"):
@@ -70,23 +70,23 @@ def _of_address(host: str, url: str) -> str | None:
         return f"10.1038/{article[1]}" if article else None
     if belongs_to(host, "plos.org"):
         named = PLOS_PLACE.search("?" + query)
-        return _clean(AFTER.sub("", _unescaped(named[1]))) if named else None
+        return _clean(AFTER.sub("", _unescape(named[1]))) if named else None
     if not any(belongs_to(host, publisher) for publisher in PUBLISHERS):
         return None
     place = PLACE.match(path)
     return _clean(AFTER.sub("", path[place.end() :])) if place else None
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
 
 
 def _clean(written: str) -> str | None:
-    doi = _trimmed(written.strip().lower())
+    doi = _trim(written.strip().lower())
     return doi if DOI.fullmatch(doi) else None
 
 
-def _trimmed(doi: str) -> str:
+def _trim(doi: str) -> str:
     """Without what the sentence around it left at the end; identifiers themselves may hold pairs of brackets."""
     before = ""
     while doi != before:

@@ -48,11 +48,6 @@ class Gap(Contract):
     resolved_by: list[str] = []
     iteration: int = 1
 
-    @property
-    def addressed(self) -> bool:
-        """Whether later evidence closed it; derived from the status."""
-        return self.status is GapStatus.ADDRESSED
-
 
 class QualityUpdate(Contract):
     """The analyzer's opinion of a source."""

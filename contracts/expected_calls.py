@@ -1,7 +1,7 @@
-"""How large model calls are expected to be: one set of figures for the estimate before a run and for its ledger. Pure.
+"""How large model calls are: the sizes that prompts keep to, and the estimate and the bound that follow. Pure.
 
-All figures err high. `expected_call` is what a role usually needs, for the estimate. `worst_call` is a bound for one
-call whose input is known, for the ledger: nothing that is billed for the call exceeds it.
+All figures of the estimate err high. `expected_call` is what a role usually needs, for the estimate. `worst_call` is a
+bound for one call whose input is known, for the ledger: nothing that is billed for the call exceeds it.
 """
 
 import math
@@ -36,9 +36,9 @@ REPORT_EXTRAS_TOKENS: Final = 8_000
 LINE_TOKENS: Final = 60
 """Ids, marks and labels of a source, a finding or a passage."""
 FINDINGS_PER_SUB_QUERY: Final = 5
-"""C0-26."""
+"""The most that one analysis may give."""
 REASONING_TOKENS: Final = 8_000
-"""Room for reasoning that nobody sees, which is billed as output and added to a role's cap by the engine."""
+"""Room for reasoning that the answer does not show, billed as output and added to a role's cap by the engine."""
 
 COUNTED_APART: Final = {"sources", "findings", "evidence", "draft", "term_documents"}
 """Fields of a role's input that its prompt shows otherwise than they are written, or not at all."""
@@ -57,7 +57,7 @@ class CallSize:
         return self.input_tokens + self.output_tokens
 
     def most_usd(self, price: ModelPrice | None) -> float | None:
-        """The most that the call can cost, by the highest price of its tier's tokens; null without a known price."""
+        """The most that the call can cost, by the highest price of its tier's tokens; None without a known price."""
         if price is None:
             return None
         return (self.input_tokens * price.input + self.output_tokens * price.output) / MILLION

@@ -1,4 +1,4 @@
-"""Type names of failures, shared by those who raise and those who catch."""
+"""Type names of failures, shared by raisers and catchers."""
 
 from typing import Final
 

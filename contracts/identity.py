@@ -3,7 +3,7 @@
 import hashlib
 
 from contracts.doi import doi_of
-from contracts.unicode_forms import normalized
+from contracts.unicode_forms import normalize
 from contracts.web_addresses import canonical_url
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "normalized_text",
     "short_hash",
     "source_id",
-    "source_key",
     "sub_query_id",
 ]
 
@@ -28,28 +27,20 @@ def digest(text: str) -> str:
 
 
 def short_hash(*parts: object) -> str:
-    """Ten hexadecimal digits that stand for the parts in their order: for names that nobody gains by forging."""
+    """Ten hexadecimal digits that stand for the parts in their order: for names that are not worth forging."""
     return long_hash(*parts)[:10]
 
 
 def long_hash(*parts: object) -> str:
-    """128 bits in hexadecimal digits, so that nobody finds two things of one id."""
+    """128 bits in hexadecimal digits, so that two things of one id cannot be found."""
     joined = "\x1f".join(str(part) for part in parts)
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def normalized_text(text: str) -> str:
     """A text for comparing questions: case, white space and punctuation at the ends do not count."""
-    folded = normalized("NFKC", text).casefold()
+    folded = normalize("NFKC", text).casefold()
     return " ".join(folded.split()).strip(" .?!;:,")
-
-
-def source_key(url: str | None, doi: str | None = None) -> str:
-    """What a source is known by before it was read: its canonical URL, else `doi:` and its DOI, else nothing."""
-    if url and url.strip():
-        return canonical_url(url)
-    named = doi_of(doi)
-    return f"doi:{named}" if named else ""
 
 
 def source_id(url: str) -> str:

@@ -93,7 +93,7 @@ class ResearchStatus(Contract):
     """Where text goes: `nothing leaves this machine`, or the hosts."""
     web: bool = False
     providers: list[ProviderChoice] = []
-    """Who is asked, and why the others are not."""
+    """Which providers are asked, and why each other one is not."""
     advice: list[str] = []
     counts: Counts = Counts()
     usage: Usage = Usage()

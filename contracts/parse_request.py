@@ -6,10 +6,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, Verify
+from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, Verify, published_between
 from contracts.shapes import expectation
 from contracts.strategies import PLANNED, declared
-from contracts.timeframes import published_between
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20

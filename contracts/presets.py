@@ -1,11 +1,9 @@
-"""Presets of strategy × depth: what `null` in a request means (X-24, `docs/configuration.md` prints them)."""
+"""Presets of strategy × depth: what `null` in a request means (`docs/configuration.md` prints them)."""
 
 from contracts.request import Depth, Gates, Limits
 from contracts.resolved import EffectiveGates, EffectiveLimits
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
-
-DEFAULT_COST_CAP_USD = 2.0
 
 RESERVE_SHARE = 1 / 6
 """Share of a deadline kept for writing when a request names its own deadline."""

@@ -1,6 +1,7 @@
 """How far a run is, in the terms of its strategy: what status, live view, web UI and report draw."""
 
 from enum import StrEnum
+from typing import Any
 
 from contracts.base import Contract
 
@@ -30,3 +31,22 @@ class Progress(Contract):
 
     summary: str = ""
     units: list[UnitProgress] = []
+
+
+class Event(Contract):
+    """One thing that happened, for watchers."""
+
+    seq: int
+    type: str
+    """A dotted name: `phase.started`, `source.added`, `gate.evaluated`, …"""
+    time: str
+    text: str = ""
+    """One line for a person."""
+    data: dict[str, Any] = {}
+
+
+class EventPage(Contract):
+    """Answer of the query `events(after)`: at most 200 events and the cursor for the next call."""
+
+    events: list[Event] = []
+    next: int = 0

@@ -1,7 +1,9 @@
-"""What a person asks for. Only `query` is needed; null means: the preset of strategy × depth."""
+"""What a person asks for. Only `query` is needed; None means: the preset of strategy × depth."""
 
+import calendar
+from datetime import date, timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field, StringConstraints
 
@@ -79,7 +81,7 @@ class CitationStyle(StrEnum):
 
 
 class Models(StrictContract):
-    """Model names by tier; null means: as configured."""
+    """Model names by tier; None means: as configured."""
 
     simple: str | None = Field(default=None, min_length=1, max_length=200)
     analytical: str | None = Field(default=None, min_length=1, max_length=200)
@@ -109,7 +111,7 @@ Domain = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, 
 
 
 class SearchOptions(StrictContract):
-    """Which providers are asked, and how; null means: as configured."""
+    """Which providers are asked, and how; None means: as configured."""
 
     providers: list[ProviderName] | None = Field(default=None, min_length=1, max_length=10)
     policy: SearchPolicy | None = None
@@ -131,7 +133,7 @@ class Constraints(StrictContract):
 
 
 class Limits(StrictContract):
-    """Hard limits of a run; null means: the preset."""
+    """Hard limits of a run; None means: the preset."""
 
     max_iterations: int | None = Field(default=None, ge=1, le=20)
     max_sub_queries: int | None = Field(default=None, ge=1, le=20)
@@ -200,3 +202,36 @@ class ResearchRequest(StrictContract):
     continue_from: Name | None = Field(
         default=None, description="a stored session to go on from; set by `research resume` and by continue-as-new"
     )
+
+
+DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
+
+
+def published_between(timeframe: str | None, today: str) -> tuple[str | None, str | None]:
+    """First and last day as ISO dates, None where there is no bound; `today` is the date of the run.
+
+    `day`, `week`, `month`, `year` reach back from today; `FROM..TO` may name years, months or days.
+    """
+    if timeframe is None:
+        return None, None
+    if timeframe in DAYS:
+        return (date.fromisoformat(today) - timedelta(days=DAYS[timeframe])).isoformat(), None
+    first, _, last = timeframe.partition("..")
+    return _first_day(first), _last_day(last) if last else None
+
+
+def _first_day(text: str) -> str:
+    year, month, day = [*text.split("-"), "01", "01"][:3]
+    return _within(int(year), int(month), int(day))
+
+
+def _last_day(text: str) -> str:
+    parts = [int(part) for part in text.split("-")]
+    year, month = parts[0], parts[1] if len(parts) > 1 else 12
+    return _within(year, month, parts[2] if len(parts) > 2 else 31)
+
+
+def _within(year: int, month: int, day: int) -> str:
+    """The day, or the nearest that the calendar has: `2026-02-31` is the end of that February."""
+    year, month = min(9999, max(1, year)), min(12, max(1, month))
+    return date(year, month, min(max(1, day), calendar.monthrange(year, month)[1])).isoformat()

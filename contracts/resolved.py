@@ -62,7 +62,7 @@ class ProviderChoice(Contract):
     available: bool
     reason: str = ""
     host: str | None = None
-    """Where its queries go, `host` or `host:port`; null for a corpus."""
+    """Where its queries go, `host` or `host:port`; None for a corpus."""
     source_types: list[SourceType] = [SourceType.WEB]
     """What it can look for."""
 
@@ -101,7 +101,7 @@ class ResolvedResearch(Contract):
     model_prices: dict[str, ModelPrice] = {}
     """By tier; a tier without an entry has no known price."""
     reasoning_tokens: int | None = None
-    """Most that a model may generate unseen, above a role's cap; null: as `contracts.expected_calls` has it."""
+    """Most that a model may generate unseen, above a role's cap; None: as `contracts.expected_calls` has it."""
     providers: list[ProviderChoice] = []
     """In the order in which they are asked; only the available ones are."""
     search: EffectiveSearch = EffectiveSearch()

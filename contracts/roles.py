@@ -6,16 +6,15 @@ workflow gets back once the draft has been grounded in stored text and stored it
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import Field
 
 from contracts.base import Contract
 from contracts.decisions import GateIssue, Guidance
-from contracts.documents import DocumentRef, SectionHint
+from contracts.documents import DocumentRef, ReportDraft, SectionHint
 from contracts.evidence import Evidence, Finding, Gap, QualityUpdate
 from contracts.plan import SubQuery
-from contracts.report import ReportDraft
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.usage import CallAccount
@@ -71,7 +70,6 @@ def words_of(kind: type[StrEnum]) -> dict[str, Any]:
 class PlanInput(RoleInput):
     """Hand-off to the planner."""
 
-    current_phase: Literal["planning"] = "planning"
     system_prompt: str | None = None
     context: list[Turn] = []
     min_sub_queries: int = 2
@@ -121,7 +119,6 @@ class SourceExtract(Contract):
 class AnalyzeInput(RoleInput):
     """Hand-off to the analyzer: one sub-query with its sources."""
 
-    current_phase: Literal["analysis"] = "analysis"
     brief: str = ""
     sub_query: SubQuery
     sources: list[SourceExtract]
@@ -193,7 +190,6 @@ class AnalysisOutput(RoleOutput):
 class WriteInput(RoleInput):
     """Hand-off to the synthesizer."""
 
-    current_phase: Literal["synthesis"] = "synthesis"
     brief: str = ""
     sub_queries: list[SubQuery] = []
     findings: list[Finding] = []
@@ -227,10 +223,8 @@ class WriteOutput(RoleOutput):
 class RefineInput(RoleInput):
     """Hand-off to the refiner: gaps with their ids."""
 
-    current_phase: Literal["refinement"] = "refinement"
     gaps: list[Gap]
     remaining_iterations: int
-    has_report_draft: bool
     draft: DocumentRef | None = None
     source_count: int = 0
     finding_count: int = 0

@@ -48,7 +48,7 @@ EXPECTED: Final[Mapping[str, str]] = {
 
 
 def expectation(problem: Mapping[str, Any]) -> str | None:
-    """For an error of pydantic that a text does not have its shape: what is expected; null for any other error."""
+    """For an error of pydantic that a text does not have its shape: what is expected; None for any other error."""
     if problem["type"] != "string_pattern_mismatch":
         return None
     expected = EXPECTED.get(str(problem.get("ctx", {}).get("pattern")))

@@ -1,5 +1,6 @@
 """Sources, and what a search returns."""
 
+from enum import StrEnum
 from typing import Final
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from contracts.documents import DocumentRef, SectionHint
 from contracts.vocabulary import PageAccess, Quality, SourceStatus
 
 CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
-"""How the reason of a label begins that is nobody else's to change."""
+"""How the reason of a label begins that no role may change."""
 
 
 class SearchHit(Contract):
@@ -44,7 +45,7 @@ class SourceAssessment(Contract):
     reason: str
     """One line: what decided."""
     user_generated: bool = False
-    """Whether anybody can write there: then nothing makes it `high` but the operator's word."""
+    """Whether its readers can write there: then nothing makes it `high` but the operator's word."""
 
 
 class Candidate(Contract):
@@ -78,7 +79,7 @@ class Source(Contract):
     quality: Quality = Quality.UNKNOWN
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
-    """Null for what the operator declared, and for what was not read."""
+    """None for what the operator declared, and for what was not read."""
     access: PageAccess = PageAccess.OPEN
     language: str | None = None
     """Of the text, as ISO 639 has it."""
@@ -90,3 +91,25 @@ class Source(Contract):
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
     analyzed: bool = False
+
+
+class QueryOutcome(StrEnum):
+    """What became of a query; no hits is an answer."""
+
+    ANSWERED = "answered"
+    FAILED = "failed"
+
+
+class QueryRecord(Contract):
+    """One query to one provider."""
+
+    text: str
+    """As it was asked: capitals tell names from words."""
+    normalized_text: str
+    """Its words for comparing, see `workflows.rules.query_matching.normalized_query`."""
+    provider: str
+    source_type: str = "web"
+    sub_query_id: str
+    iteration: int = Field(default=1, ge=1)
+    found: int = Field(default=0, ge=0)
+    outcome: QueryOutcome = QueryOutcome.ANSWERED

@@ -6,14 +6,13 @@ import zlib
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from contracts.decisions import AgentDecision, GateResult, Guidance, Pause
-from contracts.events import Event
+from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, Ending, ResearchResult
 from contracts.plan import Plan, SubQuery
-from contracts.queries import QueryRecord
-from contracts.report import ReportDraft
+from contracts.progress import Event
 from contracts.resolved import ResolvedResearch
-from contracts.sources import Candidate, Source
+from contracts.sources import Candidate, QueryRecord, Source
 from contracts.usage import Usage
 from contracts.vocabulary import GapStatus, Quality, RunStatus, SourceStatus, SubQueryStatus
 
@@ -121,10 +120,6 @@ class ResearchState(BaseModel):
     def has_unresolved_gaps(self) -> bool:
         """Whether a gap is open."""
         return bool(self.unaddressed_gaps())
-
-    def completed_sub_queries(self) -> list[SubQuery]:
-        """Sub-queries whose search succeeded."""
-        return [query for query in self.plan.sub_queries if query.status is SubQueryStatus.COMPLETED]
 
     def pending_sub_queries(self) -> list[SubQuery]:
         """Sub-queries that have yet to run, or were interrupted."""

@@ -10,7 +10,7 @@ PERHAPS_MARKS: Final = re.compile(f"[^\x00-\u02ff]{{{MOST_MARKS + 1}}}")
 LONG_RUN: Final = re.compile(b"\x01{%d,}+" % (MOST_MARKS + 1))
 
 
-def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """The text in a form of Unicode, with at most thirty combining marks on a letter."""
     return unicodedata.normalize(form, with_few_marks(text))
 

@@ -1,4 +1,4 @@
-"""What a run has used. An unknown price gives null, never 0."""
+"""What a run has used. An unknown price gives None, never 0."""
 
 from typing import Final
 
@@ -25,9 +25,9 @@ class Usage(Contract):
     cache_write_tokens: int = 0
     """Input tokens that it wrote into its prompt cache; part of `input_tokens`."""
     cost_usd: float | None = 0.0
-    """Null as soon as one paid call or search had no known price."""
+    """None as soon as one paid call or search had no known price."""
     partial_cost_usd: float = 0.0
-    """What is known of a cost that is null, so that a cap still holds for it; 0 while the whole cost is known."""
+    """What is known of a cost that is None, so that a cap still holds for it; 0 while the whole cost is known."""
     searches: int = 0
     cached_searches: int = 0
     """Searches that the cache answered; part of `searches`."""
@@ -40,7 +40,7 @@ class Usage(Contract):
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator on top of a property
     @property
     def cached_share(self) -> float | None:
-        """Share of the input that came from the endpoint's prompt cache, 0 to 1; null without input."""
+        """Share of the input that came from the endpoint's prompt cache, 0 to 1; None without input."""
         return round(self.cached_tokens / self.input_tokens, 4) if self.input_tokens else None
 
     @property
@@ -75,7 +75,7 @@ class Usage(Contract):
 
 
 class CallAccount(Contract):
-    """Who did a role's work, and what it cost."""
+    """Which engine did a role's work, and what it cost."""
 
     engine: EngineKind = EngineKind.EXTRACTIVE
     model: str | None = None

@@ -1,6 +1,8 @@
 """The enumerations of the domain, in the words that the field uses."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 
 class AgentRole(StrEnum):
@@ -22,16 +24,6 @@ class Phase(StrEnum):
     ANALYSIS = "analysis"
     SYNTHESIS = "synthesis"
     REFINEMENT = "refinement"
-
-
-PHASE_TO_AGENT: dict[Phase, AgentRole] = {
-    Phase.PLANNING: AgentRole.PLANNER,
-    Phase.GATHERING: AgentRole.GATHERER,
-    Phase.ANALYSIS: AgentRole.ANALYZER,
-    Phase.SYNTHESIS: AgentRole.SYNTHESIZER,
-    Phase.REFINEMENT: AgentRole.REFINER,
-}
-"""Which specialist does which phase: total and deterministic."""
 
 
 class RunStatus(StrEnum):
@@ -81,6 +73,34 @@ class StopReason(StrEnum):
     INTERNAL_ERROR = "internal_error"
 
 
+NATURAL_STOPS: Final = (
+    StopReason.NO_OPEN_GAPS,
+    StopReason.NO_ACTIONABLE_GAPS,
+    StopReason.MAX_ITERATIONS,
+    StopReason.COVERAGE_SUFFICIENT,
+)
+"""The run stopped because its work was done; no limit, fault or person cut it short."""
+
+STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
+    StopReason.NO_OPEN_GAPS: "no gap was left open",
+    StopReason.NO_ACTIONABLE_GAPS: "the gaps that are left could not be closed with further searches",
+    StopReason.COVERAGE_SUFFICIENT: "the supervisor judged the coverage sufficient",
+    StopReason.MAX_ITERATIONS: "the limit of iterations was reached",
+    StopReason.BUDGET_TIME: "the time limit was reached",
+    StopReason.BUDGET_TOKENS: "the token limit was reached",
+    StopReason.BUDGET_CALLS: "the limit of model calls was reached",
+    StopReason.BUDGET_COST: "the cost limit was reached",
+    StopReason.NO_EVIDENCE: "no passage was found that answers the question",
+    StopReason.NO_PROVIDERS: "there was nothing to search with",
+    StopReason.PROVIDER_OUTAGE: "a service that the run needs did not answer",
+    StopReason.INVALID_INPUT: "the request was not valid",
+    StopReason.USER_STOPPED: "the user asked for the report early",
+    StopReason.USER_CANCELLED: "the user cancelled the run",
+    StopReason.INTERNAL_ERROR: "an internal error ended the run",
+}
+"""Each reason as reports and limitations say it."""
+
+
 class Completeness(StrEnum):
     """How much of the question the report covers; independent of the outcome."""
 
@@ -108,8 +128,12 @@ class Confidence(StrEnum):
     SPECULATION = "speculation"
 
 
+TOP_CONFIDENCE: Final = (Confidence.CONFIRMED, Confidence.HIGH)
+"""What counts as well supported."""
+
+
 class PageAccess(StrEnum):
-    """What a page shows to somebody who only reads it."""
+    """What a page shows to a visitor without account or scripts."""
 
     OPEN = "open"
     PAYWALL = "paywall"
@@ -175,7 +199,7 @@ class Action(StrEnum):
 
 
 class ThinkMode(StrEnum):
-    """Who reflects in a think-pause: a model, the gate's rules alone, or nobody."""
+    """What reflects in a think-pause: a model, the gate's rules alone, or nothing."""
 
     MODEL = "model"
     RULES = "rules"

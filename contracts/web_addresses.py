@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from contracts.unicode_forms import normalized
+from contracts.unicode_forms import normalize
 
 TRACKING_NAMES: Final = frozenset(
     """__hsfp __hssc __hstc _branch_match_id _ga _gl _hsenc _hsmi _openstat action_object_map action_ref_map
@@ -87,7 +87,7 @@ def _host(written: str) -> str:
         return written.lower()
     if written.isascii() and not NOT_IN_A_HOST.search(written):
         return written.lower().rstrip(".")
-    folded = _folded(_folded(OTHER_DOTS.sub(".", written)))
+    folded = _fold(_fold(OTHER_DOTS.sub(".", written)))
     # A compatibility form may hide a separator (`⁈`): such a host has no identity.
     if NOT_IN_A_HOST.search(folded):
         return ""
@@ -98,8 +98,8 @@ def _host(written: str) -> str:
         return ""
 
 
-def _folded(text: str) -> str:
-    return "".join(map(str.lower, normalized("NFKC", text)))
+def _fold(text: str) -> str:
+    return "".join(map(str.lower, normalize("NFKC", text)))
 
 
 def _label(label: str) -> str:
@@ -109,7 +109,7 @@ def _label(label: str) -> str:
 
 def _path(path: str) -> str:
     kept: list[str] = []
-    segments = SESSION_IN_PATH.sub("", _respelled(path, *PATH_SPELLING)).split("/")[1:]
+    segments = SESSION_IN_PATH.sub("", _respell(path, *PATH_SPELLING)).split("/")[1:]
     for segment in segments:
         if segment == "..":
             del kept[-1:]
@@ -121,7 +121,7 @@ def _path(path: str) -> str:
 
 
 def _query(query: str) -> str:
-    pairs = _respelled(query, *QUERY_SPELLING).replace("%20", "+").split("&")
+    pairs = _respell(query, *QUERY_SPELLING).replace("%20", "+").split("&")
     return "&".join(pair for pair in pairs if pair and not _tracks(pair.partition("=")[0].lower()))
 
 
@@ -129,7 +129,7 @@ def _tracks(name: str) -> bool:
     return name in TRACKING_NAMES or name.startswith(TRACKING_PREFIXES)
 
 
-def _respelled(text: str, doubtful: re.Pattern[str], plain: re.Pattern[str]) -> str:
+def _respell(text: str, doubtful: re.Pattern[str], plain: re.Pattern[str]) -> str:
     """Each character plain or escaped, whichever is its one spelling here."""
 
     def spelled(match: re.Match[str]) -> str:

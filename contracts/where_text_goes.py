@@ -12,8 +12,8 @@ def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, page
 
     `model_host` may be several with commas between them.
     """
-    models = ", ".join(_named(host) for host in (model_host or "").split(", ") if host)
-    searched = list(dict.fromkeys(_named(host) for host in search_hosts))
+    models = ", ".join(_name(host) for host in (model_host or "").split(", ") if host)
+    searched = list(dict.fromkeys(_name(host) for host in search_hosts))
     parts = [
         *([f"passages go to {models}"] if models else []),
         *([f"searches go to {', '.join(searched)}"] if searched else []),
@@ -22,7 +22,7 @@ def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, page
     return "; ".join(parts) or NOTHING_LEAVES
 
 
-def _named(host: str) -> str:
+def _name(host: str) -> str:
     return f"{host} (this machine)" if _is_here(host) else host
 
 

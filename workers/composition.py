@@ -9,7 +9,7 @@ from typing import Any
 
 from temporalio.client import Client
 
-from activities.assessment.source_judge import judge_of
+from activities.assessment.source_assessment import judge_of
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities

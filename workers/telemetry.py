@@ -19,7 +19,7 @@ from temporalio.runtime import (
     TelemetryFilter,
 )
 
-from contracts.terminal_text import visible, visible_json
+from contracts.display_text import visible, visible_json
 
 LogFormat = Literal["json", "console"]
 

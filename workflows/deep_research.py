@@ -11,15 +11,13 @@ from temporalio.common import RawValue, SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from contracts import activities, failures, names
-from contracts.activities import CheckProvidersRequest
-from contracts.events import EventPage
+from contracts.activities import CheckProvidersRequest, Prepared, PrepareRequest
+from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.plan import Plan
-from contracts.prepared import Prepared, PrepareRequest
 from contracts.presets import effective_limits, preset
-from contracts.progress import Progress
-from contracts.report import ReportDraft
+from contracts.progress import EventPage, Progress
 from contracts.request import ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.sources import Source

@@ -30,7 +30,7 @@ class AuthorityTier(StrictContract):
     academic: float = Field(ge=0, le=1)
     news: float = Field(ge=0, le=1)
     user_generated: bool = False
-    """Whether anybody can write there."""
+    """Whether its readers can write there."""
     domains: str = ""
     """Domains with everything below them, between blanks."""
 

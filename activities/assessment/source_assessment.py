@@ -1,23 +1,24 @@
 """What a source is worth: pure rules over its host, its date and its text, with a reason of one line.
 
-Label: the parts are weighted (in the manner of S0-160, by kind of search). `high` needs a sum of 0.70, an authority of
+Label: the parts are weighted (by kind of search). `high` needs a sum of 0.70, an authority of
 0.70, a relevance of 0.30, a content of 0.40 and a site where not anybody can write. `low` is a sum below 0.40, an
 authority up to 0.15, a relevance below 0.15, a content below 0.05, and whatever does not show its text. Everything
 else is `medium`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
-from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Authority
-from activities.assessment.question_coverage import Coverage, coverage
-from activities.assessment.recency import Age, age_of
+from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Authority, load_authorities
+from activities.assessment.question_fit import Age, Coverage, age_of, coverage
+from activities.roles.lenient_values import find_member
 from contracts.activities import ReadRequest
+from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
-from contracts.sources import SourceAssessment
+from contracts.sources import CHOSEN_BY_OPERATOR, SourceAssessment
 from contracts.vocabulary import PageAccess, Quality
-from providers.interfaces import ExtractedDocument
+from providers.interfaces import ExtractedDocument, IsolatedCalls
 
 
 @dataclass(frozen=True)
@@ -148,3 +149,46 @@ def _reason(standing: Authority, age: Age, seen: Coverage, content: float, hidde
     if content < HIGH_CONTENT:
         parts.append("little text")
     return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A label, what decided, and the parts where there are any."""
+
+    quality: Quality = Quality.UNKNOWN
+    reason: str = ""
+    assessment: SourceAssessment | None = None
+
+
+Judge = Callable[[ReadRequest, ExtractedDocument], Awaitable[Judgement]]
+ASSESSED: Final = f"{__name__}:assess_as_json"
+
+
+def judge_of(
+    isolated: IsolatedCalls, authority_by_corpus: Mapping[str, str], authorities: Mapping[str, str] | None = None
+) -> Judge:
+    """Judges by the operator's declarations: what each corpus is worth, and domains of the web.
+
+    Pages are looked at in killable processes.
+    """
+    declared = {domain.lower(): Quality(label) for domain, label in (authorities or {}).items()}
+
+    async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
+        if document.url.startswith(CORPUS_SCHEME):
+            return _judge_corpus(document.url, authority_by_corpus)
+        looked_at = replace(document, text=document.text[:LOOKED_AT], raw=b"")
+        found = SourceAssessment.model_validate_json(await isolated.call(ASSESSED, request, looked_at, declared))
+        return Judgement(found.label, found.reason, found)
+
+    return judge
+
+
+def assess_as_json(request: ReadRequest, document: ExtractedDocument, declared: Mapping[str, Quality]) -> str:
+    """`assess` for a child process, over JSON."""
+    return assess(request, document, load_authorities(), declared).model_dump_json()
+
+
+def _judge_corpus(url: str, authority_by_corpus: Mapping[str, str]) -> Judgement:
+    authority = authority_by_corpus.get(url.removeprefix(CORPUS_SCHEME).partition("/")[0], "")
+    quality = find_member(Quality, authority)
+    return Judgement() if quality is None else Judgement(quality, CHOSEN_BY_OPERATOR)

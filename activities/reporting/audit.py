@@ -5,17 +5,17 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from activities.reporting.audited_report import AuditedClaim, AuditedEvidence, AuditedReport, AuditedSource
 from activities.reporting.citations import CitationMark, numbers_in
 from activities.reporting.claims import word_for_word
 from activities.reporting.links import Registry, addresses_in_markdown, is_registered, link_targets
 from activities.reporting.markdown_layout import layout
 from activities.reporting.quotations import Page, Stretch, quotations, words_of
 from activities.roles.evidence_markers import OWN_FORM
+from contracts.base import Contract
 from contracts.identity import digest
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import IsolatedCalls
@@ -23,10 +23,79 @@ from providers.interfaces import IsolatedCalls
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
 
-COMPARED: Final = f"{__name__}:compared_plainly"
+COMPARED: Final = f"{__name__}:compare_plainly"
 COMPARING_SECONDS: Final = 120.0
 SHOWN = 80
 """Characters of a quotation that a problem names it by."""
+
+
+class AuditedSource(Contract):
+    """A source with the hashes of its text and of its original."""
+
+    id: str
+    url: str
+    cited: bool
+    content_hash: str | None
+    text_hash: str | None
+
+
+class AuditedEvidence(Contract):
+    """A passage with its place."""
+
+    id: str
+    source_id: str
+    quote: str = Field(min_length=1)
+    quote_hash: str
+    prefix: str = Field(max_length=32)
+    suffix: str = Field(max_length=32)
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
+
+
+class AuditedClaim(Contract):
+    """A statement of the text."""
+
+    id: str
+    text: str
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    citation_numbers: list[int]
+    evidence_ids: list[str]
+    verdict: str
+    method: str
+
+
+class AuditedCitation(Contract):
+    """A number and its source."""
+
+    number: int
+    source_id: str
+
+
+class AuditedFinding(Contract):
+    """A finding and its passages."""
+
+    id: str
+    evidence_ids: list[str]
+
+
+class AuditedText(Contract):
+    """The text."""
+
+    markdown: str
+
+
+class AuditedReport(Contract):
+    """What the audit compares."""
+
+    schema_version: Literal[1]
+    query: str
+    report: AuditedText
+    sources: list[AuditedSource]
+    evidence: list[AuditedEvidence]
+    claims: list[AuditedClaim]
+    citations: list[AuditedCitation]
+    findings: list[AuditedFinding]
 
 
 @dataclass(frozen=True)
@@ -76,7 +145,7 @@ async def audit(
 
     `get_text` and `get_bytes` give a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`.
     `markdown` is the `report.md` to compare with, if there is one. With `isolated` the texts are looked through in a
-    process that can be killed; then `InputUnprocessable` is raised for a report that nobody survives.
+    process that can be killed; then `InputUnprocessable` is raised for a report that ends its readers.
     """
     result = AuditResult()
     try:
@@ -90,22 +159,22 @@ async def audit(
         texts[source.id] = await _stored_text(source, get_text, result)
         await _raw_bytes(source, get_bytes, result)
     if isolated is None:
-        return compared(audited, texts, markdown, result)
+        return compare(audited, texts, markdown, result)
     checked, unchecked, problems = await isolated.call(
         COMPARED, audited, texts, markdown, result, seconds=COMPARING_SECONDS
     )
     return AuditResult(checked, unchecked, [AuditProblem(*problem) for problem in problems])
 
 
-def compared_plainly(
+def compare_plainly(
     audited: AuditedReport, texts: Mapping[str, str | None], markdown: str | None, result: AuditResult
 ) -> tuple[dict[str, int], dict[str, int], list[tuple[str, str, str]]]:
-    """`compared` for a child process: the fields of its result."""
-    found = compared(audited, texts, markdown, result)
+    """`compare` for a child process: the fields of its result."""
+    found = compare(audited, texts, markdown, result)
     return found.checked, found.unchecked, [(item.kind, item.id, item.message) for item in found.problems]
 
 
-def compared(
+def compare(
     audited: AuditedReport, texts: Mapping[str, str | None], markdown: str | None, result: AuditResult
 ) -> AuditResult:
     """The result with every difference between the report and the stored texts, by the id of their source."""

@@ -4,10 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from activities.reporting.characters import clean_characters
 from activities.reporting.links import Registry, clean_links
-from activities.reporting.markdown_layout import layout
-from activities.roles.evidence_markers import MARKER, OWN_FORM, Citable, cited_evidence, unified_markers
+from activities.reporting.markdown_layout import clean_characters, layout
+from activities.roles.evidence_markers import MARKER, OWN_FORM, Citable, cited_evidence, unify_markers
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
 
@@ -43,11 +42,6 @@ class NumberedText:
     marks: list[CitationMark] = field(default_factory=list)
     unresolved: list[str] = field(default_factory=list)
     foreign_urls: list[str] = field(default_factory=list)
-
-    @property
-    def cited_numbers(self) -> list[int]:
-        """The numbers in this text, in order of first appearance."""
-        return list(dict.fromkeys(mark.number for mark in self.marks))
 
 
 class _Numbering:
@@ -103,7 +97,7 @@ def numbers_in(text: str) -> list[re.Match[str]]:
     return [match for match in NUMBER.finditer(layout(text).masked) if match[1]]
 
 
-def _cited(text: str) -> set[str]:
+def _find_cited(text: str) -> set[str]:
     return set(cited_evidence(text))
 
 
@@ -119,17 +113,17 @@ def number_citations(
 ) -> NumberedText:
     """A Markdown draft with `[ev-…]` markers as Markdown with numbers.
 
-    Markers that name nothing, numbers that somebody wrote by hand, and addresses outside the registry are removed and
+    Markers that name nothing, numbers that the writer made up, and addresses outside the registry are removed and
     reported; in code and in quotations they stay as words. Numbers in `given` are kept.
     """
     cleaned, foreign = clean_links(clean_characters(draft), registry)
     known = Citable({identity: identity for identity in evidence})
-    cited = _cited(cleaned)
+    cited = _find_cited(cleaned)
     for gap in ("", UNRESOLVED):
         numbering = _Numbering(evidence, given)
-        unified, unresolved = unified_markers(cleaned, known, exact=True, gap=gap)
+        unified, unresolved = unify_markers(cleaned, known, exact=True, gap=gap)
         text, marks = _number_markers(unified, numbering)
-        if _cited(unified) >= cited & evidence.keys() and _sound(text, marks):
+        if _find_cited(unified) >= cited & evidence.keys() and _sound(text, marks):
             break
     return NumberedText(text, numbering.citations(), marks, unresolved, foreign)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from activities.reporting.citations import CitationMark
 from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import ProseBlock, layout
-from activities.reporting.quotations import Stretch, blanked, forms, printed, quoted_stretches, words_of
+from activities.reporting.quotations import Stretch, blank_marks, forms, print_words, quoted_stretches, words_of
 from activities.reporting.quoted_passages import QuotedPassage
 from contracts.identity import long_hash
 from providers.sentences import sentence_spans
@@ -36,7 +36,7 @@ class Claim:
 
 def _sentences(text: str, block: ProseBlock, marks: Sequence[CitationMark]) -> Iterator[Stretch]:
     """Sentences of a block that have marks; marks that follow a sentence end belong to that sentence."""
-    piece = blanked(text, block.start, block.end, marks)
+    piece = blank_marks(text, block.start, block.end, marks)
     ends = [block.start + first + len(piece[first:end].rstrip()) for first, end in sentence_spans(piece)]
     start, left = block.start, deque(marks)
     for end in [*ends, block.end]:
@@ -84,7 +84,7 @@ def _stretches(text: str, marks: Sequence[CitationMark]) -> Iterator[Stretch]:
 def word_for_word(piece: str, quotes: Iterable[str], registry: Registry) -> bool:
     """Whether a piece of Markdown, its own numbers left out, is exactly one of the quotes. White space is as blanks."""
     said = forms(piece)
-    return any(printed(quote, registry) in said for quote in quotes)
+    return any(print_words(quote, registry) in said for quote in quotes)
 
 
 def find_claims(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contracts.vocabulary import Completeness, EngineKind, Outcome, StopReason
+from contracts.vocabulary import Completeness, EngineKind, Outcome
 
 OUTCOMES: Final[dict[Outcome, str]] = {
     Outcome.COMPLETED: "Completed",
@@ -14,31 +14,6 @@ OUTCOMES: Final[dict[Outcome, str]] = {
     Outcome.FAILED: "Failed",
 }
 
-STOP_REASONS: Final[dict[StopReason, str]] = {
-    StopReason.NO_OPEN_GAPS: "no gap was left open",
-    StopReason.NO_ACTIONABLE_GAPS: "the gaps that are left could not be closed with further searches",
-    StopReason.COVERAGE_SUFFICIENT: "the supervisor judged the coverage sufficient",
-    StopReason.MAX_ITERATIONS: "the limit of iterations was reached",
-    StopReason.BUDGET_TIME: "the time limit was reached",
-    StopReason.BUDGET_TOKENS: "the token limit was reached",
-    StopReason.BUDGET_CALLS: "the limit of model calls was reached",
-    StopReason.BUDGET_COST: "the cost limit was reached",
-    StopReason.NO_EVIDENCE: "no passage was found that answers the question",
-    StopReason.NO_PROVIDERS: "there was nothing to search with",
-    StopReason.PROVIDER_OUTAGE: "a service that the run needs did not answer",
-    StopReason.INVALID_INPUT: "the request was not valid",
-    StopReason.USER_STOPPED: "somebody asked for the report with what was there",
-    StopReason.USER_CANCELLED: "somebody cancelled the run",
-    StopReason.INTERNAL_ERROR: "an internal error ended the run",
-}
-
-NATURAL_STOPS: Final = (
-    StopReason.NO_OPEN_GAPS,
-    StopReason.NO_ACTIONABLE_GAPS,
-    StopReason.COVERAGE_SUFFICIENT,
-    StopReason.MAX_ITERATIONS,
-)
-"""Stops that say nothing of why a report is partial."""
 PARTS_FAILED: Final = "parts of the work failed, and were left out or done in a simpler way"
 
 COMPLETENESS: Final[dict[Completeness, str]] = {
@@ -70,7 +45,7 @@ SOME_QUOTED: Final = (
 EMPTY_CITES_NOTHING: Final = "This report cites nothing."
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def count_noun(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: `1 source`, `1,204 sources`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 

@@ -8,10 +8,9 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from activities.reporting.characters import clean_characters
-from activities.reporting.fixed_sentences import OUTCOMES, counted, day
+from activities.reporting.fixed_sentences import OUTCOMES, count_noun, day
 from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
-from activities.reporting.markdown_layout import plain_text
+from activities.reporting.markdown_layout import clean_characters, plain_text
 from activities.reporting.markdown_report import ReportText, checking_words, quality_words
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.quoted_passages import QuotedPassage
@@ -61,9 +60,9 @@ def _facts(matter: ReportInputs) -> str:
     corpus = matter.resolved.corpus
     passages = sum(len(item.passages) for item in matter.cited)
     parts = [
-        f"{counted(len(matter.cited), 'source')} cited" if matter.cited else "Cites nothing",
-        counted(passages, "passage") if passages else "",
-        f"{counted(corpus.files, 'file')} in the corpus {corpus.title or corpus.name}" if corpus else "",
+        f"{count_noun(len(matter.cited), 'source')} cited" if matter.cited else "Cites nothing",
+        count_noun(passages, "passage") if passages else "",
+        f"{count_noun(corpus.files, 'file')} in the corpus {corpus.title or corpus.name}" if corpus else "",
         matter.resolved.egress,
     ]
     date = f'<span class="date">{_text(day(matter.ending.ended_at))}</span>'
@@ -88,14 +87,14 @@ def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, pl
     evidence = passage.evidence
     page = f"page {evidence.page}" if evidence.page is not None else ""
     where = " · ".join(
-        part for part in (f"§ {matter.shown(evidence.heading)}" if evidence.heading else "", page) if part
+        part for part in (f"§ {matter.show(evidence.heading)}" if evidence.heading else "", page) if part
     )
     back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
                     for index, place in enumerate(places, start=1))  # fmt: skip
     cited = f'<p class="back">Cited at {back}</p>' if back else ""
     return (
         f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
-        f'<p class="from">[{item.number}] {_text(matter.shown(item.source.title))}</p>'
+        f'<p class="from">[{item.number}] {_text(matter.show(item.source.title))}</p>'
         + (f'<p class="where">{_text(where)}</p>' if where else "")
         + f'<blockquote><span class="context">{_text(passage.before)}</span><mark>{_text(passage.quote)}</mark>'
         f'<span class="context">{_text(passage.after)}</span></blockquote>{cited}'
@@ -105,9 +104,9 @@ def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, pl
 
 def _about(matter: ReportInputs, source: Source) -> str:
     parts = [
-        _text(matter.shown(", ".join(source.authors) or source.publisher or "")),
+        _text(matter.show(", ".join(source.authors) or source.publisher or "")),
         _text(f"published {day(source.published_at)}") if source.published_at else "",
-        _text(matter.shown(quality_words(source.quality, source.quality_reason))),
+        _text(matter.show(quality_words(source.quality, source.quality_reason))),
         f"read {_text(day(source.retrieved_at))}",
         _address(matter, source.url),
     ]
@@ -120,7 +119,7 @@ def _cited_source(matter: ReportInputs, item: CitedSource, body: Body) -> str:
     )
     return (
         f'<li id="source-{item.number}"><span class="number">[{item.number}]</span>'
-        f"<h3>{_text(matter.shown(item.source.title)) or 'Untitled'}</h3>"
+        f"<h3>{_text(matter.show(item.source.title)) or 'Untitled'}</h3>"
         f'<p class="about">{_about(matter, item.source)}</p>{passages}</li>'
     )
 
@@ -130,7 +129,7 @@ def _sources(matter: ReportInputs, text: ReportText, body: Body) -> str:
         return ""
     listed = "".join(_cited_source(matter, item, body) for item in matter.cited)
     also = "".join(
-        f"<li>{_text(matter.shown(source.title)) or 'Untitled'} · {_about(matter, source)}</li>"
+        f"<li>{_text(matter.show(source.title)) or 'Untitled'} · {_about(matter, source)}</li>"
         for source in matter.also_read
     )
     return (
@@ -148,9 +147,9 @@ def _sources(matter: ReportInputs, text: ReportText, body: Body) -> str:
 
 
 def _fact(matter: ReportInputs, fact: Fact) -> str:
-    value = _text(matter.shown(fact.value))
+    value = _text(matter.show(fact.value))
     command = f" <code>{_text(fact.command)}</code>" if fact.command else ""
-    items = "".join(f"<li>{_text(matter.shown(item))}</li>" for item in fact.items)
+    items = "".join(f"<li>{_text(matter.show(item))}</li>" for item in fact.items)
     return f"<dt>{fact.label}</dt><dd>{value}{command}{f'<ul>{items}</ul>' if items else ''}</dd>"
 
 

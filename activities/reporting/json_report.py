@@ -1,4 +1,4 @@
-"""The report as JSON: the whole evidence graph, so that others can check it without us."""
+"""The report as JSON: the whole evidence graph, so that any program can check it."""
 
 import json
 from dataclasses import asdict
@@ -7,9 +7,9 @@ from typing import Any
 from activities.reporting.claims import Claim
 from activities.reporting.markdown_layout import layout, plain_text
 from activities.reporting.markdown_report import ReportText
+from activities.reporting.method_section import usage_document
 from activities.reporting.quoted_passages import QuotedPassage, digest_form
 from activities.reporting.report_inputs import ReportInputs
-from activities.reporting.usage_summary import usage_document
 from contracts.sources import Source
 
 SCHEMA_VERSION = 1
@@ -18,7 +18,7 @@ TOLD = ("findings", "gaps", "decisions", "queries", "degraded", "failed_branches
 
 
 def _without_links(value: Any, matter: ReportInputs) -> Any:
-    """The value with every text in it as a report may print it: whoever reads the JSON may make links of addresses."""
+    """The value with every text in it as a report may print it: a reader of the JSON may make links of addresses."""
     if isinstance(value, str):
         return matter.without_links(value)
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """No address outside the source registry: links lose their target, bare addresses are taken out, both are reported.
 
-An address of a source is written as the registry has it, never as somebody else spelled it: what an identity leaves out
-(tracking parameters, sessions, fragments) can carry data out.
+An address of a source is written as the registry has it, never as a page or a model spelled it: what an identity leaves
+out (tracking parameters, sessions, fragments) can carry data out.
 """
 
 import re
@@ -13,8 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
-from activities.reporting.characters import HOST_DOT, MARKDOWN_SIGN
-from activities.reporting.markdown_layout import MASK, layout
+from activities.reporting.markdown_layout import HOST_DOT, MARKDOWN_SIGN, MASK, layout
 from contracts.identity import canonical_url
 from contracts.names import CORPUS_SCHEME
 
@@ -109,7 +108,7 @@ def _end(text: str, start: int, place: int) -> int:
     return place
 
 
-def _found(text: str) -> Iterator[tuple[int, int]]:
+def _find_addresses(text: str) -> Iterator[tuple[int, int]]:
     """Where addresses stand; what follows one is searched again, for it may hold the next."""
     place = 0
     while match := ADDRESS.search(text, place):
@@ -122,7 +121,7 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
 
 def addresses(text: str) -> list[str]:
     """Every address written in a text, in order."""
-    return [text[start:end] for start, end in _found(text)]
+    return [text[start:end] for start, end in _find_addresses(text)]
 
 
 def strip_addresses(text: str, registry: Registry, foreign: list[str]) -> str:
@@ -131,7 +130,7 @@ def strip_addresses(text: str, registry: Registry, foreign: list[str]) -> str:
     Each foreign one is appended to `foreign`.
     """
     edits = []
-    for start, end in _found(text):
+    for start, end in _find_addresses(text):
         own = registry.named(text[start:end])
         if own is None:
             foreign.append(text[start:end])
@@ -169,13 +168,13 @@ def _replace(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def strip_addresses_shown(text: str, registry: Registry) -> str:
-    """A text that others may read as Markdown or HTML without foreign addresses, escapes and entities seen through."""
+    """A text that may be read as Markdown or HTML without foreign addresses, escapes and entities seen through."""
     return _replace(text, _address_edits(*readable(text), registry, []))
 
 
 def _address_edits(shown: str, starts: list[int], registry: Registry, foreign: list[str]) -> list[tuple[int, int, str]]:
     edits = []
-    for start, end in _found(shown):
+    for start, end in _find_addresses(shown):
         own = registry.named(shown[start:end])
         if own is None:
             foreign.append(shown[start:end])
@@ -198,19 +197,19 @@ def _with_plain_hosts(text: str) -> str:
     """The dots of hosts without a scheme, which stay words, escaped: otherwise some renderers make links of them."""
     shown, starts = readable(text)
     masked, edits, last = layout(text).masked, [], 0
-    for start, end in [*_found(shown), (len(shown), len(shown))]:
+    for start, end in [*_find_addresses(shown), (len(shown), len(shown))]:
         places = (starts[dot.start()] for dot in HOST_DOT.finditer(shown, last, start))
         edits += [(place, place + 1, "\\.") for place in places if masked[place] == "."]
         last = end
     return _replace(text, edits)
 
 
-def _read(target: str) -> str:
+def _read_target(target: str) -> str:
     """What a link target says."""
     return READ_AS.sub(lambda match: match[0][1:] if match[0][0] == "\\" else unescape(match[0]), target)
 
 
-def _written(url: str) -> str:
+def _write_target(url: str) -> str:
     """An address as the target of a link."""
     plain = READ_AS.sub(lambda match: "&amp;" + match[0][1:], url)
     return f"({plain})" if TARGET.fullmatch(f"({plain})") else f"(<{plain}>)"
@@ -226,7 +225,7 @@ class _Links:
         self._edits: list[tuple[int, int, str]] = []
         self._closed: tuple[re.Match[str], re.Match[str]] | None = None
 
-    def cleaned(self) -> str:
+    def clean(self) -> str:
         """The text with links to sources alone, without definitions, and with raw HTML as words."""
         opened: list[re.Match[str]] = []
         place = 0
@@ -268,7 +267,7 @@ class _Links:
             return closing.end()
         definition = DEFINITION.match(self._masked, closing.end())
         if definition and self._begins_line(opening.start()):
-            url = _read(definition[1] if definition[1] is not None else definition[2])
+            url = _read_target(definition[1] if definition[1] is not None else definition[2])
             if not self._registry.links(url):
                 self._foreign.append(url)
             self._edits.append((opening.start(), definition.end(), ""))
@@ -279,7 +278,7 @@ class _Links:
         return closing.end()
 
     def _target(self, opening: re.Match[str], closing: re.Match[str], target: re.Match[str]) -> int:
-        url = _read(target[1] if target[1] is not None else target[2])
+        url = _read_target(target[1] if target[1] is not None else target[2])
         own = self._registry.registered(url)
         image = opening[0] == "!["
         if MARKER_TEXT.fullmatch(self._text, opening.end(), closing.start()):
@@ -288,7 +287,7 @@ class _Links:
         elif image or own is None:
             self._edits += [(*opening.span(), ""), (closing.start(), target.end(), "")]
         elif target[0] not in (f"({own})", f"(<{own}>)"):
-            self._edits.append((closing.end(), target.end(), _written(own)))
+            self._edits.append((closing.end(), target.end(), _write_target(own)))
         if own is None and not url.startswith("#"):
             self._foreign.append(url)
         return target.end()
@@ -305,7 +304,7 @@ def _targets(token: Token) -> list[str]:
 
 
 class _EveryLink(MarkdownIt):
-    """A parser that also sees the links which ours refuses by their scheme: others may not refuse them."""
+    """A parser that also sees the links which ours refuses by their scheme: another renderer may not refuse them."""
 
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the parser's own name
         return bool(url)
@@ -325,7 +324,7 @@ def is_registered(target: str, registry: Registry) -> bool:
     return own is not None and target in (own, EVERY_LINK.normalizeLink(own))
 
 
-def _disarmed(text: str, registry: Registry, foreign: list[str]) -> str:
+def _disarm(text: str, registry: Registry, foreign: list[str]) -> str:
     """The last word is the parser's: where it still sees a foreign link, no sign of the block makes a link."""
 
     def escaped(match: re.Match[str]) -> str:
@@ -352,7 +351,7 @@ def _disarmed(text: str, registry: Registry, foreign: list[str]) -> str:
 def clean_links(text: str, registry: Registry) -> tuple[str, list[str]]:
     """A cleaned Markdown text without foreign addresses, and the distinct addresses taken out, in order."""
     foreign: list[str] = []
-    text = _Links(text, registry, foreign).cleaned()
+    text = _Links(text, registry, foreign).clean()
     text = _with_plain_hosts(_strip_from_markdown(text, registry, foreign))
-    text = _disarmed(text, registry, foreign)
+    text = _disarm(text, registry, foreign)
     return text, list(dict.fromkeys(foreign))

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -14,6 +14,8 @@ MASK = "\ue000"
 """Stands for a character of code in a masked text; `clean_characters` keeps it out of every draft."""
 
 BACKTICKS = re.compile(r"(?<!\\)(\\*+)(`++)")
+TEXTS_KEPT = 4
+"""Forms of one report on its way: with links, cleaned, with markers in one form, with numbers."""
 PREFIX = re.compile(r"(?:[ \t]*+(?:>|[-*+](?=\s)|\d{1,9}+[.)](?=\s)|#{1,6}+(?=\s)))*+[ \t]*+")
 PARSER = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
 BLOCKS = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("inline")
@@ -75,7 +77,7 @@ def _code_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         place += 1
 
 
-def _trimmed(text: str, start: int, end: int, *, quoted: bool, row: bool) -> Iterator[ProseBlock]:
+def _trim(text: str, start: int, end: int, *, quoted: bool, row: bool) -> Iterator[ProseBlock]:
     prefix = None if row else PREFIX.match(text, start, end)
     inner = prefix.end() if prefix else start
     stop = inner + len(text[inner:end].rstrip())
@@ -90,7 +92,7 @@ def _inlines(tokens: list[Token], starts: list[int], text: str) -> Iterator[Pros
         if token.type == "inline" and token.map is not None and tuple(token.map) not in seen:
             seen.add(tuple(token.map))
             row = tokens[place - 1].type in ("th_open", "td_open")
-            yield from _trimmed(text, starts[token.map[0]], starts[token.map[1]], quoted=False, row=row)
+            yield from _trim(text, starts[token.map[0]], starts[token.map[1]], quoted=False, row=row)
 
 
 def _quotations(tokens: list[Token], starts: list[int], text: str) -> Iterator[ProseBlock]:
@@ -98,11 +100,11 @@ def _quotations(tokens: list[Token], starts: list[int], text: str) -> Iterator[P
     depth = 0
     for token in tokens:
         if token.type == "blockquote_open" and depth == 0 and token.map:
-            yield from _trimmed(text, starts[token.map[0]], starts[token.map[1]], quoted=True, row=False)
+            yield from _trim(text, starts[token.map[0]], starts[token.map[1]], quoted=True, row=False)
         depth += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
 
 
-def _merged(inlines: list[ProseBlock], quotations: list[ProseBlock]) -> list[ProseBlock]:
+def _merge(inlines: list[ProseBlock], quotations: list[ProseBlock]) -> list[ProseBlock]:
     starts = [quote.start for quote in quotations]
 
     def loose(block: ProseBlock) -> bool:
@@ -112,8 +114,9 @@ def _merged(inlines: list[ProseBlock], quotations: list[ProseBlock]) -> list[Pro
     return sorted([*filter(loose, inlines), *quotations], key=lambda block: block.start)
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def layout(text: str) -> Layout:
-    """Parse a cleaned Markdown text."""
+    """Parse a cleaned Markdown text: once for the many passes over it; no caller changes what it is given."""
     environment: dict[str, Any] = {}
     tokens = BLOCKS.parse(text, environment)
     starts = _line_starts(text)
@@ -123,7 +126,7 @@ def layout(text: str) -> Layout:
             if token.type in ("fence", "code_block") and token.map]  # fmt: skip
     for block in inlines:
         code.extend(_code_spans(text, block.start, block.end))
-    return Layout(text, tokens, dict(environment.get("references", {})), _merged(inlines, quotations), sorted(code))
+    return Layout(text, tokens, dict(environment.get("references", {})), _merge(inlines, quotations), sorted(code))
 
 
 def plain_text(markdown: str) -> str:
@@ -131,3 +134,45 @@ def plain_text(markdown: str) -> str:
     children = [child for token in PARSER.parseInline(markdown) for child in token.children or []]
     breaks = ("softbreak", "hardbreak")
     return " ".join("".join("\n" if child.type in breaks else child.content for child in children).split())
+
+
+INVISIBLE = re.compile(
+    "["
+    "\u0000-\u0008\u000b-\u001f\u007f-\u009f"  # controls, except tab and line feed
+    "\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb"  # no width, bidi
+    "\ue000-\uf8ff\U000e0000-\U000e0fff\U000f0000-\U0010ffff"  # tags and private use: we keep these for ourselves
+    "\ud800-\udfff"  # lone surrogates cannot be written as UTF-8
+    "]"
+)
+VARIATION_RUN = re.compile("[\ufe00-\ufe0f]{2,}")
+MARKDOWN_SIGN = re.compile(r"[\\`*\[\]<>|~&]|(?<![^\W_])_|_(?![^\W_])")
+TOP_DOMAIN = (
+    r"(?:[a-z]{2}|com|org|net|edu|gov|biz|info|name|pro|web|xxx|aero|asia|coop|museum|shop|app|dev|рф|xn--[\w-]++)"
+)
+HOST_DOT = re.compile(rf"(?<=[^\W_])\.(?={TOP_DOMAIN}(?![\w-]))", re.IGNORECASE)
+"""The dot of `example.com` in prose, which some renderers make a link of."""
+
+
+def clean_characters(text: str) -> str:
+    """The text with line feeds alone as line ends and without invisible, bidirectional and private characters."""
+    unified = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
+    return VARIATION_RUN.sub("", INVISIBLE.sub("", unified))
+
+
+def one_line(text: str) -> str:
+    """The text cleaned, with every run of white space as one blank."""
+    return " ".join(clean_characters(text).split())
+
+
+def escape_markdown(text: str) -> str:
+    """One line of foreign text, so that Markdown shows it as it is."""
+    return HOST_DOT.sub(r"\\.", MARKDOWN_SIGN.sub(r"\\\g<0>", one_line(text)))
+
+
+def code_span(text: str) -> str:
+    """A text as inline code, whatever backticks it holds."""
+    line = one_line(text)
+    longest = max((len(run) for run in re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}"

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from activities.reporting.characters import code_span
 from activities.reporting.citations import CitationMark
 from activities.reporting.claims import Claim, find_claims
 from activities.reporting.fixed_sentences import (
@@ -15,9 +14,10 @@ from activities.reporting.fixed_sentences import (
     NO_DRAFT_WHY,
     OUTCOMES,
     SOME_QUOTED,
-    counted,
+    count_noun,
     day,
 )
+from activities.reporting.markdown_layout import code_span
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
 from contracts.vocabulary import Outcome, Quality
@@ -62,20 +62,20 @@ def _address(matter: ReportInputs, url: str) -> str:
 
 def _source_line(matter: ReportInputs, item: CitedSource) -> str:
     source = item.source
-    headings = [matter.escaped(heading) for heading in headings_of(item)]
+    headings = [matter.escape(heading) for heading in headings_of(item)]
     more = len(headings) - HEADINGS_SHOWN
     section = "; ".join(headings[:HEADINGS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-    quality = matter.escaped(quality_words(source.quality, source.quality_reason))
-    name = matter.escaped(source.title) or "Untitled"
+    quality = matter.escape(quality_words(source.quality, source.quality_reason))
+    name = matter.escape(source.title) or "Untitled"
     place = f" § {section}" if section else ""
     read = f"read {day(source.retrieved_at)}"
     return f"- [{item.number}] {name}{place} · {quality} · {read} · {_address(matter, source.url)}"
 
 
 def _fact_lines(matter: ReportInputs, fact: Fact) -> list[str]:
-    value = f" {matter.escaped(fact.value)}" if fact.value else ""
+    value = f" {matter.escape(fact.value)}" if fact.value else ""
     command = f" {code_span(fact.command)}" if fact.command else ""
-    return [f"- **{fact.label}:**{value}{command}", *(f"  - {matter.escaped(item)}" for item in fact.items)]
+    return [f"- **{fact.label}:**{value}{command}", *(f"  - {matter.escape(item)}" for item in fact.items)]
 
 
 def notice(matter: ReportInputs) -> str:
@@ -93,7 +93,7 @@ def without_draft(matter: ReportInputs) -> str:
     if matter.passages:
         read = len({passage.evidence.source_id for passage in matter.passages.values()})
         found = NO_DRAFT_FOUND.format(
-            sources=counted(read, "source"), passages=counted(len(matter.passages), "passage")
+            sources=count_noun(read, "source"), passages=count_noun(len(matter.passages), "passage")
         )
         lines.append(found)
     return " ".join(lines) + "\n"

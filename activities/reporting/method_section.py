@@ -1,10 +1,12 @@
 """Method and limits: how the report came about and what it does not say, as facts for every form of it."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES, counted, moment
+from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES, count_noun, moment
 from activities.reporting.report_inputs import ReportInputs
-from activities.reporting.usage_summary import usage_words
+from contracts.state import ResearchState
+from contracts.usage import Usage
 from contracts.vocabulary import EngineKind, GapStatus, SourceStatus, SubQueryStatus
 
 FILES_LISTED = 10
@@ -59,13 +61,13 @@ def _corpus(matter: ReportInputs) -> list[Fact]:
     if corpus:
         named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
         value = (
-            f"{named}, {counted(corpus.files, 'file')}, indexed {moment(corpus.indexed_at)}, digest {corpus.digest}."
+            f"{named}, {count_noun(corpus.files, 'file')}, indexed {moment(corpus.indexed_at)}, digest {corpus.digest}."
         )
         facts.append(Fact("Corpus", value))
     if matter.skipped:
         listed = [f"{file.path}: {file.reason or file.kind}" for file in matter.skipped[:FILES_LISTED]]
         more = len(matter.skipped) - len(listed)
-        value = f"{counted(len(matter.skipped), 'file')} of the corpus could not be used."
+        value = f"{count_noun(len(matter.skipped), 'file')} of the corpus could not be used."
         facts.append(Fact("Skipped files", value, [*listed, f"and {more:,} more"] if more else listed))
     return facts
 
@@ -75,15 +77,15 @@ def _searching(matter: ReportInputs) -> list[Fact]:
     queries = []
     for query in state.plan.sub_queries:
         status = SUB_QUERY_WORDS[query.status] + (f" ({query.error})" if query.error else "")
-        found = f", {counted(query.result_count, 'result')}" if query.status is SubQueryStatus.COMPLETED else ""
+        found = f", {count_noun(query.result_count, 'result')}" if query.status is SubQueryStatus.COMPLETED else ""
         gap = ", asked to close a gap" if query.gap_id else ""
         queries.append(f"{query.text} – {status}{found}{gap}")
     read = sum(source.status is SourceStatus.FULL for source in state.sources.values())
     searched = state.documents_searched
     value = (
-        f"{counted(state.iteration, 'iteration')}, {counted(len(queries), 'sub-query', 'sub-queries')}, "
-        + (f"{counted(searched, 'document')} searched, " if searched is not None else "")
-        + f"{counted(len(state.sources), 'source')} found, {read:,} read, {len(matter.cited):,} cited."
+        f"{count_noun(state.iteration, 'iteration')}, {count_noun(len(queries), 'sub-query', 'sub-queries')}, "
+        + (f"{count_noun(searched, 'document')} searched, " if searched is not None else "")
+        + f"{count_noun(len(state.sources), 'source')} found, {read:,} read, {len(matter.cited):,} cited."
     )
     facts = [Fact("Searching", value, queries)]
     silent = [f"{choice.name}: {choice.reason}" for choice in matter.resolved.providers if not choice.available]
@@ -94,7 +96,7 @@ def _searching(matter: ReportInputs) -> list[Fact]:
                   + (f" ({source.status_reason})" if source.status_reason else "")
                   for source in matter.unread[:FILES_LISTED]]  # fmt: skip
         more = len(matter.unread) - len(listed)
-        value = f"{counted(len(matter.unread), 'source')} found but not read."
+        value = f"{count_noun(len(matter.unread), 'source')} found but not read."
         facts.append(Fact("Not read", value, [*listed, f"and {more:,} more"] if more else listed))
     return facts
 
@@ -104,7 +106,7 @@ def _limits(matter: ReportInputs) -> list[Fact]:
     facts = []
     if state.gaps:
         gaps = [f"{gap.description} – {GAP_WORDS[gap.status]}, {gap.severity.value}" for gap in state.gaps]
-        facts.append(Fact("Gaps", f"{counted(len(gaps), 'gap')}, {len(state.unaddressed_gaps()):,} open.", gaps))
+        facts.append(Fact("Gaps", f"{count_noun(len(gaps), 'gap')}, {len(state.unaddressed_gaps()):,} open.", gaps))
     if state.degraded or state.failed_branches:
         notes = [*state.degraded, *(f"failed: {branch}" for branch in state.failed_branches)]
         facts.append(Fact("Degraded", "The run could not do everything as planned.", notes))
@@ -112,10 +114,10 @@ def _limits(matter: ReportInputs) -> list[Fact]:
     if matter.replaced_list:
         limitations.append("The draft brought its own list of sources; the list above replaces it.")
     if numbered.unresolved:
-        count = counted(len(numbered.unresolved), "citation marker")
+        count = count_noun(len(numbered.unresolved), "citation marker")
         limitations.append(f"{count} removed from the draft: no passage of this run has that name.")
     if numbered.foreign_urls:
-        count = counted(len(numbered.foreign_urls), "address", "addresses")
+        count = count_noun(len(numbered.foreign_urls), "address", "addresses")
         limitations.append(f"{count} removed from the draft: no source of this run is there.")
     if limitations:
         facts.append(Fact("Limitations", "", limitations))
@@ -154,3 +156,43 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
 def _egress(matter: ReportInputs) -> str:
     words = matter.resolved.egress
     return words[:1].upper() + words[1:].rstrip(".") + "." if words else ""
+
+
+TIMES = {"active_seconds", "queue_seconds"}
+"""Of the run as a whole; roles work side by side."""
+
+
+def usage_document(state: ResearchState) -> dict[str, Any]:
+    """The total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it."""
+    document = state.usage.model_dump(mode="json")
+    for name, parts in (("by_role", state.usage_by_role), ("by_phase", state.usage_by_phase)):
+        if parts:
+            document[name] = {key: part.model_dump(mode="json", exclude=TIMES) for key, part in parts.items()}
+    return document
+
+
+def usage_words(state: ResearchState) -> tuple[str, list[str]] | None:
+    """One sentence of the total and one line per role; None for a run that neither asked a model nor paid."""
+    if not state.usage.model_calls and state.usage.cost_usd == 0:
+        return None
+    return f"{_words(state.usage)}.", [f"{role}: {_words(part)}" for role, part in state.usage_by_role.items()]
+
+
+def _words(usage: Usage) -> str:
+    parts = []
+    if usage.model_calls:
+        share = usage.cached_share
+        cached = f", {share:.0%} of the input from a cache" if share else ""
+        parts.append(f"{count_noun(usage.model_calls, 'model call')}, {count_noun(usage.tokens, 'token')}{cached}")
+    if usage.searches:
+        parts.append(count_noun(usage.searches, "search", "searches"))
+    if usage.reads:
+        parts.append(count_noun(usage.reads, "read"))
+    return ", ".join([*parts, _cost(usage)])
+
+
+def _cost(usage: Usage) -> str:
+    if usage.cost_usd is not None:
+        return f"{usage.cost_usd:.4f} USD"
+    known = f", {usage.known_cost_usd:.4f} USD of it known" if usage.known_cost_usd else ""
+    return f"cost unknown{known}"

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from activities.reporting.characters import clean_characters, one_line
 from activities.reporting.citations import CitationMark
 from activities.reporting.links import Registry, strip_addresses
-from activities.reporting.markdown_layout import ProseBlock, layout, plain_text
+from activities.reporting.markdown_layout import ProseBlock, clean_characters, layout, one_line, plain_text
 
 LINE_PREFIX = re.compile(r"\n(?:[ \t]*+>)++[ \t]?")
 QUOTE_SIGNS = re.compile(r"(?m)^([ \t]*+)(?:>[ \t]?)++")
@@ -37,19 +36,19 @@ class Page:
 
     @cached_property
     def _words(self) -> str:
-        return printed(self._text, self._registry)
+        return print_words(self._text, self._registry)
 
     def has(self, piece: str) -> bool:
         """Whether a piece of Markdown stands word for word in this text; white space counts as blanks."""
         return any(form and form in self._words for form in forms(piece))
 
 
-def printed(quote: str, registry: Registry) -> str:
+def print_words(quote: str, registry: Registry) -> str:
     """The words of a source as a report may print them: without invisible characters and foreign addresses."""
     return one_line(strip_addresses(clean_characters(quote), registry, []))
 
 
-def blanked(text: str, start: int, end: int, marks: Iterable[CitationMark]) -> str:
+def blank_marks(text: str, start: int, end: int, marks: Iterable[CitationMark]) -> str:
     """A piece of the text with its marks as blanks, so that sentence ends are found where people see them."""
     pieces, last = [], start
     for mark in marks:
@@ -93,7 +92,7 @@ def quotations(text: str, marks: Sequence[CitationMark]) -> Iterator[tuple[Prose
 def words_of(text: str, stretch: Stretch) -> str:
     """The words of a quoted passage, without its marks and without what ended the passage before it."""
     inside = [mark for mark in stretch.marks if mark.start >= stretch.start]
-    return blanked(text, stretch.start, stretch.end, inside).strip().lstrip(ENDS)
+    return blank_marks(text, stretch.start, stretch.end, inside).strip().lstrip(ENDS)
 
 
 def unquoted_where_other(text: str, marker: re.Pattern[str], pages: Mapping[str, Page]) -> tuple[str, int]:
@@ -123,10 +122,10 @@ def forms(piece: str) -> set[str]:
     """What a piece of Markdown says: as written, and as a reader sees it, each with and without quotation marks."""
     lines = LINE_PREFIX.sub("\n", piece).strip()
     written = {" ".join(lines.split()), plain_text(lines)}
-    return written | {_unquoted(form) for form in written}
+    return written | {_remove_quotation_marks(form) for form in written}
 
 
-def _unquoted(words: str) -> str:
+def _remove_quotation_marks(words: str) -> str:
     for opening, closing in QUOTATION_PAIRS:
         if len(words) > 1 and words.startswith(opening) and words.endswith(closing):
             return words[1:-1].strip()

@@ -7,7 +7,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import attempted
+from activities.attempts import count_attempts
 from activities.failures import RECORDS
 from activities.reporting.html_report import compose_html
 from activities.reporting.json_report import compose_document, document_text
@@ -16,7 +16,7 @@ from activities.reporting.report_inputs import ReportInputs, gather_matter
 from activities.roles.evidence_markers import without_markers
 from contracts.activities import RenderedReport, RenderRequest
 from contracts.documents import DocumentRef
-from contracts.outcome import INLINE_REPORT_CHARACTERS, Counts, ReportFiles
+from contracts.outcome import INLINE_REPORT_CHARACTERS, ReportFiles
 from contracts.state import ResearchState
 from providers.errors import ContentMissing
 from providers.interfaces import ContentStore, IsolatedCalls, SkippedFile
@@ -27,7 +27,7 @@ PARALLEL_LOADS = 8
 SUMMARY_CHARACTERS = 2_000
 NO_FILE = DocumentRef(hash="sha256:" + "0" * 64)
 """Until the files are stored."""
-RENDERED: Final = f"{__name__}:rendered"
+RENDERED: Final = f"{__name__}:render_plainly"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ Rendered = tuple[str, str, str, str]
 """Markdown, HTML, JSON, and what is told of them: a `RenderedReport` as JSON whose files are not stored yet."""
 
 
-def rendered(
+def render_plainly(
     packed_state: str, draft: str | None, texts: Mapping[str, str], skipped: list[SkippedFile], product_version: str
 ) -> Rendered:
     """`render` for a child process. Raises as `render` does."""
@@ -73,34 +73,14 @@ def rendered(
         cut=len(made.markdown) > INLINE_REPORT_CHARACTERS,
         summary=summarize(matter),
         citations=matter.numbered.citations,
-        counts=count(matter),
-        unresolved_markers=matter.numbered.unresolved,
-        foreign_urls=matter.numbered.foreign_urls,
     )
     return made.markdown, made.html, made.document, told.model_dump_json()
-
-
-def count(matter: ReportInputs) -> Counts:
-    """How much there is of everything in a finished run."""
-    state = matter.state
-    return Counts(
-        iterations=state.iteration,
-        sub_queries=len(state.plan.sub_queries),
-        sources=len(state.sources),
-        sources_cited=len(matter.cited),
-        duplicates=state.duplicates,
-        findings=len(state.findings),
-        evidence=len(state.evidence),
-        gaps_open=len(state.unaddressed_gaps()),
-        gaps=len(state.gaps),
-        documents_searched=state.documents_searched,
-    )
 
 
 def summarize(matter: ReportInputs) -> str:
     """The draft's summary, which is plain text and cites nothing."""
     draft = matter.state.draft
-    return matter.shown(without_markers(draft.summary))[:SUMMARY_CHARACTERS] if draft else ""
+    return matter.show(without_markers(draft.summary))[:SUMMARY_CHARACTERS] if draft else ""
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
@@ -131,7 +111,7 @@ class ReportingActivities:
     @activity.defn(name="render_report")
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         """Number the citations and store `report.md`, `report.html` and `report.json`."""
-        async with attempted(RECORDS, most_failures=None):
+        async with count_attempts(RECORDS, most_failures=None):
             state = await asyncio.to_thread(ResearchState.unpack, request.packed_state)
             corpus = state.resolved.corpus if state.resolved else None
             skipped = await self._skipped_of(corpus.name, corpus.digest) if corpus else []

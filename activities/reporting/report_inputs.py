@@ -4,17 +4,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from activities.reporting.characters import escape_markdown, one_line
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
-from activities.reporting.fixed_sentences import COMPLETENESS, NATURAL_STOPS, PARTS_FAILED, STOP_REASONS
+from activities.reporting.fixed_sentences import COMPLETENESS, PARTS_FAILED
 from activities.reporting.links import Registry, strip_addresses_shown
+from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.roles.report_shape import without_source_lists
 from contracts.outcome import Ending
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import Completeness, Outcome, SourceStatus
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
@@ -55,9 +55,9 @@ class ReportInputs:
         """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
             return PARTS_FAILED if self.state.failed_branches else COMPLETENESS[Completeness.PARTIAL]
-        return STOP_REASONS[self.ending.stop_reason]
+        return STOP_REASON_TEXTS[self.ending.stop_reason]
 
-    def shown(self, text: str) -> str:
+    def show(self, text: str) -> str:
         """A foreign line (a title, a reason, a question) as a report may print it, not yet escaped."""
         return one_line(without_numbers(self.without_links(one_line(text))))
 
@@ -65,9 +65,9 @@ class ReportInputs:
         """A foreign text without addresses that no source has, however they are spelled."""
         return strip_addresses_shown(text, self.registry)
 
-    def escaped(self, text: str) -> str:
+    def escape(self, text: str) -> str:
         """The same, escaped for Markdown."""
-        return escape_markdown(self.shown(text))
+        return escape_markdown(self.show(text))
 
 
 def read_ending(state: ResearchState) -> Ending:
@@ -109,7 +109,7 @@ def _draft_with_title(draft: str, state: ResearchState, resolved: ResolvedResear
     return f"# {escape_markdown(title[:300])}\n\n{draft.lstrip()}"
 
 
-def _cited(
+def _collect_cited(
     numbered: NumberedText, passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source]
 ) -> list[CitedSource]:
     by_number: dict[int, dict[str, QuotedPassage]] = {}
@@ -129,7 +129,7 @@ def gather_matter(
 ) -> ReportInputs:
     """Number the draft and sort the sources.
 
-    `draft` is the text with evidence markers, null if the run wrote none; `texts` are the stored texts of every source
+    `draft` is the text with evidence markers, None if the run wrote none; `texts` are the stored texts of every source
     that evidence names, by hash. Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
     resolved = state.resolved
@@ -139,7 +139,7 @@ def gather_matter(
     registry = Registry.of([source.url for source in state.sources.values()], resolved.query)
     body, replaced = _draft_without_list(draft) if draft is not None else ("", False)
     numbered = number_citations(_draft_with_title(body, state, resolved), state.evidence, state.citations, registry)
-    cited = _cited(numbered, passages, state.sources)
+    cited = _collect_cited(numbered, passages, state.sources)
     cited_ids = {item.source.id for item in cited}
     others = [source for source in state.sources.values() if source.id not in cited_ids]
     return ReportInputs(

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from activities.roles.finisher import Draft
+from activities.roles.finishers import Draft
 from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
-from activities.roles.labels import label_key, labelled
-from activities.roles.lenient_values import bounded, clamped, encodable, named, one_line
+from activities.roles.labels import label_all, label_key
+from activities.roles.lenient_values import clamp, find_member, line_of, one_line, shorten
 from activities.roles.prompt_blocks import shown_sources
 from contracts import identity
 from contracts.evidence import Evidence, Finding, QualityUpdate
@@ -53,9 +53,9 @@ def finish_analysis(work: Work) -> AnalysisOutput:
         evidence=[item for item in grounding.evidence.values() if item.id in used],
         gaps=_gaps(work),
         quality_updates=list(_quality_updates(work)),
-        analyzed_source_ids=_analyzed(work),
+        analyzed_source_ids=_list_analyzed(work),
         dropped_quotes=grounding.dropped,
-        account=work.accounted(),
+        account=work.account_with_warnings(),
     )
 
 
@@ -64,19 +64,19 @@ class _Grounding:
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._sources = _given(work)
+        self._sources = _sources_by_name(work)
         self._headings: dict[str, Headings] = {}
         self.evidence: dict[str, Evidence] = {}
         self.dropped = 0
 
     def finding(self, draft: FindingDraft) -> Finding | None:
-        """The finding with what is left of its quotes; null if nothing is left."""
-        statement = bounded(one_line(encodable(draft.content)), STATEMENT_CHARACTERS)
-        grounded = [item for quote in draft.quotes if (item := self._grounded(quote))]
+        """The finding with what is left of its quotes; None if nothing is left."""
+        statement = line_of(draft.content, STATEMENT_CHARACTERS)
+        grounded = [item for quote in draft.quotes if (item := self._ground(quote))]
         if not grounded or not statement:
             return None
         evidence_ids = list(dict.fromkeys(item.id for item in grounded))
-        category = bounded(one_line(encodable(draft.category or "")), CATEGORY_CHARACTERS)
+        category = line_of(draft.category or "", CATEGORY_CHARACTERS)
         return Finding(
             id=identity.finding_id(statement, evidence_ids),
             statement=statement,
@@ -88,7 +88,7 @@ class _Grounding:
             iteration=self._work.request.iteration,
         )
 
-    def _grounded(self, quote: QuoteDraft) -> Evidence | None:
+    def _ground(self, quote: QuoteDraft) -> Evidence | None:
         source = self._sources.get(quote.source_id.strip())
         if source is None:
             self.dropped += 1
@@ -99,9 +99,9 @@ class _Grounding:
         if place is None:
             self.dropped += 1
             return None
-        return self._kept(source, text, *place)
+        return self._keep(source, text, *place)
 
-    def _kept(self, source: SourceExtract, text: str, start: int, end: int) -> Evidence:
+    def _keep(self, source: SourceExtract, text: str, start: int, end: int) -> Evidence:
         key = identity.evidence_id(source.id, start, end)
         if key not in self.evidence:
             self.evidence[key] = Evidence(
@@ -119,11 +119,11 @@ class _Grounding:
         if source.id not in self._headings:
             self._headings[source.id] = Headings(text)
         hinted = (hint.heading for hint in source.sections if hint.start <= start < hint.end)
-        return self._headings[source.id].above(start) or bounded(one_line(next(hinted, "")), HEADING_CHARACTERS)
+        return self._headings[source.id].above(start) or shorten(one_line(next(hinted, "")), HEADING_CHARACTERS)
 
     def _confidence(self, word: str) -> Confidence:
-        """C0-7: a word that is none of ours is never taken for a high confidence."""
-        confidence = named(Confidence, word)
+        """A word that is none of ours is never taken for a high confidence."""
+        confidence = find_member(Confidence, word)
         if confidence is None:
             self._work.warnings.append("an unknown confidence was taken for low")
         return confidence or Confidence.LOW
@@ -132,13 +132,13 @@ class _Grounding:
 def _gaps(work: Work) -> list[GapDraft]:
     gaps: dict[str, GapDraft] = {}
     for draft in work.draft.gaps:
-        description = bounded(one_line(encodable(draft.description)), DESCRIPTION_CHARACTERS)
+        description = line_of(draft.description, DESCRIPTION_CHARACTERS)
         key = identity.normalized_text(description)
         if key and key not in gaps:
             gaps[key] = GapDraft(
                 description=description,
                 suggested_queries=_queries(draft.suggested_queries),
-                priority=int(clamped(draft.priority, 1, LOWEST_PRIORITY)),
+                priority=int(clamp(draft.priority, 1, LOWEST_PRIORITY)),
                 kind=_gap_kind(draft.kind, work),
             )
     kept = sorted(gaps.values(), key=lambda gap: gap.priority)
@@ -148,39 +148,39 @@ def _gaps(work: Work) -> list[GapDraft]:
 
 
 def _gap_kind(word: str, work: Work) -> str:
-    kind = named(GapKind, word)
+    kind = find_member(GapKind, word)
     if kind is None:
         work.warnings.append("an unknown kind of gap was taken for missing")
     return (kind or GapKind.MISSING).value
 
 
 def _queries(texts: list[str]) -> list[str]:
-    cleaned = (bounded(one_line(encodable(text)), QUERY_CHARACTERS) for text in texts)
+    cleaned = (line_of(text, QUERY_CHARACTERS) for text in texts)
     distinct = {identity.normalized_text(text): text for text in reversed([*cleaned])}
     return [text for key, text in reversed(distinct.items()) if key][:MOST_SUGGESTIONS]
 
 
-def _given(work: Work) -> dict[str, SourceExtract]:
+def _sources_by_name(work: Work) -> dict[str, SourceExtract]:
     """The sources of this call by what an answer may call them: a model knows them by the labels of its prompt."""
     sources = {source.id: source for source in work.request.sources}
-    labels = labelled(sources, label_key(work.request))
+    labels = label_all(sources, label_key(work.request))
     return sources | {label: sources[identity] for label, identity in labels.items()}
 
 
 def _quality_updates(work: Work) -> Iterator[QualityUpdate]:
-    """S0-063, S0-175: only for sources that were given; an unknown word is `unknown`, with a warning."""
-    given = _given(work)
+    """Only for sources that were given; an unknown word is `unknown`, with a warning."""
+    given = _sources_by_name(work)
     for name, word in {item.source_id.strip(): item.quality for item in work.draft.quality_updates}.items():
         if name not in given:
             work.warnings.append("a quality for an unknown source was ignored")
             continue
-        quality = named(Quality, word)
+        quality = find_member(Quality, word)
         if quality is None:
             work.warnings.append("an unknown quality was taken for unknown")
         yield QualityUpdate(source_id=given[name].id, quality=(quality or Quality.UNKNOWN).value)
 
 
-def _analyzed(work: Work) -> list[str]:
+def _list_analyzed(work: Work) -> list[str]:
     """Sources that the engine saw: a model sees as many as fit into its prompt."""
     seen = shown_sources(work.request) if work.account.engine is EngineKind.MODEL else work.request.sources
     return [source.id for source in seen if source.text and work.documents.get(source.text.hash)]

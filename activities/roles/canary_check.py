@@ -16,7 +16,7 @@ PROMPT: Final = "canary"
 
 
 def new_canary() -> str:
-    """A mark that nobody can guess: 24 hexadecimal digits."""
+    """A mark that cannot be guessed: 24 hexadecimal digits."""
     return secrets.token_hex(CANARY_BYTES)
 
 

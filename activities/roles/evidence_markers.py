@@ -45,7 +45,7 @@ class Citable:
         self._by_name = {name.lower(): identity for name, identity in names.items()}
 
     def evidence_of(self, name: str) -> str | None:
-        """The evidence that a marker's name stands for; null if it names nothing of this call."""
+        """The evidence that a marker's name stands for; None if it names nothing of this call."""
         return self._by_name.get(name.lower())
 
 
@@ -60,7 +60,7 @@ class PageWords:
         known: set[tuple[str, str]] = set()
         for text in self._texts:
             for match in GROUP.finditer(text):
-                before, items = _words(text, 0, match.start()), _folded(match["items"])
+                before, items = _words(text, 0, match.start()), _fold(match["items"])
                 known.update((before[len(before) - count :], items) for count in SAME_WORDS if count <= len(before))
         return frozenset(known)
 
@@ -68,13 +68,13 @@ class PageWords:
         """Whether a source has these items behind the words from `start` to `place`."""
         before = _words(text, start, place)
         count = next(count for count in SAME_WORDS if count <= len(before))
-        return (before[len(before) - count :], _folded(items)) in self._known
+        return (before[len(before) - count :], _fold(items)) in self._known
 
 
 NO_WORDS: Final = PageWords()
 
 
-def unified_markers(
+def unify_markers(
     markdown: str, citable: Citable, *, exact: bool = False, pages: PageWords = NO_WORDS, gap: str = ""
 ) -> tuple[str, list[str]]:
     """The text with every known marker as `[ev-…]`, and the distinct names that were taken out, in order.
@@ -103,11 +103,11 @@ def unified_markers(
         if block_quotes.start_around(match.start()) is not None or (
             quotation is not None and pages.hold(text, quotation, match.start(), match["items"])
         ):
-            return _escaped(match[0])
+            return _escape(match[0])
         unresolved.extend(name for name in names if not citable.evidence_of(name))
         return _marks(known) or gap
 
-    return _replaced(page, OWN_FORM if exact else GROUP, replacement), list(dict.fromkeys(unresolved))
+    return _replace(page, OWN_FORM if exact else GROUP, replacement), list(dict.fromkeys(unresolved))
 
 
 def cited_evidence(markdown: str) -> list[str]:
@@ -127,10 +127,10 @@ def without_markers(text: str) -> str:
 
 def with_escaped_markers(text: str) -> str:
     """Words of a page in which nothing can be taken for a citation of ours: Markdown shows them as they stand."""
-    return OWN_FORM.sub(lambda match: match[0] if match["items"] is None else _escaped(match[0]), text)
+    return OWN_FORM.sub(lambda match: match[0] if match["items"] is None else _escape(match[0]), text)
 
 
-def _escaped(group: str) -> str:
+def _escape(group: str) -> str:
     return BRACKETS.sub(r"\\\g<0>", group)
 
 
@@ -138,7 +138,7 @@ def _marks(known: list[str]) -> str:
     return "".join(f"[{key}]" for key in dict.fromkeys(known))
 
 
-def _replaced(page: Layout, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str | None]) -> str:
+def _replace(page: Layout, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str | None]) -> str:
     """The text with every match replaced; where nothing comes in its place, a blank before or behind it goes, too."""
     text, pieces, last, begun = page.text, [], 0, False
     for match in pattern.finditer(page.masked):
@@ -161,7 +161,7 @@ def _with_plain_brackets(text: str) -> str:
     """Brackets that are written as entities become escaped ones, which show the same."""
     if "&" not in text:
         return text
-    return _replaced(
+    return _replace(
         layout(text), BRACKET_ENTITY, lambda match: None if match[0][0] == "\\" else "\\" + unescape(match[0])
     )
 
@@ -174,7 +174,7 @@ class _Spans:
         self._starts = [start for start, _ in spans]
 
     def start_around(self, place: int) -> int | None:
-        """Where the stretch begins that holds a place; null if none does."""
+        """Where the stretch begins that holds a place; None if none does."""
         index = bisect_right(self._starts, place) - 1
         return self._starts[index] if index >= 0 and place < self._spans[index][1] else None
 
@@ -185,5 +185,5 @@ def _words(text: str, start: int, place: int) -> str:
     return "".join(WORD.findall(text[first:place]))[-SAME_WORDS[0] :].lower()
 
 
-def _folded(items: str) -> str:
+def _fold(items: str) -> str:
     return "".join(items.lower().split())

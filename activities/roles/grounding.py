@@ -5,9 +5,9 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import Final
 
-from activities.roles.lenient_values import bounded, one_line
+from activities.roles.lenient_values import one_line, shorten
 from activities.roles.untrusted import INVISIBLE, INVISIBLE_CLASS
-from contracts.unicode_forms import normalized
+from contracts.unicode_forms import normalize
 
 SHORTEST_QUOTE: Final = 8
 """Characters; fewer support nothing and stand everywhere."""
@@ -22,9 +22,9 @@ HEADING_OR_FENCE: Final = re.compile(
 
 
 def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:
-    """The offsets of the quote in the text, or null.
+    """The offsets of the quote in the text, or None.
 
-    White space may differ, and so may characters that nobody sees, for a model is not shown them; nothing else may.
+    White space may differ, and so may invisible characters, which a model is not shown; nothing else may.
     `start` is where the quote is said to begin; it is believed only if the words stand there. A quote longer than
     1,200 characters is cut at the end of a sentence, else between words.
     """
@@ -33,11 +33,11 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
         return None
     if start is not None and start >= 0 and text.startswith(quote, start):
         lead = len(quote) - len(quote.lstrip())
-        return _shortened(text, start + lead, start + lead + len(wanted))
-    for form in dict.fromkeys((wanted, normalized("NFC", wanted), normalized("NFD", wanted))):
+        return _shorten(text, start + lead, start + lead + len(wanted))
+    for form in dict.fromkeys((wanted, normalize("NFC", wanted), normalize("NFD", wanted))):
         found = _find(text, form)
         if found:
-            return _shortened(text, *found)
+            return _shorten(text, *found)
     return None
 
 
@@ -87,7 +87,7 @@ def _flat(text: str, *, without_invisible: bool = False) -> _Flat:
     return _Flat(text, without_invisible=without_invisible)
 
 
-def _shortened(text: str, start: int, end: int) -> tuple[int, int]:
+def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
     if end - start <= LONGEST_QUOTE:
         return start, end
     limit = start + LONGEST_QUOTE
@@ -113,7 +113,7 @@ class Headings:
                 fence = ""
             elif not fence and (heading := one_line((match["heading"] or "").rstrip().rstrip("#"))):
                 self._places.append(match.start())
-                self._headings.append(bounded(heading, HEADING_CHARACTERS))
+                self._headings.append(shorten(heading, HEADING_CHARACTERS))
 
     def above(self, place: int) -> str:
         """The nearest heading at or before an offset, at most 120 characters; empty if there is none."""

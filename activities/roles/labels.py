@@ -23,7 +23,7 @@ def label_of(identity: str, key: str) -> str:
     return label if len(identity) > len(label) else identity
 
 
-def labelled(identities: Iterable[str], key: str) -> dict[str, str]:
+def label_all(identities: Iterable[str], key: str) -> dict[str, str]:
     """The ids of a call by their labels. A label that two ids share names neither."""
     named: dict[str, str] = {}
     shared: set[str] = set()

@@ -6,13 +6,13 @@ from typing import TypeVar
 E = TypeVar("E", bound=StrEnum)
 
 
-def named(kind: type[E], word: str) -> E | None:
-    """The member that a word names, whatever its case; null where there is none."""
+def find_member(kind: type[E], word: str) -> E | None:
+    """The member that a word names, whatever its case; None where there is none."""
     folded = word.strip().casefold()
     return next((member for member in kind if member.value == folded), None)
 
 
-def clamped(number: float, lowest: float, highest: float) -> float:
+def clamp(number: float, lowest: float, highest: float) -> float:
     """The number, moved into the range."""
     return min(highest, max(lowest, number))
 
@@ -22,7 +22,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def bounded(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """At most `limit` characters, cut between words and marked with an ellipsis."""
     if len(text) <= limit:
         return text
@@ -35,3 +35,8 @@ def bounded(text: str, limit: int) -> str:
 def encodable(text: str) -> str:
     """The text without what UTF-8 cannot carry: JSON may bring lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def line_of(text: str, limit: int) -> str:
+    """A model's words as one line of at most `limit` characters that UTF-8 can carry."""
+    return shorten(one_line(encodable(text)), limit)

@@ -5,14 +5,14 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.attempts import attempted
-from activities.failures import MODELS, RECORDS, translated
+from activities.attempts import count_attempts
+from activities.failures import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
-from activities.roles.prompt_blocks import DEFAULT_CONTENT_CHARACTERS
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from activities.roles.synthesizer import MARKDOWN
+from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.roles import RoleInput, RoleOutput, RoleSpec, WriteOutput
 from contracts.strategies import declared_roles
 from contracts.usage import CallAccount
@@ -31,7 +31,7 @@ class RoleActivities:
         journal: CallJournal,
         isolated: IsolatedCalls,
         *,
-        content_characters: int = DEFAULT_CONTENT_CHARACTERS,
+        content_characters: int = CONTENT_CHARACTERS,
     ) -> None:
         self._engines = engines
         self._content = content
@@ -45,11 +45,11 @@ class RoleActivities:
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
         """Load, render, ask, finish. Must run inside an activity; raises `ApplicationError`."""
-        async with attempted(MODELS):
+        async with count_attempts(MODELS):
             return await self._done(role, request)
 
     async def _done(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
-        with translated(RECORDS):
+        with translate_errors(RECORDS):
             documents = await load_documents(request, self._content)
         rendered, excerpts = await self._rendered(role, request, documents)
 

@@ -4,29 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from activities.roles.content_share import allotted, findings_shown, part_of
 from activities.roles.evidence_markers import without_markers
-from activities.roles.excerpts import excerpt, shown_parts
+from activities.roles.excerpts import allot, excerpt, findings_shown, part_of, shown_parts
 from activities.roles.labels import label_of
-from activities.roles.untrusted import attribute, broken, data, guarded, guarded_line
+from activities.roles.untrusted import attribute, break_lines, data, guard, guard_line
 from contracts.evidence import Evidence, Finding, Gap
+from contracts.expected_calls import DRAFT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import AnalyzeInput, RefineInput, RoleInput, SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
 
-DEFAULT_CONTENT_CHARACTERS: Final = 1_000
-"""Characters of each source that the analyzer sees."""
-MOST_SOURCES: Final = 20
-"""Sources in one prompt."""
 SNIPPET_CHARACTERS: Final = 300
-QUOTE_CHARACTERS: Final = 400
 SHORT_TITLE: Final = 80
 CERTAINTY: Final = tuple(Confidence)
 """From the surest to guesses."""
-DRAFT_CHARACTERS: Final = 6_000
 LINE_CHARACTERS: Final = 600
 PERSON: Final = "person"
-"""The one origin of guidance that says what is wanted; all others may have been written under the eyes of a page."""
+"""The one origin of guidance that says what is wanted; every other origin may have been influenced by a page."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class PromptRendering:
 def shown_sources(request: AnalyzeInput, rendering: PromptRendering | None = None) -> list[SourceExtract]:
     """The sources that fit into a prompt, in the order in which they were given."""
     first = request.sources[:MOST_SOURCES]
-    return first if rendering is None else first[: len(_allotted(first, rendering))]
+    return first if rendering is None else first[: len(_allot(first, rendering))]
 
 
 def shown_findings(request: WriteInput, rendering: PromptRendering) -> list[Finding]:
@@ -72,10 +66,10 @@ def left_out(request: RoleInput, rendering: PromptRendering) -> list[str]:
 
 def common_values(request: RoleInput) -> dict[str, str]:
     """What every prompt is filled with."""
-    issues = [f"- {guarded_line(issue.message, LINE_CHARACTERS)}" for issue in request.issues]
-    wishes = [guarded_line(item.text, 2_000) for item in request.guidance if item.origin == PERSON]
+    issues = [f"- {guard_line(issue.message, LINE_CHARACTERS)}" for issue in request.issues]
+    wishes = [guard_line(item.text, 2_000) for item in request.guidance if item.origin == PERSON]
     advice = [
-        f"- from {guarded_line(item.origin, 40)}: {guarded_line(item.text, 2_000)}"
+        f"- from {guard_line(item.origin, 40)}: {guard_line(item.text, 2_000)}"
         for item in request.guidance
         if item.origin != PERSON
     ]
@@ -84,40 +78,40 @@ def common_values(request: RoleInput) -> dict[str, str]:
         "language": request.language,
         "iteration": str(request.iteration),
         "max_iterations": str(request.max_iterations),
-        "query": guarded(request.query),
+        "query": guard(request.query),
         "wishes": "\n".join(["<wishes>", *(f"- {wish}" for wish in wishes), "</wishes>\n"]) if wishes else "",
-        "guidance": headed("Advice from earlier steps, to be weighed:", data("guidance", advice)),
-        "issues": headed("The previous result fell short; do it differently this time:", data("issues", issues)),
+        "guidance": add_heading("Advice from earlier steps, to be weighed:", data("guidance", advice)),
+        "issues": add_heading("The previous result fell short; do it differently this time:", data("issues", issues)),
     }
 
 
-def headed(heading: str, element: str) -> str:
+def add_heading(heading: str, element: str) -> str:
     """An element under what we say of it; nothing if there is no element."""
     return f"{heading}\n{element}" if element else ""
 
 
-def listed(heading: str, name: str, items: list[str]) -> str:
+def list_items(heading: str, name: str, items: list[str]) -> str:
     """An element of data with one line per item; nothing if there is no item."""
-    return headed(heading, data(name, [f"- {guarded_line(item, LINE_CHARACTERS)}" for item in items]))
+    return add_heading(heading, data(name, [f"- {guard_line(item, LINE_CHARACTERS)}" for item in items]))
 
 
 def brief_block(brief: str) -> str:
     """The research brief."""
-    return data("brief", [guarded_line(brief, 2_000)]) if brief.strip() else ""
+    return data("brief", [guard_line(brief, 2_000)]) if brief.strip() else ""
 
 
 def corpus_block(corpus: CorpusSnapshot | None) -> str:
     """What will be searched, if it is a folder of documents."""
     if corpus is None:
         return ""
-    title = guarded_line(corpus.title or corpus.name, 200)
-    return headed("Only these documents are searched:", data("corpus", [f"{title} ({corpus.files} files)"]))
+    title = guard_line(corpus.title or corpus.name, 200)
+    return add_heading("Only these documents are searched:", data("corpus", [f"{title} ({corpus.files} files)"]))
 
 
 def sources_block(request: AnalyzeInput, rendering: PromptRendering) -> str:
     """The sources of a sub-query, each with the passages that speak of it."""
     first = shown_sources(request)
-    shown = zip(first, _allotted(first, rendering), strict=False)  # the last ones may have no room
+    shown = zip(first, _allot(first, rendering), strict=False)  # the last ones may have no room
     return "\n".join(_source(source, request, rendering, budget) for source, budget in shown) or "(none)"
 
 
@@ -140,7 +134,7 @@ def source_lines(request: WriteInput, rendering: PromptRendering) -> str:
     width = part_of(200, rendering.share, SHORT_TITLE)
     key = rendering.label_key
     lines = [
-        f"{label_of(source.id, key)}: {guarded_line(source.title, width)} (quality {source.quality.value})"
+        f"{label_of(source.id, key)}: {guard_line(source.title, width)} (quality {source.quality.value})"
         for source in kept
     ]
     return data("sources", lines) or "(none)"
@@ -158,13 +152,13 @@ def draft_block(request: RefineInput, rendering: PromptRendering) -> str:
     shown = without_markers(text)[: part_of(DRAFT_CHARACTERS, rendering.share)]
     if not shown:
         return ""
-    return data("draft", broken(guarded(shown)))
+    return data("draft", break_lines(guard(shown)))
 
 
 def _gap_lines(gap: Gap, key: str, *, suggestions: bool) -> list[str]:
     known = f"({gap.severity.value}, priority {gap.priority}, {gap.status.value})"
-    queries = "; ".join(guarded_line(query, 300) for query in gap.suggested_queries) if suggestions else ""
-    line = f"{label_of(gap.id, key)}: {guarded_line(gap.description, 400)} {known}"
+    queries = "; ".join(guard_line(query, 300) for query in gap.suggested_queries) if suggestions else ""
+    line = f"{label_of(gap.id, key)}: {guard_line(gap.description, 400)} {known}"
     return [line, f"  suggested: {queries}"] if queries else [line]
 
 
@@ -172,9 +166,9 @@ def _text(source: SourceExtract, rendering: PromptRendering) -> str:
     return rendering.documents.get(source.text.hash, "") if source.text else ""
 
 
-def _allotted(sources: list[SourceExtract], rendering: PromptRendering) -> list[int]:
+def _allot(sources: list[SourceExtract], rendering: PromptRendering) -> list[int]:
     lengths = [len(_text(source, rendering)) for source in sources]
-    return allotted(lengths, rendering.content_characters, rendering.share)
+    return allot(lengths, rendering.content_characters, rendering.share)
 
 
 def _excerpt(source: SourceExtract, topic: str, rendering: PromptRendering, budget: int) -> str:
@@ -186,7 +180,7 @@ def _excerpt(source: SourceExtract, topic: str, rendering: PromptRendering, budg
 
 
 def _source(source: SourceExtract, request: AnalyzeInput, rendering: PromptRendering, budget: int) -> str:
-    text = guarded(_excerpt(source, f"{request.sub_query.text} {request.query}", rendering, budget))
+    text = guard(_excerpt(source, f"{request.sub_query.text} {request.query}", rendering, budget))
     width = part_of(300, rendering.share, SHORT_TITLE)
     snippet_characters = part_of(SNIPPET_CHARACTERS, rendering.share)
     snippet = attribute(source.snippet, snippet_characters) if snippet_characters else ""
@@ -196,7 +190,7 @@ def _source(source: SourceExtract, request: AnalyzeInput, rendering: PromptRende
         f' id="{label_of(source.id, rendering.label_key)}" title="{attribute(source.title, width)}" url="{url}" '
         f'quality="{source.quality.value}"{known}'
     )
-    return data("source", broken(text) if text else [""], known_by)
+    return data("source", break_lines(text) if text else [""], known_by)
 
 
 def _finding(
@@ -205,9 +199,9 @@ def _finding(
     sources = ", ".join(label_of(source_id, key) for source_id in finding.source_ids)
     lines = [f"Finding (confidence: {finding.confidence.value}; sources: {sources})"]
     for item in (evidence[key] for key in finding.evidence_ids if key in evidence):
-        lines.append(f"[{label_of(item.id, key)}] {guarded_line(finding.statement, LINE_CHARACTERS)}")
+        lines.append(f"[{label_of(item.id, key)}] {guard_line(finding.statement, LINE_CHARACTERS)}")
         passage = texts.get(item.source_id, "")[item.start : item.end] if quote_characters else ""
-        quote = guarded_line(passage, quote_characters)
+        quote = guard_line(passage, quote_characters)
         if quote:
             lines.append(f"  {label_of(item.source_id, key)} says: “{quote}”")
     return lines

@@ -6,27 +6,27 @@ from importlib import import_module
 from typing import Any, Final
 
 from activities.roles.canary_check import with_canary
-from activities.roles.content_share import part_of
+from activities.roles.excerpts import part_of
 from activities.roles.labels import label_key
 from activities.roles.prompt_blocks import (
-    DEFAULT_CONTENT_CHARACTERS,
     PromptRendering,
+    add_heading,
     brief_block,
     common_values,
     corpus_block,
     draft_block,
     findings_block,
     gaps_block,
-    headed,
     left_out,
-    listed,
+    list_items,
     shown_sources,
     source_lines,
     sources_block,
 )
 from activities.roles.prompt_files import load_prompt
-from activities.roles.untrusted import data, guarded, guarded_line, sealed
+from activities.roles.untrusted import data, guard, guard_line, seal
 from contracts import roles
+from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.roles import RoleInput, RoleSpec
 from contracts.vocabulary import GapStatus
 
@@ -48,7 +48,7 @@ def render_role(
     role: RoleSpec[Any, Any],
     request: RoleInput,
     documents: Mapping[str, str],
-    content_characters: int = DEFAULT_CONTENT_CHARACTERS,
+    content_characters: int = CONTENT_CHARACTERS,
     share: float = 1.0,
     excerpts: dict[str, str] | None = None,
 ) -> RenderedPrompt:
@@ -62,7 +62,7 @@ def render_role(
     known = {} if excerpts is None else excerpts
     rendering = PromptRendering(documents, content_characters, label_key(request), share, known)
     values = common_values(request) | _own_values(role, request, rendering)
-    common, own = (sealed(part, request.canary) for part in file.parts(values))
+    common, own = (seal(part, request.canary) for part in file.parts(values))
     system = with_canary(file.system, request.canary)
     return RenderedPrompt(system, common + own, file.version, len(common), left_out(request, rendering))
 
@@ -83,16 +83,16 @@ def _planner(request: roles.PlanInput, rendering: PromptRendering) -> dict[str, 
         line
         for turn in request.context
         for line in (
-            f"Question: {guarded_line(turn.question, asked)}",
-            f"Answer: {guarded_line(turn.answer, answered)}",
+            f"Question: {guard_line(turn.question, asked)}",
+            f"Answer: {guard_line(turn.answer, answered)}",
         )
     ]
-    told = guarded(request.system_prompt or "").strip()
+    told = guard(request.system_prompt or "").strip()
     return {
         "wanted": _wanted(request.min_sub_queries, request.max_sub_queries),
         "corpus": corpus_block(request.corpus),
-        "context": headed("Asked and answered before:", data("earlier", turns)),
-        "previous": listed("Sub-queries of the plan that is to be replaced:", "previous", request.previous),
+        "context": add_heading("Asked and answered before:", data("earlier", turns)),
+        "previous": list_items("Sub-queries of the plan that is to be replaced:", "previous", request.previous),
         "system_prompt": f"<additional_context>\n{told}\n</additional_context>" if told else "",
     }
 
@@ -104,13 +104,15 @@ def _wanted(fewest: int, most: int) -> str:
 
 
 def _analyzer(request: roles.AnalyzeInput, rendering: PromptRendering) -> dict[str, str]:
-    expected = guarded_line(request.sub_query.expected_contribution, 400)
+    expected = guard_line(request.sub_query.expected_contribution, 400)
     return {
         "source_count": str(request.source_count),
         "high_quality_sources": str(request.high_quality_sources),
         "brief": brief_block(request.brief),
-        "sub_query": data("sub_query", [guarded_line(request.sub_query.text, 1_000)], f' id="{request.sub_query.id}"'),
-        "expected": headed("What the answer should learn from it:", data("expected", [expected] if expected else [])),
+        "sub_query": data("sub_query", [guard_line(request.sub_query.text, 1_000)], f' id="{request.sub_query.id}"'),
+        "expected": add_heading(
+            "What the answer should learn from it:", data("expected", [expected] if expected else [])
+        ),
         "sources": sources_block(request, rendering),
         "max_findings": str(request.max_findings),
     }
@@ -124,13 +126,15 @@ def _synthesizer(request: roles.WriteInput, rendering: PromptRendering) -> dict[
         "finding_count": str(len(request.findings)),
         "gap_count": str(len(open_gaps)),
         "brief": brief_block(request.brief),
-        "sub_queries": listed(
+        "sub_queries": list_items(
             "Sub-queries that were looked into:", "sub_queries", [query.text for query in request.sub_queries]
         ),
         "findings": findings_block(request, rendering),
         "sources": source_lines(request, rendering),
         "gaps": gaps_block(request.gaps, rendering.label_key),
-        "improvements": listed("Improvements proposed after the previous draft:", "improvements", request.improvements),
+        "improvements": list_items(
+            "Improvements proposed after the previous draft:", "improvements", request.improvements
+        ),
         "cut_short": f"The research was cut short ({request.cut_short}): say so in the limitations.\n"
         if request.cut_short
         else "",
@@ -146,7 +150,7 @@ def _refiner(request: roles.RefineInput, rendering: PromptRendering) -> dict[str
         "high_confidence_count": str(request.high_confidence_count),
         "draft": draft_block(request, rendering),
         "gaps": gaps_block(request.gaps, rendering.label_key, suggestions=True),
-        "asked": listed("Queries asked so far:", "asked", request.asked),
+        "asked": list_items("Queries asked so far:", "asked", request.asked),
     }
 
 
@@ -154,10 +158,10 @@ def _supervisor(request: roles.ReflectInput, _: PromptRendering) -> dict[str, st
     verdict = "passed" if request.gate_valid else "not passed"
     return {
         "phase": request.phase,
-        "reflection": guarded(request.prompt),
+        "reflection": guard(request.prompt),
         "metrics": "\n".join(f"- {name}: {value:g}" for name, value in sorted(request.metrics.items())) or "- none",
         "gate": f"{verdict}, {request.gate_score:g} of 10",
-        "gaps": listed("Open gaps:", "gaps", request.open_gaps),
+        "gaps": list_items("Open gaps:", "gaps", request.open_gaps),
     }
 
 

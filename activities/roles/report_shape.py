@@ -7,11 +7,10 @@ from typing import Final
 
 from activities.reporting.markdown_layout import Layout, layout, plain_text
 from activities.roles.evidence_markers import without_markers
-from activities.roles.lenient_values import bounded
+from activities.roles.lenient_values import shorten
 from providers.text import words
 
 SUMMARY_CHARACTERS: Final = 500
-DEEPEST_LEVEL: Final = 6
 SUMMARY_SENTENCES: Final = 3
 TITLE_CHARACTERS: Final = 300
 SOURCE_HEADING: Final = re.compile(
@@ -57,7 +56,7 @@ def shape_of(markdown: str) -> ReportShape:
     page = layout(markdown)
     found = _headings(page)
     return ReportShape(
-        title=next((bounded(item.text, TITLE_CHARACTERS) for item in found if item.level == 1), ""),
+        title=next((shorten(item.text, TITLE_CHARACTERS) for item in found if item.level == 1), ""),
         summary=_summary(page, found),
         sections=[item.text for item in found if item.level == 2],
         word_count=len(words(without_markers(markdown))),
@@ -103,7 +102,7 @@ def _summary(page: Layout, found: list[Heading]) -> str:
     def within(first: int, last: int) -> str:
         texts: list[str] = []
         for _, block in prose[bisect_left(starts, first) : bisect_left(starts, last)]:
-            if shown := plain_text(without_markers(_unquoted(page.text[block.start : block.end]))):
+            if shown := plain_text(without_markers(_remove_quote_signs(page.text[block.start : block.end]))):
                 texts.append(shown)
             # The rest of a long section cannot change its first sentences.
             if len(_first_sentences(" ".join(texts))) < sum(map(len, texts)):
@@ -117,7 +116,7 @@ def _summary(page: Layout, found: list[Heading]) -> str:
     return _first_sentences(within(0, len(line_feeds) + 1))
 
 
-def _unquoted(text: str) -> str:
+def _remove_quote_signs(text: str) -> str:
     return re.sub(r"^[ \t]*>[ \t]?", "", text, flags=re.MULTILINE)
 
 
@@ -128,4 +127,4 @@ def _first_sentences(text: str) -> str:
         if len(longer) > SUMMARY_CHARACTERS:
             break
         taken = longer
-    return taken or bounded(text.strip(), SUMMARY_CHARACTERS)
+    return taken or shorten(text.strip(), SUMMARY_CHARACTERS)

@@ -7,13 +7,10 @@ from typing import Any, Final
 
 from activities.roles.analyzer import finish_analysis
 from activities.roles.canary_check import check_answer
-from activities.roles.finisher import Draft
-from activities.roles.planner import finish_plan
+from activities.roles.finishers import Draft, finish_plan, finish_refinement, finish_reflection
 from activities.roles.prompt_rendering import render_role, request_as_shown
-from activities.roles.refiner import finish_refinement
-from activities.roles.supervisor import finish_reflection
 from activities.roles.synthesizer import finish_report
-from activities.roles.untrusted import unsigned
+from activities.roles.untrusted import remove_signs
 from contracts import roles
 from contracts.base import Contract
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
@@ -60,7 +57,7 @@ def finished(
     check_answer(request, draft)
     if request.engine is EngineKind.MODEL:
         # A program quotes what is stored; a model copies from lines that begin with a sign.
-        draft = unsigned(draft)
+        draft = remove_signs(draft)
     shown = request_as_shown(request, documents, content_characters, share)
     output, text = _finisher(role)(Draft(shown, draft, documents, account))
     return output.model_dump_json(), text
@@ -79,5 +76,5 @@ def _finisher(role: RoleSpec[Any, Any]) -> Finisher:
 
 def _as_output(role: RoleSpec[Any, Any], work: Draft[Any, Any]) -> RoleOutput:
     """The output with the draft's own fields."""
-    output: RoleOutput = role.output.model_validate(work.draft.model_dump() | {"account": work.accounted()})
+    output: RoleOutput = role.output.model_validate(work.draft.model_dump() | {"account": work.account_with_warnings()})
     return output

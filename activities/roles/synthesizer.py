@@ -5,26 +5,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from activities.reporting.characters import clean_characters
 from activities.reporting.links import Registry, clean_links
+from activities.reporting.markdown_layout import clean_characters
 from activities.reporting.quotations import Page, unquoted_where_other
-from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unified_markers
-from activities.roles.finisher import Draft
-from activities.roles.labels import label_key, labelled
+from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unify_markers
+from activities.roles.finishers import Draft
+from activities.roles.labels import label_all, label_key
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
-from contracts.documents import DocumentRef
+from contracts.documents import ConfidenceSummary, DocumentRef, ReportDraft
 from contracts.evidence import Finding
 from contracts.identity import digest
-from contracts.report import ConfidenceSummary, ReportDraft
 from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
-from contracts.vocabulary import Confidence, EngineKind
+from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind
 from providers.errors import InvalidOutput
 
 Work = Draft[WriteInput, ReportTextDraft]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
 MARKDOWN: Final = "text/markdown"
-HIGH: Final = (Confidence.CONFIRMED, Confidence.HIGH)
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
     """The report with unified markers, without lists of sources and without addresses that no source has.
 
     `documents` are the stored texts by hash. Only the evidence of this request can be cited: by the labels of its
-    prompt, which no page can know, or by its ids, which anybody can work out: one that a page holds counts for nothing.
+    prompt, which no page can know, or by its ids, which can be worked out: one that a page holds counts for nothing.
     """
     texts = {source.id: documents[source.text.hash] for source in request.sources
              if documents and source.text and source.text.hash in documents}  # fmt: skip
@@ -56,9 +54,9 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
     names = {key: key for key in cited}
     if not exact:
         of_pages = {name.lower() for stored in texts.values() for name in EVIDENCE_NAME.findall(stored)}
-        names = labelled(cited, label_key(request)) | {key: key for key in cited if key not in of_pages}
-    text, foreign = clean_links(without_source_lists(_unwrapped(clean_characters(markdown))), registry)
-    text, unresolved = unified_markers(text, Citable(names), exact=exact, pages=PageWords(texts.values()))
+        names = label_all(cited, label_key(request)) | {key: key for key in cited if key not in of_pages}
+    text, foreign = clean_links(without_source_lists(_unwrap(clean_characters(markdown))), registry)
+    text, unresolved = unify_markers(text, Citable(names), exact=exact, pages=PageWords(texts.values()))
     sources = {identity: Page(stored, registry) for identity, stored in texts.items()}
     pages = {key: sources[item.source_id] for key, item in cited.items() if item.source_id in sources}
     text, unquoted = unquoted_where_other(text, MARKER, pages)
@@ -66,7 +64,7 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
     return CleanReport(text, shape_of(text), cited_evidence(text), unresolved, foreign, unquoted)
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap(text: str) -> str:
     """The report without a code fence around all of it that says Markdown, or in which a heading comes first."""
     lines = text.strip().split("\n")
     fence, info = lines[0].rstrip(), ""
@@ -112,13 +110,13 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
         iteration=work.request.iteration,
         empty=_says_nothing_found(work, report.cited),
     )
-    return WriteOutput(draft=draft, account=work.accounted()), report.markdown
+    return WriteOutput(draft=draft, account=work.account_with_warnings()), report.markdown
 
 
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
     """How many findings are well supported: confirmed counts as high, speculation as low."""
     levels = [finding.confidence for finding in findings]
-    high, medium = sum(level in HIGH for level in levels), levels.count(Confidence.MEDIUM)
+    high, medium = sum(level in TOP_CONFIDENCE for level in levels), levels.count(Confidence.MEDIUM)
     return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
 
 

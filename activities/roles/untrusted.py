@@ -1,6 +1,6 @@
 """Words from outside, made harmless for a prompt: still readable, never able to close or imitate our own elements.
 
-They stand in elements whose names end in a mark that nobody outside can know, and each of their lines begins with a
+They stand in elements whose names end in a mark that no page can know, and each of their lines begins with a
 sign made of it. The mark is made of the finished part of the prompt under the run's canary, so it is filled in last.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from activities.roles.evidence_markers import with_escaped_markers
-from activities.roles.lenient_values import bounded, one_line
+from activities.roles.lenient_values import one_line, shorten
 from contracts.base import Contract
 
 C = TypeVar("C", bound=Contract)
@@ -44,22 +44,22 @@ LINE_CHARACTERS: Final = 160
 """Longer lines of a page are broken between words, so that a sign is never far away."""
 
 
-def guarded(text: str) -> str:
+def guard(text: str) -> str:
     """The text without invisible characters; tags named like ours lose their opening sign."""
     return IMITATED_SIGN.sub("|", TAG.sub("‹", INVISIBLE.sub("", text)))
 
 
-def guarded_line(text: str, limit: int) -> str:
+def guard_line(text: str, limit: int) -> str:
     """The text on one line of at most `limit` characters, so that it cannot imitate a line of ours, nor a marker.
 
     What looks like a marker is escaped as Markdown has it: a model that copies it writes words, not a citation.
     """
-    return with_escaped_markers(bounded(one_line(guarded(text)), limit))
+    return with_escaped_markers(shorten(one_line(guard(text)), limit))
 
 
 def attribute(text: str, limit: int = 300) -> str:
     """The text as the value of an attribute, without the quotation marks around it."""
-    return html.escape(guarded_line(text, limit), quote=True)
+    return html.escape(guard_line(text, limit), quote=True)
 
 
 def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
@@ -68,7 +68,7 @@ def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
     return "\n".join([f"<{name}-{MARK}{attributes}>", *signed, f"</{name}-{MARK}>\n"]) if signed else ""
 
 
-def broken(text: str) -> Iterator[str]:
+def break_lines(text: str) -> Iterator[str]:
     """The lines of a guarded text, long ones broken where there is a space: quotes are found over line breaks, too."""
     for line in text.splitlines():
         start = 0
@@ -83,7 +83,7 @@ def broken(text: str) -> Iterator[str]:
         yield line[start:]
 
 
-def sealed(part: str, canary: str) -> str:
+def seal(part: str, canary: str) -> str:
     """A finished part of a prompt with its mark, which the part begins with; unchanged if it holds no data.
 
     The same part gets the same mark in every call of a run, so that calls made again and beginnings that calls share
@@ -97,16 +97,16 @@ def sealed(part: str, canary: str) -> str:
     return told + part.replace(MARK, mark).replace(SIGN, sign)
 
 
-def unsigned(draft: C) -> C:
+def remove_signs(draft: C) -> C:
     """What a model wrote, without the signs that it copied from the lines it was shown."""
     if SIGN_END not in draft.model_dump_json():
         return draft
-    return type(draft).model_validate(_unsigned(draft.model_dump()))
+    return type(draft).model_validate(_remove_signs(draft.model_dump()))
 
 
-def _unsigned(value: Any) -> Any:
+def _remove_signs(value: Any) -> Any:
     if isinstance(value, str):
         return ANY_SIGN.sub("", value)
     if isinstance(value, dict):
-        return {name: _unsigned(part) for name, part in value.items()}
-    return [_unsigned(part) for part in value] if isinstance(value, list) else value
+        return {name: _remove_signs(part) for name, part in value.items()}
+    return [_remove_signs(part) for part in value] if isinstance(value, list) else value

@@ -14,7 +14,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from client.cli.errors import CommandError
-from contracts.terminal_text import visible, visible_json
+from contracts.display_text import visible, visible_json
 
 
 class SafeConsole(Console):

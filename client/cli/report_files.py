@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from contracts.unicode_forms import normalized
+from contracts.unicode_forms import normalize
 from workers.private_files import PRIVATE, files_of_person
 
 SLUG_CHARACTERS: Final = 48
@@ -18,7 +18,7 @@ FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json
 
 def slug(question: str) -> str:
     """The question as the end of a folder name: ASCII letters, digits and hyphens, cut at a word."""
-    plain = normalized("NFKD", question).encode("ascii", "ignore").decode().lower()
+    plain = normalize("NFKD", question).encode("ascii", "ignore").decode().lower()
     whole = "-".join(re.findall(r"[a-z0-9]+", plain))
     if len(whole) <= SLUG_CHARACTERS:
         return whole or "report"

@@ -25,8 +25,8 @@ from client.errors import ClientError
 from client.handle import ResearchHandle
 from client.view.decision_wording import providers_line
 from client.view.rendering import duration, money, plural, printable
+from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.report import ReportDraft
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus, SourceStatus

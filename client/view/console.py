@@ -16,8 +16,8 @@ from client.handle import ResearchHandle
 from client.view.live_view import LiveView, fold, with_status
 from client.view.plain_lines import SILENT_SECONDS, PlainLines, describe_standing
 from client.view.rendering import Frame, render_live
-from contracts.events import Event
 from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.progress import Event
 
 POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.events import Event
+from contracts.progress import Event
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind
 

@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from client.view.decision_wording import decision_words, text_of
-from contracts.events import Event
 from contracts.outcome import ResearchStatus
-from contracts.progress import Mark
+from contracts.progress import Event, Mark
 
 
 @dataclass(frozen=True)

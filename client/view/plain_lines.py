@@ -9,7 +9,7 @@ from typing import Final
 from client.view.decision_wording import decision_words, text_of
 from client.view.live_view import LiveView
 from client.view.rendering import duration, plural, printable
-from contracts.events import Event
+from contracts.progress import Event
 
 SILENT_SECONDS: Final = 10.0
 """After so long without news a line says where the run stands."""

@@ -33,16 +33,6 @@ RULES_ARE_ENGLISH: Final = (
     "- The rules that tell kinds of sentences apart are made for English; for the language '{language}' they help less."
 )
 
-CUT: Final[dict[str, str]] = {
-    "budget_time": "the time limit was reached",
-    "budget_tokens": "the token limit was reached",
-    "budget_calls": "the limit of calls was reached",
-    "budget_cost": "the cost limit was reached",
-    "user_stopped": "it was asked to report early",
-    "user_cancelled": "it was cancelled",
-    "provider_outage": "a provider did not answer",
-    "max_iterations": "the limit of iterations was reached",
-}
 _ALWAYS = re.compile(r"[\\`*\[\]<>|~$]")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _EDGE_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|__+")
@@ -52,7 +42,9 @@ _IMAGE = re.compile(r"!(?=\\\[)")
 
 def cut_short(reason: str) -> str:
     """The sentence that says that the run could not do all it planned."""
-    return f"**Cut short:** {CUT.get(reason, reason.replace('_', ' '))}; not everything that was planned was done."
+    return (
+        f"**Cut short:** {STOP_WORDS.get(reason, reason.replace('_', ' '))}; not everything that was planned was done."
+    )
 
 
 def plural(number: int, one: str, many: str) -> str:

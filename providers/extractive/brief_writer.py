@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from contracts.evidence import Gap
 from contracts.roles import ReportTextDraft, WriteInput
-from contracts.vocabulary import Confidence, GapStatus
+from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GapStatus
 from providers.extractive import brief_text
 from providers.extractive.arrangement import Arrangement, BriefSection, arrange
 from providers.extractive.brief_text import blockquote, one_line
@@ -143,7 +143,7 @@ def _confidence(task: WriteInput) -> str:
     counts = [
         sum(finding.confidence in group for finding in task.findings)
         for group in (
-            (Confidence.HIGH, Confidence.CONFIRMED),
+            TOP_CONFIDENCE,
             (Confidence.MEDIUM,),
             (Confidence.LOW, Confidence.SPECULATION),
         )

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from contracts.unicode_forms import normalized, with_few_marks
+from contracts.unicode_forms import normalize, with_few_marks
 
 INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -28,7 +28,7 @@ def clean(text: str) -> str:
     if any(end in text for end in LINE_ENDS):  # a search for each costs less than one for all of them
         text = LINE_END.sub("\n", text)
     text = with_few_marks(UNSEEN.sub("", text))
-    composed = normalized("NFC", text)
+    composed = normalize("NFC", text)
     # Once more where something changed: a few marks are written as two.
     return text if composed == text else with_few_marks(composed)
 

@@ -7,12 +7,19 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import ReadRecord, ReadRequest, RenderedReport, RenderRequest, SearchRequest, SearchResponse
+from contracts.activities import (
+    ReadRecord,
+    ReadRequest,
+    RenderedReport,
+    RenderRequest,
+    SearchRequest,
+    SearchResponse,
+    SessionRef,
+)
+from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, QualityUpdate
 from contracts.identity import digest, evidence_id, finding_id
 from contracts.outcome import Citation, ReportFiles
-from contracts.prepared import SessionRef
-from contracts.report import ReportDraft
 from contracts.roles import (
     AnalysisOutput,
     AnalyzeInput,

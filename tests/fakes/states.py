@@ -1,11 +1,10 @@
 """Small states and parts for tests of the pure rules."""
 
-from contracts.documents import DocumentRef
+from contracts.documents import DocumentRef, ReportDraft
 from contracts.evidence import Finding, Gap
 from contracts.identity import gap_id, source_id, sub_query_id
 from contracts.plan import Plan, SubQuery
 from contracts.presets import preset
-from contracts.report import ReportDraft
 from contracts.request import Depth
 from contracts.resolved import CorpusSnapshot, EffectiveGates, ProviderChoice, ResolvedResearch
 from contracts.sources import SearchHit, Source

@@ -6,7 +6,7 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.assessment.source_judge import Judgement, judge_of
+from activities.assessment.source_assessment import Judgement, judge_of
 from activities.configuration import ResearchConfiguration
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities

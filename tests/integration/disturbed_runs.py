@@ -14,9 +14,9 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from contracts import names
-from contracts.events import Event, EventPage
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
+from contracts.progress import Event, EventPage
 from contracts.roles import ANALYZER
 from tests.comparable import comparable
 from tests.fakes.messages_api import Call, MessagesApi

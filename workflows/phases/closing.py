@@ -9,7 +9,7 @@ from contracts.activities import RenderedReport, RenderRequest, SaveRequest
 from contracts.outcome import Counts, Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, unanalyzed
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
@@ -19,17 +19,11 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 RENDER = "render"
-NATURAL = (
-    StopReason.NO_OPEN_GAPS,
-    StopReason.NO_ACTIONABLE_GAPS,
-    StopReason.MAX_ITERATIONS,
-    StopReason.COVERAGE_SUFFICIENT,
-)
 
 
 async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     """Bring the run to its end: the report, the result in the state, the session saved."""
-    if reason not in NATURAL:
+    if reason not in NATURAL_STOPS:
         run.note("status", f"ending early: {reason.value}", level="warning")
         await _write_what_is_there(run, reason)
     state = run.state
@@ -118,7 +112,7 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
 
     If the model does not manage it in time, or not even that much is left, the extractive engine does it.
     """
-    request = write_input(run, issues=[], cut_short=None if reason in NATURAL else reason.value)
+    request = write_input(run, issues=[], cut_short=None if reason in NATURAL_STOPS else reason.value)
     hopeless = reason is StopReason.PROVIDER_OUTAGE
     try:
         output = await run.ask(SYNTHESIZER, "write", request, EngineKind.EXTRACTIVE if hopeless else engine)

@@ -7,9 +7,8 @@ from contracts.activities import ReadRecord, ReadRequest, SearchResponse
 from contracts.identity import canonical_url
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import SubQuery
-from contracts.request import SourceType
+from contracts.request import SourceType, published_between
 from contracts.sources import SearchHit
-from contracts.timeframes import published_between
 from workflows.phases.gathering_results import Gathered, merge
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_share, unread

@@ -1,16 +1,12 @@
 """What each role is shown of the state: projections, so that nobody gets the whole of it."""
 
 from contracts.decisions import GateIssue
+from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
 from contracts.plan import SubQuery
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
 from contracts.sources import Source
-from contracts.vocabulary import Confidence, Quality
+from contracts.vocabulary import TOP_CONFIDENCE, Quality
 from workflows.run.research_run import ResearchRun
-
-MAX_SOURCES_PER_ANALYSIS = 20
-"""S0-060."""
-MAX_FINDINGS_PER_SUB_QUERY = 5
-"""C0-26."""
 
 
 def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
@@ -31,7 +27,7 @@ def sources_of(run: ResearchRun, query: SubQuery) -> list[Source]:
     """Readable sources that a sub-query found, in its order of merit, at most twenty."""
     found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
     return sorted(found, key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))[
-        :MAX_SOURCES_PER_ANALYSIS
+        :MOST_SOURCES
     ]
 
 
@@ -44,7 +40,7 @@ def analyze_input(run: ResearchRun, query: SubQuery, issues: list[GateIssue]) ->
         sources=[extract_of(source) for source in sources_of(run, query)],
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
-        max_findings=MAX_FINDINGS_PER_SUB_QUERY,
+        max_findings=FINDINGS_PER_SUB_QUERY,
         documents_searched=state.documents_searched,
         term_documents=state.term_documents,
         issues=issues,
@@ -78,15 +74,13 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
 def refine_input(run: ResearchRun) -> RefineInput:
     """Hand-off to the refiner: gaps as objects with ids."""
     state = run.state
-    top = (Confidence.HIGH, Confidence.CONFIRMED)
     return RefineInput(
         gaps=state.unaddressed_gaps(),
         remaining_iterations=run.resolved.limits.max_iterations - state.iteration,
-        has_report_draft=state.draft is not None,
         draft=state.draft.document if state.draft else None,
         source_count=len(state.readable_sources()),
         finding_count=len(state.findings),
-        high_confidence_count=sum(finding.confidence in top for finding in state.findings),
+        high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings),
         asked=[query.text for query in state.plan.sub_queries],
         term_documents=state.term_documents,
     )

@@ -10,9 +10,8 @@ from contracts import activities, failures
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.canary import STEERED_NOTE
 from contracts.plan import SubQuery
-from contracts.request import SearchPolicy, SourceType
+from contracts.request import SearchPolicy, SourceType, published_between
 from contracts.resolved import ProviderChoice, ResolvedResearch
-from contracts.timeframes import published_between
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole
 from workflows.rules.search_merging import folded_in, merged

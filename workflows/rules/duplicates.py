@@ -11,7 +11,7 @@ from typing import Final
 
 from contracts.identity import canonical_url, doi_of, source_id
 from contracts.sources import SearchHit, Source
-from contracts.unicode_forms import normalized
+from contracts.unicode_forms import normalize
 from contracts.vocabulary import PageAccess, SourceStatus
 
 LEAST_CONTENT: Final = 200
@@ -153,7 +153,7 @@ def same_titles(sources: Iterable[Source]) -> list[tuple[str, ...]]:
 
 def normalized_title(title: str) -> str:
     """A title for comparing: case, white space and punctuation do not count."""
-    return NOT_A_WORD.sub(" ", normalized("NFKC", title).casefold()).strip()
+    return NOT_A_WORD.sub(" ", normalize("NFKC", title).casefold()).strip()
 
 
 def _keys(hit: SearchHit) -> list[str]:

@@ -4,7 +4,15 @@ from contracts.identity import normalized_text
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import SubQuery
 from contracts.state import ResearchState
-from contracts.vocabulary import Completeness, GapStatus, Outcome, StopReason, SubQueryStatus
+from contracts.vocabulary import (
+    NATURAL_STOPS,
+    STOP_REASON_TEXTS,
+    Completeness,
+    GapStatus,
+    Outcome,
+    StopReason,
+    SubQueryStatus,
+)
 from workflows.rules.duplicates import same_titles
 
 MOST_TWINS = 3
@@ -35,8 +43,7 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
 
 def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
     """A run without findings stops for want of evidence unless something else stopped it."""
-    natural = (StopReason.NO_OPEN_GAPS, StopReason.NO_ACTIONABLE_GAPS, StopReason.MAX_ITERATIONS)
-    if not state.findings and reason in (*natural, StopReason.COVERAGE_SUFFICIENT):
+    if not state.findings and reason in NATURAL_STOPS:
         return StopReason.PROVIDER_OUTAGE if state.failed_branches else StopReason.NO_EVIDENCE
     return reason
 
@@ -74,8 +81,9 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     """What a reader must know: why it was cut short, what is not answered, which gaps stay."""
     lines = list(state.limitations)
     if reason in LIMITS or reason is StopReason.USER_STOPPED:
-        why, _, report = CUT_SHORT[reason].partition(";")
-        lines.append(f"{why};{report}" if state.draft else f"{why}.")
+        why = STOP_REASON_TEXTS[reason]
+        report = "; the report was written from what was there" if state.draft else ""
+        lines.append(f"{why[0].upper()}{why[1:]}{report}.")
     lines += [f"Not answered: {text}" for text in unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
@@ -91,13 +99,3 @@ def _possible_twins(state: ResearchState) -> list[str]:
         f"{len(group)} sources bear the title “{state.sources[group[0]].title[:100]}”: they may be one work."
         for group in groups
     ]
-
-
-CUT_SHORT = {
-    StopReason.BUDGET_TIME: "The deadline was reached; the report was written from what was there.",
-    StopReason.BUDGET_TOKENS: "The token limit was reached; the report was written from what was there.",
-    StopReason.BUDGET_CALLS: "The limit on model calls was reached; the report was written from what was there.",
-    StopReason.BUDGET_COST: "The cost limit was reached; the report was written from what was there.",
-    StopReason.PROVIDER_OUTAGE: "A provider did not answer; the report was written from what was there.",
-    StopReason.USER_STOPPED: "The run was stopped by its user; the report was written from what was there.",
-}

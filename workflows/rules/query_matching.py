@@ -12,8 +12,8 @@ from typing import Final
 
 from contracts.identity import normalized_text
 from contracts.plan import SubQuery
-from contracts.queries import QueryOutcome, QueryRecord
-from contracts.unicode_forms import normalized
+from contracts.sources import QueryOutcome, QueryRecord
+from contracts.unicode_forms import normalize
 
 LEAST_OVERLAP: Final = 0.85
 """Share of all words that two queries must have in common (Jaccard) where they are not equal."""
@@ -126,7 +126,7 @@ def normalized_query(text: str) -> str:
 @lru_cache(maxsize=2_048)
 def fingerprint(text: str) -> Fingerprint:
     """What is compared of a query; a light way to take off plurals stands for stems, which workflows cannot have."""
-    written = [match.group() for match in WORD.finditer(normalized("NFKC", text))]
+    written = [match.group() for match in WORD.finditer(normalize("NFKC", text))]
     folded = [word.casefold().replace("’", "'") for word in written]
     kept: list[str] = []
     firm: set[str] = set()

@@ -6,8 +6,8 @@ from datetime import timedelta
 from temporalio.common import RetryPolicy
 
 from contracts import names
+from contracts.display_text import as_markdown
 from contracts.vocabulary import EngineKind
-from contracts.web_ui_text import as_markdown
 
 HEARTBEAT = timedelta(seconds=10)
 """Activities beat every half second; a killed worker is noticed after this long."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contracts.events import Event, EventPage
+from contracts.progress import Event, EventPage
 from contracts.state import ResearchState
 
 RING_SIZE = 400

@@ -1,8 +1,8 @@
 """The current details of a run, in Markdown, for the web UI."""
 
+from contracts.display_text import as_markdown
 from contracts.state import ResearchState
 from contracts.vocabulary import SubQueryStatus
-from contracts.web_ui_text import as_markdown
 
 MARKS = {
     SubQueryStatus.PENDING: "○",

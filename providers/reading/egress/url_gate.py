@@ -12,7 +12,7 @@ from typing import Final
 
 import httpx2
 
-from contracts.unicode_forms import normalized
+from contracts.unicode_forms import normalize
 from providers.errors import SourceUnreadable
 from providers.reading.egress.address_rules import HostPort, canonical_host, is_public
 
@@ -86,7 +86,7 @@ def _split(text: str) -> tuple[str, str, int]:
     authority = found[2]
     if "@" in authority or "%" in authority:
         raise refused("url", "the address holds a user name or an encoded host")
-    if normalized("NFKC", authority) != authority or IDEOGRAPHIC_FULL_STOP in authority:
+    if normalize("NFKC", authority) != authority or IDEOGRAPHIC_FULL_STOP in authority:
         raise refused("host", "the host is written in look-alike characters")
     parts = AUTHORITY.fullmatch(authority)
     if parts is None:

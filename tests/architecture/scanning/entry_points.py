@@ -4,19 +4,19 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from activities.assessment.question_coverage import coverage
+from activities.assessment.question_fit import coverage
 from activities.assessment.source_assessment import content_quality
-from activities.reporting.characters import clean_characters, code_span, escape_markdown
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.claims import find_claims
 from activities.reporting.html_body import render_body
 from activities.reporting.links import Registry, addresses, strip_addresses
+from activities.reporting.markdown_layout import clean_characters, code_span, escape_markdown
 from activities.reporting.quoted_passages import cut_passage
 from activities.roles.analyzer import Headings, find_quote
-from activities.roles.evidence_markers import Citable, PageWords, unified_markers
+from activities.roles.evidence_markers import Citable, PageWords, unify_markers
 from activities.roles.excerpts import excerpt, shown_parts
 from activities.roles.report_shape import shape_of
-from activities.roles.untrusted import attribute, guarded, guarded_line
+from activities.roles.untrusted import attribute, guard, guard_line
 from client.cli.read_search import is_address
 from client.cli.report_files import slug
 from client.view.rendering import printable
@@ -163,14 +163,14 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
         text + " x\u200b" + text, text[: len(text) // 2] + "  \n" + text
     ),
     "headings": Headings,
-    "guarded": guarded,
-    "guarded_line": lambda text: guarded_line(text, len(text)),
+    "guarded": guard,
+    "guarded_line": lambda text: guard_line(text, len(text)),
     "attribute": attribute,
     "coverage": lambda text: coverage("how does " + text[:2000], text, text, text),
     "content_quality": content_quality,
     "excerpt": lambda text: excerpt(text, [SectionHint(start=0, end=len(text), score=1.0)], "how does it work", 4000),
     "shown_parts": shown_parts,
-    "unified_markers": lambda text: unified_markers(
+    "unified_markers": lambda text: unify_markers(
         text, Citable({key: key for key in EVIDENCE}), exact=False, pages=PageWords([text])
     ),
     "report shape": shape_of,

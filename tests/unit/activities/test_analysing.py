@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from activities.roles.analyzer import finish_analysis
-from activities.roles.finisher import Draft
+from activities.roles.finishers import Draft
 from contracts import identity, roles
 from contracts.usage import CallAccount
 from contracts.vocabulary import Confidence, EngineKind

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.assessment.authorities import Authorities, load_authorities
-from activities.assessment.question_coverage import coverage
+from activities.assessment.question_fit import coverage
 from activities.assessment.source_assessment import WEIGHTS, assess, content_quality
 from contracts.activities import ReadRequest
 from contracts.request import SourceType

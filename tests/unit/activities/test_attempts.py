@@ -8,8 +8,8 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempts import MOST_FAILURES, attempted, past_of
-from activities.failures import READING, RECORDS, translated
+from activities.attempts import MOST_FAILURES, count_attempts, past_of
+from activities.failures import READING, RECORDS, translate_errors
 from contracts import failures
 from contracts.usage import Usage
 from providers import errors
@@ -25,7 +25,7 @@ async def tried(
     environment.on_heartbeat = lambda *told: beats.append(told)
 
     async def body() -> str:
-        async with attempted(READING):
+        async with count_attempts(READING):
             if error is not None:
                 raise error
         return "done"
@@ -77,8 +77,8 @@ async def test_a_full_disk_is_given_up_too() -> None:
     for before in range(MOST_FAILURES):
 
         async def body() -> None:
-            async with attempted(READING):
-                with translated(RECORDS):
+            async with count_attempts(READING):
+                with translate_errors(RECORDS):
                     raise errors.StorageFull("full")
 
         environment = ActivityEnvironment()

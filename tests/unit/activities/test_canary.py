@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.assessment.source_judge import judge_of
+from activities.assessment.source_assessment import judge_of
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.reporting.render import render
@@ -17,11 +17,10 @@ from activities.roles.model_call import RoleActivities
 from activities.roles.prompt_files import load_prompt
 from activities.roles.prompt_rendering import render_role
 from contracts import failures, roles
-from contracts.activities import ReadRequest
+from contracts.activities import PrepareRequest, ReadRequest
 from contracts.canary import STEERED
 from contracts.documents import DocumentRef
 from contracts.identity import digest
-from contracts.prepared import PrepareRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.domains import Domains

@@ -2,20 +2,27 @@
 
 import pytest
 
-from activities.roles.content_share import LEAST_CHARACTERS, allotted, findings_shown, part_of
-from activities.roles.excerpts import LEFT_OUT, excerpt, shown_parts
+from activities.roles.excerpts import (
+    LEAST_CHARACTERS,
+    LEFT_OUT,
+    allot,
+    excerpt,
+    findings_shown,
+    part_of,
+    shown_parts,
+)
 
 
 def test_with_room_for_all_every_text_has_its_most() -> None:
     """Nothing changes for a prompt that fits (S0-060)."""
-    assert allotted([50, 5_000, 900], 1_000, 1.0) == [1_000, 1_000, 1_000]
+    assert allot([50, 5_000, 900], 1_000, 1.0) == [1_000, 1_000, 1_000]
 
 
 @pytest.mark.parametrize("share", [0.9, 0.6, 0.3])
 def test_what_short_texts_do_not_need_longer_ones_get(share: float) -> None:
     """All texts are filled to one level, and together they use no more than their share."""
     lengths = [100, 5_000, 900, 300, 3_000]
-    given = allotted(lengths, 1_000, share)
+    given = allot(lengths, 1_000, share)
     used = sum(min(length, budget) for length, budget in zip(lengths, given, strict=True))
     whole = sum(min(length, 1_000) for length in lengths)
     assert len(set(given)) == 1
@@ -25,11 +32,11 @@ def test_what_short_texts_do_not_need_longer_ones_get(share: float) -> None:
 @pytest.mark.parametrize("share", [0.15, 0.05, 0.0])
 def test_the_last_texts_are_left_out_before_all_become_useless(share: float) -> None:
     """No text is shown with less than makes sense; the first one is always shown."""
-    given = allotted([5_000] * 20, 1_000, share)
+    given = allot([5_000] * 20, 1_000, share)
     assert 1 <= len(given) < 20
     assert all(budget >= LEAST_CHARACTERS for budget in given)
     assert sum(given) <= max(LEAST_CHARACTERS, share * 20_000)
-    assert allotted([], 1_000, share) == []
+    assert allot([], 1_000, share) == []
 
 
 def test_parts_of_limits() -> None:

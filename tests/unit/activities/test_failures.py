@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.failures import MODELS, READING, RECORDS, SEARCHING, Area, application_error, translated
+from activities.failures import MODELS, READING, RECORDS, SEARCHING, Area, application_error, translate_errors
 from contracts import failures
 from contracts.usage import Usage
 from providers import errors
@@ -82,12 +82,12 @@ def test_the_cause_stays_behind() -> None:
     """What a client library said is not carried along, for it may repeat the request."""
     error = errors.Unavailable("503")
     error.__cause__ = ValueError("the whole prompt")
-    with pytest.raises(ApplicationError) as caught, translated(MODELS):
+    with pytest.raises(ApplicationError) as caught, translate_errors(MODELS):
         raise error
     assert caught.value.__cause__ is None
 
 
 def test_other_exceptions_pass() -> None:
     """A bug of ours is not dressed up as a provider's failure."""
-    with pytest.raises(ZeroDivisionError), translated(MODELS):
+    with pytest.raises(ZeroDivisionError), translate_errors(MODELS):
         raise ZeroDivisionError

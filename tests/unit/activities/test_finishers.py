@@ -4,10 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.roles.finisher import Draft
-from activities.roles.planner import finish_plan
-from activities.roles.refiner import finish_refinement
-from activities.roles.supervisor import finish_reflection
+from activities.roles.finishers import Draft, finish_plan, finish_refinement, finish_reflection
 from contracts import roles
 from contracts.evidence import Gap
 from contracts.usage import CallAccount
@@ -70,7 +67,6 @@ def refined(analysis: list[dict[str, Any]], **changes: Any) -> roles.RefineOutpu
         **common(),
         gaps=[Gap(id="gap-a", description="a"), Gap(id="gap-b", description="b")],
         remaining_iterations=1,
-        has_report_draft=True,
         asked=["What is vacuum?"],
     )
     return finish_refinement(Draft(request, roles.RefineDraft.model_validate(fields), {}, ACCOUNT))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.roles.untrusted import unsigned
+from activities.roles.untrusted import remove_signs
 from contracts import roles
 from contracts.decisions import GateIssue, Guidance
 from contracts.evidence import Gap
@@ -111,8 +111,8 @@ def test_signs_that_a_model_copies_are_taken_out() -> None:
     """In every field, at the beginning of a line or within one; words that only look alike, and answers without, stay."""
     quote = roles.QuoteDraft(source_id=SOURCE, quote="1f¦Vacuum must\n1f¦visit every 1f¦ table ¦ here, 12345¦")
     draft = roles.AnalysisDraft(findings=[roles.FindingDraft(content="1f¦ It visits.", quotes=[quote])])
-    cleaned = unsigned(draft).findings[0]
+    cleaned = remove_signs(draft).findings[0]
     assert cleaned.content == "It visits."
     assert cleaned.quotes[0].quote == "Vacuum must\nvisit every table ¦ here, 12345¦"
     plain = roles.AnalysisDraft(findings=[roles.FindingDraft(content="It visits.")])
-    assert unsigned(plain) is plain
+    assert remove_signs(plain) is plain

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.assessment.source_judge import ASSESSED, judge_of
+from activities.assessment.source_assessment import ASSESSED, judge_of
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.reporting.render import RENDERED, ReportingActivities

@@ -59,7 +59,6 @@ def refine_input(**changes: Any) -> roles.RefineInput:
     fields = {
         "gaps": [Gap(id="gap-1", description="measured costs", suggested_queries=["cost of freezing"])],
         "remaining_iterations": 2,
-        "has_report_draft": True,
         "draft": reference("# Draft"),
         "source_count": 9,
         "finding_count": 6,

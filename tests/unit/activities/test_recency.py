@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.assessment.recency import OUTSIDE, UNKNOWN, age_of
+from activities.assessment.question_fit import OUTSIDE, UNKNOWN, age_of
 from contracts.request import SourceType
 
 TODAY = "2026-11-21"

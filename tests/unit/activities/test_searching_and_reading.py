@@ -10,8 +10,8 @@ import pytest
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.assessment.source_judge import judge_of
-from activities.heartbeats import heartbeating
+from activities.assessment.source_assessment import judge_of
+from activities.attempts import send_heartbeats
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
@@ -226,7 +226,7 @@ async def test_an_activity_beats_at_once_and_goes_on() -> None:
             enough.set()
 
     async def work() -> None:
-        async with heartbeating(7, first=0.001, interval=0.001):
+        async with send_heartbeats(7, first=0.001, interval=0.001):
             assert beats == [(7,)]
             await enough.wait()
 

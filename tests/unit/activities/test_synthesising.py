@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from activities.roles.finisher import Draft
+from activities.roles.finishers import Draft
 from activities.roles.labels import label_key, label_of
 from activities.roles.synthesizer import clean_report, finish_report
 from contracts import identity, roles
-from contracts.report import ConfidenceSummary, ReportDraft
+from contracts.documents import ConfidenceSummary, ReportDraft
 from contracts.usage import CallAccount
 from contracts.vocabulary import Confidence, EngineKind
 from providers.errors import InvalidOutput

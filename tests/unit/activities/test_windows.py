@@ -126,7 +126,7 @@ async def test_other_roles_fit_too() -> None:
         turns = [Turn(question=PROSE * 20, answer=PROSE * 40) for _ in range(6)]
         await one.run(roles.PLANNER, plan_input(context=turns))
         draft = await one.content.put_text("# Draft\n\n" + PROSE * 200)
-        fields = common(gaps=[], remaining_iterations=1, has_report_draft=True, draft=draft)
+        fields = common(gaps=[], remaining_iterations=1, draft=draft)
         await one.run(roles.REFINER, roles.RefineInput(**fields))
     assert [call.status for call in one.api.calls] == [200, 200]
 

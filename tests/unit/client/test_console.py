@@ -13,8 +13,8 @@ from client.handle import ResearchHandle
 from client.view.console import PlainSink, QuietSink, TerminalSink, follow
 from client.view.live_view import LiveView
 from client.view.rendering import Frame
-from contracts.events import Event, EventPage
 from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.progress import Event, EventPage
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 
 RESULT = ResearchResult(research_id="r", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS)

@@ -3,9 +3,8 @@
 from typing import Any
 
 from client.view.live_view import LiveView, Mark, PhaseLine, fold, task_progress, with_status
-from contracts.events import Event
 from contracts.outcome import ResearchStatus
-from contracts.progress import Progress, UnitProgress
+from contracts.progress import Event, Progress, UnitProgress
 from contracts.vocabulary import Phase, RunStatus
 
 

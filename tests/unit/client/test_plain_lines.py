@@ -9,8 +9,8 @@ import pytest
 
 from client.view.live_view import LiveView
 from client.view.plain_lines import PlainLines, describe_standing
-from contracts.events import Event
 from contracts.outcome import Counts, ResearchStatus
+from contracts.progress import Event
 from contracts.vocabulary import Phase, RunStatus
 
 

@@ -8,9 +8,8 @@ from rich.console import Console
 
 from client.view.live_view import LiveView, fold, with_status
 from client.view.rendering import Frame, duration, money, plural, printable, render_ending, render_live
-from contracts.events import Event
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
-from contracts.progress import Progress, UnitProgress
+from contracts.progress import Event, Progress, UnitProgress
 from contracts.usage import Usage
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 

@@ -13,6 +13,11 @@ from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
 from contracts.request import Depth, Gates, Limits
 from contracts.roles import (
+    ANALYZER,
+    PLANNER,
+    REFINER,
+    SUPERVISOR,
+    SYNTHESIZER,
     FindingDraft,
     GapAnalysisDraft,
     GapDraft,
@@ -23,8 +28,8 @@ from contracts.roles import (
 )
 from contracts.sources import Source
 from contracts.state import ResearchState
+from contracts.strategies import declared_roles
 from contracts.vocabulary import (
-    PHASE_TO_AGENT,
     Action,
     AgentRole,
     Confidence,
@@ -47,13 +52,12 @@ def test_six_roles_and_five_phases() -> None:
 
 
 def test_every_phase_has_its_agent() -> None:
-    """The map is total, and each specialist does one phase (S0-003, S0-005, S0-006, S0-007, S0-010, S0-094)."""
-    assert set(PHASE_TO_AGENT) == set(Phase)
-    assert PHASE_TO_AGENT[Phase.PLANNING] is AgentRole.PLANNER
-    assert PHASE_TO_AGENT[Phase.ANALYSIS] is AgentRole.ANALYZER
-    assert PHASE_TO_AGENT[Phase.SYNTHESIS] is AgentRole.SYNTHESIZER
-    assert PHASE_TO_AGENT[Phase.REFINEMENT] is AgentRole.REFINER
-    assert AgentRole.SUPERVISOR not in PHASE_TO_AGENT.values()
+    """A role for each phase but gathering, which asks no engine (S0-003, S0-005, S0-006, S0-007, S0-010, S0-094)."""
+    assert {role.name for role in declared_roles()} | {AgentRole.GATHERER} == set(AgentRole)
+    assert len(Phase) == len(AgentRole) - 1
+    assert (PLANNER.name, ANALYZER.name) == (AgentRole.PLANNER, AgentRole.ANALYZER)
+    assert (SYNTHESIZER.name, REFINER.name) == (AgentRole.SYNTHESIZER, AgentRole.REFINER)
+    assert SUPERVISOR.name == AgentRole.SUPERVISOR
 
 
 def test_only_the_question_is_needed() -> None:
@@ -194,8 +198,7 @@ def test_a_packed_state_is_the_same_state() -> None:
 def test_hand_offs_carry_the_documented_fields() -> None:
     """Planner, gatherer and sources have the fields of their contracts, under our names (S0-048, S0-056, S0-057)."""
     planner = set(PlanInput.model_fields)
-    assert {"research_id", "query", "current_phase", "iteration", "system_prompt", "max_sub_queries"} <= planner
-    assert PlanInput.model_fields["current_phase"].default == "planning"
+    assert {"research_id", "query", "iteration", "system_prompt", "max_sub_queries"} <= planner
     assert {"research_id", "text", "provider", "max_results"} <= set(SearchRequest.model_fields)
     kept = {"id", "sub_query_ids", "title", "url", "snippet", "text", "quality"}
     assert kept <= set(Source.model_fields)

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.doi import doi_of
-from contracts.identity import source_key
 
 OLD = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O"
 
@@ -78,10 +77,3 @@ def test_two_works_of_one_volume_stay_two() -> None:
     other = OLD.replace("<693::AID-ASI4>3.0.CO;2-O", "<707::AID-ASI6>3.0.CO;2-1")
     assert doi_of(OLD) != doi_of(other)
     assert doi_of(f"https://doi.org/{OLD}") != doi_of(f"https://doi.org/{other}")
-
-
-def test_an_address_counts_before_an_identifier() -> None:
-    """Identity: canonical URL, else DOI, else nothing yet (ID rules of the domain)."""
-    assert source_key("https://E.org/a#b", "10.1000/x") == "https://e.org/a"
-    assert source_key(None, "doi:10.1000/X") == "doi:10.1000/x"
-    assert source_key("", None) == ""

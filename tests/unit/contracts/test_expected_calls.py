@@ -1,13 +1,13 @@
 """Expected sizes of calls bound what is really sent, and agree with the parts that they are about."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
-from activities.roles import prompt_blocks
 from activities.roles.prompt_rendering import render_role
 from contracts import expected_calls, roles
-from contracts.decisions import Guidance
+from contracts.decisions import GateIssue, Guidance
 from contracts.documents import DocumentRef
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.expected_calls import (
@@ -20,18 +20,18 @@ from contracts.expected_calls import (
 from contracts.identity import digest
 from contracts.plan import SubQuery
 from contracts.request import Turn
-from contracts.resolved import ModelPrice
+from contracts.resolved import CorpusSnapshot, ModelPrice
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, EngineKind, Phase
 from providers.models.capabilities import capability_table
-from workflows.phases import role_inputs
 
 SCRIPTS = {
+    "signs": "<\"&>'",
     "english": "The engine freezes old rows so that transaction numbers may wrap around safely. ",
     "chinese": "数据库会冻结旧行，这样事务编号可以安全地回绕。",
     "greek": "Η μηχανή παγώνει τις παλιές γραμμές. ",
 }
-CHARACTERS_PER_TOKEN = {"english": 4.0, "chinese": 1.2, "greek": 2.0}
+CHARACTERS_PER_TOKEN = {"signs": 3.0, "english": 4.0, "chinese": 1.2, "greek": 2.0}
 """What tokenizers make of them, on the careful side."""
 
 
@@ -39,86 +39,96 @@ def text_of(script: str, characters: int) -> str:
     return (SCRIPTS[script] * (characters // len(SCRIPTS[script]) + 1))[:characters]
 
 
-def common(script: str, operation: str) -> dict[str, object]:
-    advice = [Guidance(origin="model", text=text_of(script, 300)) for _ in range(6)]
+def common(script: str, written: Callable[[int, int], str], operation: str) -> dict[str, object]:
+    advice = [Guidance(origin=origin, text=written(300, 2_000)) for origin in ("model", "person", "hook") * 2]
     return {
         "research_id": "r-1",
         "operation": operation,
         "engine": EngineKind.MODEL,
         "date": "2026-11-22",
-        "query": text_of(script, 200),
+        "query": written(200, 10_000),
         "guidance": advice,
         "repair": text_of(script, 300),
     }
 
 
-def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput, dict[str, str]]]:
-    """A large input of each role, with the stored texts that its prompt is made from."""
+def requests(script: str, *, largest: bool) -> list[tuple[roles.RoleSpec, roles.RoleInput, dict[str, str]]]:
+    """An input of each role, usual or the largest that its prompt shows in full, with the texts that it is made from."""
+
+    def written(usual: int, most: int) -> str:
+        return text_of(script, most if largest else usual)
+
     text = text_of(script, 30_000)
     stored = DocumentRef(hash=digest(text))
     sources = [
         roles.SourceExtract(
-            id=f"src-{number:010d}",
-            url=f"https://example.org/{number}",
-            title=text_of(script, 120),
-            snippet=text_of(script, 200),
+            id=f"src-{number:032d}",
+            url=f"https://example.org/{number}/" + "section-" * 40,
+            title=written(120, 400),
+            snippet=written(200, 400),
             text=stored,
         )
         for number in range(25)
     ]
     passages = [
-        Evidence(id=f"ev-{number:010d}", source_id=sources[0].id, start=0, end=400, quote_hash=stored.hash)
+        Evidence(id=f"ev-{number:032d}", source_id=sources[0].id, start=0, end=1_200, quote_hash=stored.hash)
         for number in range(30)
     ]
     findings = [
         Finding(
-            id=f"f-{number}",
-            statement=text_of(script, 300),
+            id=f"f-{number:032d}",
+            statement=written(300, 600),
             confidence=Confidence.HIGH,
-            evidence_ids=[passage.id],
+            evidence_ids=[passage.id for passage in passages[number : number + (3 if largest else 1)]],
             source_ids=[sources[0].id],
         )
-        for number, passage in enumerate(passages)
+        for number in range(28)
     ]
-    queries = [SubQuery(id=f"sq-{number}", text=text_of(script, 150)) for number in range(15)]
-    gaps = [Gap(id=f"gap-{number}", description=text_of(script, 250)) for number in range(10)]
-    brief = text_of(script, 600)
-    turns = [Turn(question=text_of(script, 200), answer=text_of(script, 4_000))] * 5
+    queries = [SubQuery(id=f"sq-{number:032d}", text=written(150, 600)) for number in range(15)]
+    gaps = [
+        Gap(id=f"gap-{number:032d}", description=written(250, 400), suggested_queries=[written(0, 300)] * 3)
+        for number in range(10)
+    ]
+    brief = written(600, 2_000)
+    turns = [Turn(question=written(200, 2_000), answer=text_of(script, 4_000))] * 5
+    given = {**common(script, written, "call/1"), "issues": [GateIssue(code="few", message=written(0, 600))] * 5}
     made = [
-        (roles.PLANNER, roles.PlanInput(**common(script, "plan/1"), context=turns)),
         (
-            roles.ANALYZER,
-            roles.AnalyzeInput(**common(script, "a/1"), sub_query=queries[0], sources=sources, brief=brief),
+            roles.PLANNER,
+            roles.PlanInput(
+                **given,
+                context=turns,
+                system_prompt=written(0, 20_000),
+                previous=[query.text for query in queries],
+                corpus=CorpusSnapshot(name="manuals", title=written(0, 200)),
+            ),
         ),
+        (roles.ANALYZER, roles.AnalyzeInput(**given, sub_query=queries[0], sources=sources, brief=brief)),
         (
             roles.SYNTHESIZER,
             roles.WriteInput(
-                **common(script, "write/1"),
+                **given,
                 brief=brief,
                 sub_queries=queries,
                 findings=findings,
                 evidence=passages,
                 sources=sources,
                 gaps=gaps,
+                improvements=[written(0, 600)] * 10,
             ),
         ),
         (
             roles.REFINER,
             roles.RefineInput(
-                **common(script, "refine/1"),
-                gaps=gaps,
-                remaining_iterations=2,
-                has_report_draft=True,
-                draft=stored,
-                asked=[query.text for query in queries],
+                **given, gaps=gaps, remaining_iterations=2, draft=stored, asked=[query.text for query in queries]
             ),
         ),
         (
             roles.SUPERVISOR,
             roles.ReflectInput(
-                **common(script, "reflect/1"),
+                **given,
                 phase=Phase.ANALYSIS,
-                prompt=text_of(script, 1_000),
+                prompt=written(1_000, 4_000),
                 gate_valid=True,
                 gate_score=7.0,
                 open_gaps=[gap.description for gap in gaps],
@@ -131,7 +141,7 @@ def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput, dict[st
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_no_prompt_is_larger_than_its_bound(script: str) -> None:
     """The whole prompt of each role, with the schema and the repair, fits into what the ledger reserves for it."""
-    for role, request, documents in requests(script):
+    for role, request, documents in requests(script, largest=True):
         rendered = render_role(role, request, documents)
         schema = json.dumps(role.draft.model_json_schema())
         sent = len(rendered.system + rendered.prompt) / CHARACTERS_PER_TOKEN[script] + len(schema) / 3 + 400
@@ -140,17 +150,12 @@ def test_no_prompt_is_larger_than_its_bound(script: str) -> None:
 
 def test_the_reserve_for_a_report_covers_the_report() -> None:
     """What is kept before there are findings is enough for writing from thirty of them."""
-    role, request, _ = next(item for item in requests("english") if item[0] is roles.SYNTHESIZER)
+    role, request, _ = next(item for item in requests("english", largest=False) if item[0] is roles.SYNTHESIZER)
     assert worst_call(role, request).tokens <= worst_report(30).tokens
 
 
 def test_the_figures_are_those_of_the_parts_they_are_about() -> None:
-    """Caps, prompts, reasoning room and cache prices of other packages never exceed the figures here."""
-    assert prompt_blocks.DEFAULT_CONTENT_CHARACTERS <= expected_calls.CONTENT_CHARACTERS
-    assert prompt_blocks.MOST_SOURCES <= expected_calls.MOST_SOURCES
-    assert prompt_blocks.QUOTE_CHARACTERS <= expected_calls.QUOTE_CHARACTERS
-    assert prompt_blocks.DRAFT_CHARACTERS <= expected_calls.DRAFT_CHARACTERS
-    assert role_inputs.MAX_FINDINGS_PER_SUB_QUERY == expected_calls.FINDINGS_PER_SUB_QUERY
+    """The room for reasoning of no endpoint in the table exceeds the figure here."""
     table = capability_table()
     rooms = [table.default.reasoning_tokens]
     rooms += [entry.reasoning_tokens or 0 for entry in [*table.hosts.values(), *table.models]]

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.request import Constraints
-from contracts.timeframes import published_between
+from contracts.request import Constraints, published_between
 
 TODAY = "2026-03-31"
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from markdown_it import MarkdownIt
 
+from contracts.display_text import as_markdown, from_markdown
 from contracts.vocabulary import EngineKind
-from contracts.web_ui_text import as_markdown, from_markdown
 from tests.fakes import states
 from workflows.run.activity_options import read_options, record_options, role_options, search_options
 from workflows.run.web_ui_details import details_markdown

@@ -62,7 +62,7 @@ def test_judges_the_gaps_that_it_was_shown() -> None:
     """Each gap comes back under its own id, and no iteration is asked for when none remains."""
     gap = Gap(id="gap-0123456789", description="what freezing costs")
     for remaining in (0, 1):
-        given = RefineInput(**COMMON, gaps=[gap], remaining_iterations=remaining, has_report_draft=True)
+        given = RefineInput(**COMMON, gaps=[gap], remaining_iterations=remaining)
         refined = model_work.refinement(render_role(REFINER, given, {}).prompt)
         assert [judged["gap_id"] for judged in refined["gap_analysis"]] == [gap.id]
         assert refined["iteration_recommendation"]["should_iterate"] is bool(remaining)

@@ -5,7 +5,7 @@ They decide about a retry, never about the outcome.
 
 from contracts.decisions import GateIssue, GateResult
 from contracts.state import ResearchState
-from contracts.vocabulary import Confidence, GatePolicy, Phase, Quality, SubQueryStatus
+from contracts.vocabulary import TOP_CONFIDENCE, GatePolicy, Phase, Quality, SubQueryStatus
 
 MIN_QUERY_CHARACTERS = 10
 MIN_SOURCES = 3
@@ -13,7 +13,6 @@ MIN_COMPLETION = 0.5
 MIN_FINDINGS = 2
 MIN_COVERAGE = 0.3
 MIN_REPORT_CHARACTERS = 100
-TOP_CONFIDENCE = (Confidence.HIGH, Confidence.CONFIRMED)
 
 
 def evaluate(phase: Phase, state: ResearchState) -> GateResult:

@@ -4,7 +4,7 @@ from typing import Any
 
 from contracts.decisions import GateResult, Pause
 from contracts.state import ResearchState
-from contracts.vocabulary import Action, AgentRole, Confidence, GatePolicy, Phase
+from contracts.vocabulary import TOP_CONFIDENCE, Action, AgentRole, GatePolicy, Phase
 from workflows.phases.pause import call_hook, record_gate, reflect
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.gates import evaluate
@@ -32,8 +32,7 @@ def phase_outputs(phase: Phase, state: ResearchState) -> dict[str, Any]:
     if phase == Phase.GATHERING:
         return {"source_count": len(state.readable_sources())}
     if phase == Phase.ANALYSIS:
-        top = (Confidence.HIGH, Confidence.CONFIRMED)
-        high = sum(finding.confidence in top for finding in state.findings)
+        high = sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings)
         return {"finding_count": len(state.findings), "high_confidence_count": high}
     if phase == Phase.SYNTHESIS:
         return {"has_report": state.draft is not None, "report_length": state.draft.characters if state.draft else 0}

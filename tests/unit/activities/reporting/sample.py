@@ -1,11 +1,10 @@
 """A finished run about vacuuming, small enough to read, with the shape of real ones."""
 
 from contracts.decisions import AgentDecision
-from contracts.documents import DocumentRef
+from contracts.documents import DocumentRef, ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import digest, evidence_id, source_id
 from contracts.plan import Plan, SubQuery
-from contracts.report import ReportDraft
 from contracts.resolved import CorpusSnapshot, EffectiveGates, EffectiveLimits, ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState

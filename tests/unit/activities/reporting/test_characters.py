@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.characters import clean_characters, code_span, escape_markdown, one_line
-from activities.reporting.markdown_layout import PARSER, layout, plain_text
+from activities.reporting.markdown_layout import (
+    PARSER,
+    clean_characters,
+    code_span,
+    escape_markdown,
+    layout,
+    one_line,
+    plain_text,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.reporting.render import RenderedForms, render
+from contracts.documents import ReportDraft
 from contracts.evidence import Evidence
 from contracts.identity import digest
-from contracts.report import ReportDraft
 from contracts.sources import Source
 from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import ALLOWED, Page

@@ -3,7 +3,7 @@
 import pytest
 
 from activities.reporting.render import render
-from contracts.report import ReportDraft
+from contracts.documents import ReportDraft
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Quality, SourceStatus
 from providers.interfaces import SkippedFile

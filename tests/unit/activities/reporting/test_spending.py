@@ -1,7 +1,7 @@
 """What a report tells of the use of a run."""
 
+from activities.reporting.method_section import usage_document, usage_words
 from activities.reporting.render import render
-from activities.reporting.usage_summary import usage_document, usage_words
 from contracts.state import ResearchState
 from contracts.usage import Usage
 from contracts.vocabulary import Phase

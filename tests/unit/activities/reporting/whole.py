@@ -6,7 +6,7 @@ from typing import Any
 
 from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import RenderedForms, render
-from activities.roles.finisher import Draft
+from activities.roles.finishers import Draft
 from activities.roles.prompt_rendering import render_role
 from activities.roles.synthesizer import finish_report
 from contracts import roles

@@ -135,5 +135,5 @@ def write_input(
 
 def refine_input(gaps: list[Gap], **more: object) -> RefineInput:
     """Input of the refiner."""
-    given = {**BASE, "query": QUESTION, "gaps": gaps, "remaining_iterations": 2, "has_report_draft": True, **more}
+    given = {**BASE, "query": QUESTION, "gaps": gaps, "remaining_iterations": 2, **more}
     return RefineInput.model_validate(given)

@@ -81,7 +81,7 @@ TASKS: dict[str, tuple[RoleSpec[Any, Any], RoleInput, str]] = {
         WriteInput(**COMMON),
         f"<question>\n{QUESTION}\n</question>\n[ev-0123456789] (medium) {SENTENCE}\ngap-01: what it costs",
     ),
-    "refiner": (REFINER, RefineInput(**COMMON, gaps=[], remaining_iterations=1, has_report_draft=True), "gap-01: cost"),
+    "refiner": (REFINER, RefineInput(**COMMON, gaps=[], remaining_iterations=1), "gap-01: cost"),
     "supervisor": (
         SUPERVISOR,
         ReflectInput(**COMMON, phase=Phase.PLANNING, prompt="?", gate_valid=True, gate_score=9),

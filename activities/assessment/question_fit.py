@@ -1,11 +1,14 @@
-"""How much of a question's words a page speaks of, and whether it does so in one place: pure."""
+"""How well a page fits the question: how much of its words it covers, and how old it is. Pure."""
 
+import calendar
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from typing import Final
 
+from contracts.request import SourceType
 from providers.text import STEMMED_LANGUAGES, detect_language, question_stems, stem, words
 
 WINDOW: Final = 150
@@ -39,15 +42,13 @@ def coverage(queries: str, title: str, snippet: str, text: str, language: str | 
     questions = [line for line in queries.splitlines() if line.strip()][:MOST_QUESTIONS]
     spoken = detect_language(" ".join(questions))
     parts = [_units(part, spoken) for part in (title, snippet, text)]
-    found = [_covered(question, spoken, *parts) for question in questions]
+    found = [_cover(question, spoken, *parts) for question in questions]
     best = max((each for each in found if each.of), key=lambda each: each.share, default=Coverage(0.5, 0, 0))
     elsewhere = bool(best.of) and _speaks_otherwise(spoken, language) and best.share < IN_ONE_PLACE
     return replace(best, other_language=elsewhere)
 
 
-def _covered(
-    question: str, language: str, title: Sequence[str], snippet: Sequence[str], body: Sequence[str]
-) -> Coverage:
+def _cover(question: str, language: str, title: Sequence[str], snippet: Sequence[str], body: Sequence[str]) -> Coverage:
     sought = frozenset(_units(question, language, question=True))
     if not sought:
         return Coverage(0.5, 0, 0)
@@ -91,3 +92,55 @@ def _units(text: str, language: str, *, question: bool = False) -> list[str]:
 
 def _pairs(runs: Iterable[str]) -> list[str]:
     return [run[place : place + 2] for run in runs for place in range(max(1, len(run) - 1))]
+
+
+HALF_LIFE_DAYS: Final[Mapping[SourceType, float]] = {
+    SourceType.WEB: 4 * 365.0,
+    SourceType.ACADEMIC: 8 * 365.0,
+    SourceType.NEWS: 30.0,
+}
+"""After so many days a source is worth half as much."""
+UNKNOWN: Final = 0.5
+OUTSIDE: Final = 0.1
+TOLERANCE: Final = timedelta(days=2)
+"""A date ahead by less is a matter of time zones."""
+WRITTEN: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?(?:[T ].*)?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Age:
+    """Recency from 0 to 1, what to say of it, and whether it lies before the time that was asked for."""
+
+    recency: float
+    phrase: str
+    outside: bool = False
+
+
+def age_of(published: str | None, run_date: str, earliest: str | None, mode: SourceType) -> Age:
+    """The age of a source. Dates are ISO, whole or in part; one that cannot be read or lies ahead is unknown."""
+    spoken_of, today = _span(published), _span(run_date)
+    if spoken_of is None or today is None or spoken_of[0] > today[1] + TOLERANCE:
+        return Age(UNKNOWN, "undated")
+    first, last = spoken_of
+    limit = _span(earliest)
+    # A date known in part counts as its latest day: what may be inside is not outside.
+    if limit is not None and last < limit[0]:
+        return Age(OUTSIDE, f"{first.year}, before the time asked for", outside=True)
+    days = max(0, (today[0] - min(last, today[0])).days)
+    return Age(0.5 ** (days / HALF_LIFE_DAYS[mode]), str(first.year))
+
+
+def _span(text: str | None) -> tuple[date, date] | None:
+    """First and last day that an ISO date may mean; None for anything else."""
+    found = WRITTEN.fullmatch((text or "").strip())
+    if found is None:
+        return None
+    year, month, day = int(found[1]), int(found[2] or 0), int(found[3] or 0)
+    try:
+        first = date(year, month or 1, day or 1)
+    except ValueError:
+        return None
+    if day:
+        return first, first
+    last_month = month or 12
+    return first, date(year, last_month, calendar.monthrange(year, last_month)[1])
