@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from contracts.vocabulary import STOP_REASON_TEXTS
+
 ADMISSION: Final = "Evidence brief, written without a language model: every indented passage is quoted word for word."
 EMPTY_ADMISSION: Final = (
     "Evidence brief, written without a language model: nothing is quoted, because nothing was found."
@@ -42,9 +44,7 @@ _IMAGE = re.compile(r"!(?=\\\[)")
 
 def cut_short(reason: str) -> str:
     """The sentence that says that the run could not do all it planned."""
-    return (
-        f"**Cut short:** {STOP_WORDS.get(reason, reason.replace('_', ' '))}; not everything that was planned was done."
-    )
+    return f"**Cut short:** {STOP_REASON_TEXTS.get(reason, reason.replace('_', ' '))}; not everything that was planned was done."
 
 
 def plural(number: int, one: str, many: str) -> str:
