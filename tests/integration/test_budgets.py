@@ -10,7 +10,7 @@ from temporalio.client import Client, WorkflowFailureError
 from activities.configuration import ResearchConfiguration
 from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.resolved import PriceEntry
+from contracts.resolved import ModelPrice
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
 from providers.models.prices import PriceEntry as TablePrice
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 
 REQUEST = {"query": QUESTION, "corpus": "manual"}
 RULES = REQUEST | {"gates": {"think": "rules"}}
-PRICE = PriceEntry(input=3.0, output=15.0)
+PRICE = ModelPrice(input=3.0, output=15.0)
 READ_FACTOR, WRITE_FACTOR = 0.1, 1.25
 TABLE = PriceTable(
     as_of="2026-11-22",
@@ -40,7 +40,7 @@ TROUBLE = ["status:429:0", "hopeless", "status:500", "good", "cut", "status:529:
 
 def priced_world(folder: Path, api: MessagesApi) -> World:
     """A world whose model has a price, and whose engine knows the same table as its configuration."""
-    dearest = PriceEntry(input=PRICE.input * WRITE_FACTOR, output=PRICE.output)
+    dearest = ModelPrice(input=PRICE.input * WRITE_FACTOR, output=PRICE.output)
     configuration = ResearchConfiguration(
         models={tier.value: "test-model" for tier in Tier},
         model_host=lambda _: "127.0.0.1",

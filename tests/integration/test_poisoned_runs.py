@@ -20,7 +20,7 @@ from providers.isolation.pool import SubprocessPool
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
 from tests.fakes.world import World
-from workflows.driver import Engine
+from workflows.driver import Driver
 from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
@@ -83,7 +83,7 @@ async def test_a_poisoned_analysis_costs_its_own_branch(tmp_path: Path, pool: Su
         return arguments[1].sub_query.id == poisoned[0]
 
     world, host, state = await begun(tmp_path, pool, is_poison)
-    outcome = await Engine(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
+    outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     assert len(set(poisoned)) > 1
     assert outcome is Outcome.PARTIAL
     assert any("analysis of" in branch and "crash" in branch for branch in state.failed_branches)
@@ -105,7 +105,7 @@ async def test_without_a_text_that_anybody_survives_the_run_says_so(
         return deadly
 
     world, host, state = await begun(tmp_path, pool, poison)
-    outcome = await Engine(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
+    outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     assert once
     assert (outcome, state.draft) == (Outcome.FAILED, None)
     assert state.result is not None
@@ -165,7 +165,7 @@ async def test_a_model_whose_work_kills_makes_room_for_the_fallback(
 async def test_a_poisoned_question_ends_the_run_with_its_reason(tmp_path: Path, pool: SubprocessPool) -> None:
     """Where not even the fallback can plan there is nothing to report from, and that is what is said."""
     world, host, state = await begun(tmp_path, pool, lambda function, _: function == MAKE_DRAFT)
-    outcome = await Engine(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
+    outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
     assert outcome is Outcome.FAILED
     assert any(branch.startswith("planner: crash") for branch in state.failed_branches)
     assert "No report text was written." in await report_of(world, state)
