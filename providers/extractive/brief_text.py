@@ -44,7 +44,8 @@ _IMAGE = re.compile(r"!(?=\\\[)")
 
 def cut_short(reason: str) -> str:
     """The sentence that says that the run could not do all it planned."""
-    return f"**Cut short:** {STOP_REASON_TEXTS.get(reason, reason.replace('_', ' '))}; not everything that was planned was done."
+    why = STOP_REASON_TEXTS.get(reason, reason.replace("_", " "))
+    return f"**Cut short:** {why}; not everything that was planned was done."
 
 
 def plural(number: int, one: str, many: str) -> str:
