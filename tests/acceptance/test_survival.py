@@ -42,7 +42,7 @@ async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> N
         handle = await start(await made.client(), REQUEST, id="r-survivor")
         in_flight = 0
         for phase in PHASES:
-            await until(handle, lambda status, phase=phase: status.phase is phase or status.outcome is not None)
+            await until(handle, lambda status, phase=phase: status.phase == phase or status.outcome is not None)
             while phase != Phase.GATHERING and not made.in_flight():
                 await asyncio.sleep(0.02)
             in_flight += made.in_flight()

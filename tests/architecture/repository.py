@@ -39,7 +39,11 @@ def relative(path: Path) -> str:
 @cache
 def syntax(path: Path) -> ast.Module:
     """The parsed file."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    try:
+        return ast.parse(text)
+    except SystemError:  # Python 3.11 counts the depth of all trees that are being made in one place
+        return ast.parse(text)
 
 
 def load_script(path: Path) -> ModuleType:

@@ -12,7 +12,7 @@ from activities.roles.role_work import FINISHED
 from contracts import failures
 from contracts.activities import PrepareRequest
 from contracts.request import ResearchRequest
-from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER
+from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER, PlanInput
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, StopReason
 from providers.extractive.engine import MAKE_DRAFT
@@ -24,8 +24,9 @@ from workflows.driver import Driver
 from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import Finished, SupervisorStrategy
+from workflows.strategies import Finished
 from workflows.strategies.supervisor.pause import pause_after
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 pytestmark = pytest.mark.integration
 
@@ -69,7 +70,7 @@ async def report_of(world: World, state: ResearchState) -> str:
 
 def finishing(role: str) -> IsPoison:
     """Whatever a role's answer is finished with."""
-    return lambda function, arguments: function == FINISHED and arguments[0] == role
+    return lambda function, arguments: function == FINISHED and arguments[0].name == role
 
 
 async def test_a_poisoned_analysis_costs_its_own_branch(tmp_path: Path, pool: SubprocessPool) -> None:
@@ -155,7 +156,7 @@ async def test_a_model_whose_work_kills_makes_room_for_the_fallback(
     host.implementations[PLANNER.activity] = deadly
     assert state.resolved is not None
     run = ResearchRun(state, Inbox(), host)
-    output = await run.ask(PLANNER, "plan", {"max_sub_queries": 3}, EngineKind.MODEL)
+    output = await run.ask(PLANNER, "plan", PlanInput(max_sub_queries=3), EngineKind.MODEL)
     assert output.sub_queries
     assert state.fallbacks == {PLANNER.name: 1}
     assert any("given up (timeout)" in note for note in state.degraded)

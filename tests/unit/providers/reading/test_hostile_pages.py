@@ -127,7 +127,8 @@ def test_sheets_for_print_hide_nothing() -> None:
 def test_rules_are_bounded() -> None:
     """A page whose sheets have more rules than can be followed is not read: nobody could tell what is seen."""
     with pytest.raises(SourceUnreadable, match="style sheets"):
-        Sheets([".x{top:0}" * (MOST_SELECTORS + 2)], {"x"})
+        Sheets(["".join(f".x:nth-child({number}){{top:0}}" for number in range(MOST_SELECTORS + 2))], {"x"})
+    assert Sheets([".x{top:0}" * (MOST_SELECTORS + 2)], {"x"}).selectors == 1
     assert Sheets([".y{top:0}" * (MOST_SELECTORS + 2)], {"x"}).selectors == 0
 
 
