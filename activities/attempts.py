@@ -1,4 +1,4 @@
-"""How often a call is tried: what failed in passing is counted, being told to wait is not.
+"""How often a call is tried: what failed in passing is counted; being told to wait, a full disk and a stop are not.
 
 The engine is asked for attempts without number, so that waiting can never use up a call; the counting is done here.
 Each attempt tells its heartbeats how earlier ones ended and what they paid for nothing, and the engine hands that to
@@ -9,19 +9,27 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.failures import Area, application_error
+from contracts import failures as kinds
 from contracts.usage import Usage
-from providers.errors import CallInFlight, ProviderError, RateLimited, WorkerLost, usage_of
+from providers.errors import CallInFlight, ProviderError, RateLimited, StorageFull, WorkerLost, usage_of
 
 MOST_FAILURES: Final = 3
 """What failed in passing so often is given up (architecture, section 5)."""
+MOST_FAILURES_OF_STORES: Final = 10
+"""Our own stores are tried for about a minute: what they hold cannot be had elsewhere."""
+FULL_DISK_SECONDS: Final = 300.0
+"""How long book-keeping waits for room, which has no deadline of its own."""
 FIRST_PAUSE: Final = timedelta(seconds=1)
+LONGEST_PAUSE: Final = timedelta(seconds=10)
+"""Also between two looks at a full disk: one that has room again is noticed after this long."""
+AT_ONCE: Final = timedelta(milliseconds=100)
 MOST_LOSSES: Final = 3
 """Attempts that ended without a word: the worker died. A document that kills its workers is not tried for ever."""
 
@@ -32,62 +40,115 @@ class Past:
 
     failures: int = 0
     waits: int = 0
+    """Those that were told to wait, found the disk full, or were stopped together with their worker."""
     losses: int = 0
     spent: Usage = field(default_factory=Usage)
     """What was paid although nothing came of it."""
+    begun: float | None = None
+    """When the first attempt that told anything ended, in seconds since the epoch; none before that."""
 
 
 def past_of(attempt: int, details: tuple[object, ...] | list[object]) -> Past:
     """From the number of this attempt and what the last heartbeat told: whatever is not accounted for was lost."""
     known = [value for value in details[:2] if isinstance(value, int)]
     failures, waits = known if len(known) == 2 else (0, 0)
-    spent = Usage.model_validate(details[2]) if len(details) > 2 and isinstance(details[2], dict) else Usage()
-    return Past(failures, waits, max(0, attempt - 1 - failures - waits), spent)
+    spent = next((Usage.model_validate(value) for value in details if isinstance(value, dict)), Usage())
+    begun = next((value for value in details if isinstance(value, float)), None)
+    return Past(failures, waits, max(0, attempt - 1 - failures - waits), spent, begun)
+
+
+def _now() -> float:
+    return datetime.now(UTC).timestamp()
 
 
 @asynccontextmanager
-async def count_attempts(area: Area, *, most_failures: int | None = MOST_FAILURES) -> AsyncIterator[Past]:
+async def count_attempts(
+    area: Area,
+    *,
+    most_failures: int = MOST_FAILURES,
+    most_losses: int = MOST_LOSSES,
+    full_disk_seconds: float | None = None,
+) -> AsyncIterator[Past]:
     """Beat while the block runs; its provider errors come out as `ApplicationError`, final when it was tried enough.
 
-    The block is given how earlier attempts ended. With no `most_failures` the retry policy says how often, and
-    how long after one another, what fails in passing is tried.
+    The block is given how earlier attempts ended. A full disk is waited for until the time of the call is over, or
+    `full_disk_seconds` after it was asked for.
     """
     info = activity.info()
     past = past_of(info.attempt, list(info.heartbeat_details))
     try:
-        async with send_heartbeats(*_beat_details(past.failures, past.waits, past.spent)):
-            if past.losses >= MOST_LOSSES:
-                raise WorkerLost(f"{past.losses} workers were lost while they tried this")
+        async with send_heartbeats(*_beat_details(past)):
+            if past.losses >= most_losses:
+                raise lost_workers(past.losses)
             yield past
-    except (RateLimited, CallInFlight) as error:
-        activity.heartbeat(*_beat_details(past.failures, past.waits + 1, past.spent.plus(usage_of(error))))
-        raise application_error(error, area, spent=past.spent) from None
-    except ProviderError as error:
-        activity.heartbeat(*_beat_details(past.failures + 1, past.waits, past.spent.plus(usage_of(error))))
-        final = most_failures is not None and past.failures + 1 >= most_failures
-        pause = None if most_failures is None else _pause(past)
-        # Without its cause: a client library's own message may repeat what was sent to it.
+    except (RateLimited, CallInFlight, StorageFull) as error:
+        full = isinstance(error, StorageFull)
+        final = full and _waited(info) > (full_disk_seconds or float("inf"))
+        pause = _pause(past.waits) if full else None
+        activity.heartbeat(*_beat_details(past, waits=1, spent=usage_of(error)))
         raise application_error(error, area, final=final, pause=pause, spent=past.spent) from None
+    except ProviderError as error:
+        activity.heartbeat(*_beat_details(past, failures=1, spent=usage_of(error)))
+        final = past.failures + 1 >= most_failures
+        # Without its cause: a client library's own message may repeat what was sent to it.
+        raise application_error(error, area, final=final, pause=_pause(past.failures), spent=past.spent) from None
     except ApplicationError as error:  # translated already, by a part of the work that has an area of its own
-        activity.heartbeat(*_beat_details(past.failures + 1, past.waits, past.spent))
-        if most_failures is not None and past.failures + 1 >= most_failures:
-            raise _final(error) from None
-        raise
+        activity.heartbeat(*_beat_details(past, failures=1))
+        most = MOST_FAILURES_OF_STORES if error.type == kinds.STORE_UNAVAILABLE else most_failures
+        raise _again(error, past, final=past.failures + 1 >= most) from None
+    except asyncio.CancelledError:
+        if not _is_stopped():
+            raise
+        # A stop of the worker says nothing about the call: another worker takes it up at once.
+        activity.heartbeat(*_beat_details(past, waits=1))
+        raise ApplicationError(
+            "the worker was stopped",
+            type=kinds.WORKER_STOPPED,
+            next_retry_delay=AT_ONCE,
+            category=ApplicationErrorCategory.BENIGN,
+        ) from None
 
 
-def _beat_details(failed: int, waited: int, spent: Usage) -> tuple[Any, ...]:
-    """What a heartbeat hands on; few calls pay for nothing."""
-    return (failed, waited) if spent == Usage() else (failed, waited, spent.model_dump(mode="json"))
+def lost_workers(losses: int) -> WorkerLost:
+    """Why a call is given up that so many workers did not survive."""
+    return WorkerLost(f"{losses} workers were lost while they tried this")
 
 
-def _pause(past: Past) -> timedelta:
-    """How long to wait where the error does not say: the server counts attempts that only waited, too."""
-    return FIRST_PAUSE * (1 << past.failures)
+def _is_stopped() -> bool:
+    """Whether a cancellation comes from the worker's own stop, and not from the run."""
+    details = activity.cancellation_details()
+    return details is not None and details.worker_shutdown and not details.cancel_requested
 
 
-def _final(error: ApplicationError) -> ApplicationError:
-    """The same failure, not to be tried again."""
-    return ApplicationError(error.message, *error.details, type=error.type, non_retryable=True, category=error.category)
+def _waited(info: activity.Info) -> float:
+    """Seconds since the call was asked for, with all its attempts."""
+    return _now() - info.scheduled_time.timestamp()
+
+
+def _beat_details(past: Past, *, failures: int = 0, waits: int = 0, spent: Usage | None = None) -> tuple[Any, ...]:
+    """What a heartbeat hands on: the past with what this attempt adds. Few calls pay for nothing."""
+    after = past.spent.plus(spent or Usage())
+    paid = () if after == Usage() else (after.model_dump(mode="json"),)
+    begun = () if past.begun is None and not failures + waits else (past.begun or _now(),)
+    return (past.failures + failures, past.waits + waits, *paid, *begun)
+
+
+def _pause(before: int) -> timedelta:
+    """How long to wait where the error does not say: by our own count, for the server counts every attempt."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(before, 10)))
+
+
+def _again(error: ApplicationError, past: Past, *, final: bool) -> ApplicationError:
+    """The same failure with a pause of ours, or not to be tried again."""
+    final = final or error.non_retryable
+    return ApplicationError(
+        error.message,
+        *error.details,
+        type=error.type,
+        non_retryable=final,
+        next_retry_delay=None if final else error.next_retry_delay or _pause(past.failures),
+        category=error.category,
+    )
 
 
 FIRST_BEAT_SECONDS: Final = 1.25

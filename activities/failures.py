@@ -89,9 +89,14 @@ def application_error(
 
 @contextmanager
 def translate_errors(area: Area) -> Iterator[None]:
-    """Raise provider errors of the block as `ApplicationError`; anything else passes."""
+    """Raise provider errors of the block as `ApplicationError`; anything else passes.
+
+    So does a full disk, which is called the same everywhere and is waited for.
+    """
     try:
         yield
+    except errors.StorageFull:
+        raise
     except errors.ProviderError as error:
         # Without its cause: a client library's own message may repeat what was sent to it.
         raise application_error(error, area) from None

@@ -43,8 +43,8 @@ class CallJournal:
         self._most_told = most_told
         self._told_away: dict[str, None] = {}
 
-    async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
-        """The stored answer of this very request, else a new one.
+    async def answer(self, engine: Engine, task: EngineTask, *, instead: ProviderError | None = None) -> EngineAnswer:
+        """The stored answer of this very request, else a new one, or the error `instead` of making one.
 
         Raises what the engine raises, `CallInFlight` while another attempt holds the lease, `ContentCorrupt` if the
         stored answer cannot be read. An unusable answer was paid too: it is stored, and raised again.
@@ -55,6 +55,9 @@ class CallJournal:
             answer = self._take(stored, task)
             # The attempt that made it was lost, and with it what it may have told.
             self._told_away.pop(research_id, None)
+        elif instead is not None:
+            await self._give_up(key)
+            raise instead
         else:
             async with self._keep_lease(key):
                 answer = await finish_within_grace(self._make(engine, task, key))

@@ -8,7 +8,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.assessment.source_assessment import Judge
-from activities.attempts import count_attempts
+from activities.attempts import Past, count_attempts
 from activities.failures import READING, RECORDS, translate_errors
 from activities.roles.lenient_values import one_line, shorten
 from activities.roles.untrusted import INVISIBLE
@@ -22,6 +22,8 @@ MOST_AUTHORS: Final = 50
 LONGEST_TITLE: Final = 500
 LONGEST_NAME: Final = 200
 LONGEST_LABEL: Final = 100
+SITE_PATIENCE_SECONDS: Final = 180.0
+"""How long a page is waited for when its site says to wait, or when others read from it."""
 MARGIN: Final = 8
 """A text is looked at up to so many times its limit."""
 
@@ -45,7 +47,7 @@ class ReadingActivities:
     @activity.defn(name="read_source")
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store."""
-        async with count_attempts(READING):
+        async with count_attempts(READING) as past:
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
             domains = domains_named(request.domains_allow, request.domains_deny)
@@ -54,21 +56,24 @@ class ReadingActivities:
                     request.url, tenant=request.tenant, domains=domains, corpus_digest=request.corpus_digest
                 )
             except Retryable as error:
-                self._check_wait(error)
+                self._check_wait(error, past)
                 raise
             if not document.text.strip():
                 raise SourceUnreadable("no_text", "the document holds no text")
             with translate_errors(RECORDS):
                 return await self._archive(request, document)
 
-    def _check_wait(self, error: Retryable) -> None:
-        """Give a page up at once where it wants to be waited for longer than there is time for its read."""
-        info = activity.info()
-        if error.retry_after is None or info.schedule_to_close_timeout is None:
-            return
-        left = (info.scheduled_time + info.schedule_to_close_timeout - self._clock()).total_seconds()
-        if error.retry_after >= left:
-            message = f"the site asks to wait {error.retry_after:.0f} s, longer than its pages are waited for"
+    def _check_wait(self, error: Retryable, past: Past) -> None:
+        """Give a page up at once where it wants to be waited for longer than its site is, or its read may take."""
+        info, now = activity.info(), self._clock()
+        waited = now.timestamp() - past.begun if past.begun is not None else 0.0
+        left = SITE_PATIENCE_SECONDS - waited
+        if info.schedule_to_close_timeout is not None:
+            end = info.scheduled_time + info.schedule_to_close_timeout
+            left = min(left, (end - now).total_seconds())
+        if left <= (error.retry_after or 0.0):
+            asked = f"{error.retry_after:.0f} s" if error.retry_after else "once more"
+            message = f"the site asks to wait {asked}, longer than its pages are waited for"
             raise SourceUnreadable("asked_to_wait", message) from error
 
     async def _archive(self, request: ReadRequest, document: ExtractedDocument) -> ReadRecord:

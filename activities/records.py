@@ -4,8 +4,9 @@ from typing import Final
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
-from activities.attempts import send_heartbeats
+from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts, send_heartbeats
 from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, translate_errors
 from activities.preparation import RunRefused, resolve, resolve_again
@@ -17,7 +18,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
-from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown
+from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
 
 NO_SESSION: Final = "there is no such session"
@@ -38,12 +39,11 @@ class RecordsActivities:
     async def prepare_research(self, request: PrepareRequest) -> Prepared:
         """Resolve the request; load the session to go on from."""
         asked = ResearchRequest.model_validate_json(request.request_json)
-        async with send_heartbeats():
+        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
             try:
-                with translate_errors(RECORDS):
-                    if asked.continue_from:
-                        return await self._go_on(request, asked, asked.continue_from)
-                    return await self._start(request, asked)
+                if asked.continue_from:
+                    return await self._go_on(request, asked, asked.continue_from)
+                return await self._start(request, asked)
             except RunRefused as refusal:
                 detail = {"stop_reason": refusal.reason.value}
                 raise ApplicationError(str(refusal), detail, type=failures.REFUSED, non_retryable=True) from None
@@ -52,9 +52,8 @@ class RecordsActivities:
     async def save_session(self, request: SaveRequest) -> SessionRef:
         """Write a checkpoint as readable JSON."""
         state = ResearchState.unpack(request.packed_state)
-        async with send_heartbeats():
-            with translate_errors(RECORDS):
-                await self._sessions.save(request.research_id, state.model_dump_json(), closed=request.closed)
+        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
+            await self._sessions.save(request.research_id, state.model_dump_json(), closed=request.closed)
         return SessionRef(research_id=request.research_id)
 
     @activity.defn(name="read_document")
@@ -67,15 +66,21 @@ class RecordsActivities:
         return DocumentPiece(text=text[start:end], next_offset=end if end < len(text) else None, size=len(text))
 
     async def _start(self, request: PrepareRequest, asked: ResearchRequest) -> Prepared:
-        check = self._configuration.search_attributes
         resolved = resolve(
             request.research_id,
             asked,
             self._configuration,
             await self._corpus(asked.corpus),
-            search_attributes=await check() if check else False,
+            search_attributes=await self._has_search_attributes(),
         )
         return Prepared(resolved=await self._add_canary(resolved))
+
+    async def _has_search_attributes(self) -> bool:
+        check = self._configuration.search_attributes
+        try:
+            return check is not None and await check()
+        except RPCError as error:
+            raise Unavailable(f"the server does not tell its search attributes ({error.status.name.lower()})") from None
 
     async def _add_canary(self, resolved: ResolvedResearch) -> ResolvedResearch:
         """With a canary; that of an earlier start of this run is kept, so that its paid answers are found again.

@@ -1,4 +1,7 @@
-"""A tiny health endpoint for probes: `/healthz` tells whether all pools can get work, `/livez` whether they run."""
+"""A tiny health endpoint for probes: `/healthz` tells whether all pools can get work, `/livez` whether they run.
+
+Where the disk is nearly full, a worker lives and is not ready.
+"""
 
 import asyncio
 import json
@@ -6,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
+from workers.disk_space import LEAST_FREE_BYTES, Room
 from workers.pools import PoolHealth
 
 REQUEST_SECONDS = 5.0
@@ -15,14 +19,19 @@ Health = Callable[[], Awaitable[dict[str, PoolHealth]]]
 
 
 @asynccontextmanager
-async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve while the block runs; the address `host:port`. Raises `OSError` if the port is taken."""
+async def serve_health(
+    health: Health, host: str = "127.0.0.1", port: int = 0, room: Room = lambda: None
+) -> AsyncIterator[str]:
+    """Serve while the block runs; the address `host:port`. Raises `OSError` if the port is taken.
+
+    `room` tells the free bytes where the worker writes.
+    """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 path = await _requested_path(reader)
-                writer.write(_response(*await respond(path, health)))
+                writer.write(_response(*await respond(path, health, room)))
                 await writer.drain()
         except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError):
             pass  # the client does not speak HTTP or closed the connection
@@ -34,14 +43,17 @@ async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -
         yield "{}:{}".format(*server.sockets[0].getsockname()[:2])
 
 
-async def respond(path: str, health: Health) -> tuple[HTTPStatus, dict[str, object]]:
+async def respond(path: str, health: Health, room: Room) -> tuple[HTTPStatus, dict[str, object]]:
     """Status and body of the answer for a path."""
     if path not in {"/healthz", "/livez"}:
         return HTTPStatus.NOT_FOUND, {"error": "unknown path: use /healthz or /livez"}
     states = await health()
-    good = all(state.alive and (state.ready or path == "/livez") for state in states.values())
+    free = await asyncio.to_thread(room)
+    full = free is not None and free < LEAST_FREE_BYTES
+    live = path == "/livez"
+    good = all(state.alive and (state.ready or live) for state in states.values()) and (live or not full)
     pools = {name: {"alive": state.alive, "ready": state.ready} for name, state in states.items()}
-    return (HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE), {"ok": good, "pools": pools}
+    return (HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE), {"ok": good, "pools": pools, "free_bytes": free}
 
 
 async def _requested_path(reader: asyncio.StreamReader) -> str:

@@ -21,8 +21,17 @@ WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500
 """More than run at once on one machine; a cached run costs well under a megabyte."""
 WORKFLOW_TASKS = 40
-GRACE = timedelta(seconds=10)
-"""How long a stopping worker lets its activities finish; then it cancels them, and another worker runs them."""
+DRAIN: Mapping[str, timedelta] = {
+    "workflows": timedelta(seconds=10),
+    "models": timedelta(minutes=3),
+    "search": timedelta(seconds=30),
+    "reading": timedelta(seconds=30),
+    "records": timedelta(seconds=30),
+}
+"""How long a stopping worker lets its activities finish, by what they wait for: an answer of a model is paid for.
+
+Then it cancels them, and another worker runs them.
+"""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Lets a cancellation reach an activity in about a second; the SDK's default takes 7 to 23 s."""
 MOST_POLLERS = 20
@@ -75,10 +84,14 @@ def workflow_runner() -> SandboxedWorkflowRunner:
     return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
 
 
-def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta = GRACE) -> Worker:
-    """The worker of one pool. Raises `UnknownPoolError`, ValueError for a pool that has nothing to run."""
+def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
+    """The worker of one pool, which drains for `grace`, else for its pool's time.
+
+    Raises `UnknownPoolError`, ValueError for a pool that has nothing to run.
+    """
     if pool not in POOLS:
         raise UnknownPoolError(f"no pool is called {pool}")
+    grace = DRAIN[pool] if grace is None else grace
     identity = f"{pool}-{os.getpid()}@{socket.gethostname()}"
     if pool == WORKFLOWS:
         return Worker(
@@ -163,7 +176,7 @@ class PoolGroup:
 
 @asynccontextmanager
 async def run_pools(
-    client: Client, contents: PoolContents, pools: Sequence[str], *, grace: timedelta = GRACE
+    client: Client, contents: PoolContents, pools: Sequence[str], *, grace: timedelta | None = None
 ) -> AsyncIterator[PoolGroup]:
     """Run pools while the block runs, and drain them afterwards, also when the block is cancelled."""
     group = PoolGroup(client, {pool: build_worker(pool, client, contents, grace=grace) for pool in pools})
@@ -172,6 +185,7 @@ async def run_pools(
     try:
         yield group
     finally:
-        logger.info("pools.draining", pools=list(group.pools), grace_seconds=grace.total_seconds())
+        longest = max(DRAIN[pool] if grace is None else grace for pool in group.pools)
+        logger.info("pools.draining", pools=list(group.pools), grace_seconds=longest.total_seconds())
         await group.stop()
         logger.info("pools.stopped", pools=list(group.pools))

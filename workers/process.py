@@ -7,10 +7,13 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 
 import structlog
 
 from workers.composition import compose
+from workers.disk_space import free_bytes
 from workers.health import serve_health
 from workers.pools import PoolGroup, run_pools
 from workers.resolution_inputs import product_version
@@ -36,6 +39,8 @@ class ProcessOptions:
     host: str = "127.0.0.1"
     health_port: int | None = None
     metrics_port: int | None = None
+    drain: timedelta | None = None
+    """How long running calls may take to finish when the process is stopped; None: by pool."""
     log_format: LogFormat = "json"
     """Form of the watchdog's log line, if it ends the process."""
     if_ended: str = ""
@@ -73,12 +78,13 @@ async def serve_pools(
     async with (
         watch_event_loop(options.log_format, said=options.if_ended),
         compose(settings, connection.client, pools, refresh=True) as contents,
-        run_pools(connection.client, contents, pools) as group,
+        run_pools(connection.client, contents, pools, grace=options.drain) as group,
         AsyncExitStack() as stack,
     ):
         health = None
         if options.health_port is not None:
-            endpoint = serve_health(group.health, options.host, options.health_port)
+            room = partial(free_bytes, settings.home)
+            endpoint = serve_health(group.health, options.host, options.health_port, room)
             try:
                 health = await stack.enter_async_context(endpoint)
             except OSError as error:

@@ -164,7 +164,9 @@ class Driver:
 
 async def save(run: ResearchRun, *, closed: bool) -> None:
     """Write a checkpoint of the session."""
-    options = record_options(run.operation("save"), "save the session")
+    # A later checkpoint makes up for this one; the last one is waited for.
+    patience = None if closed else run.remaining_work_seconds()
+    options = record_options(run.operation("save"), "save the session", patience)
     request = _save_request(run, closed=closed)
     await run.host.execute(activities.save_session, request, options)
 

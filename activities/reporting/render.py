@@ -7,7 +7,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import count_attempts
+from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
 from activities.failures import RECORDS
 from activities.reporting.html_report import compose_html
 from activities.reporting.json_report import compose_document, document_text
@@ -111,7 +111,7 @@ class ReportingActivities:
     @activity.defn(name="render_report")
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         """Number the citations and store `report.md`, `report.html` and `report.json`."""
-        async with count_attempts(RECORDS, most_failures=None):
+        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
             state = await asyncio.to_thread(ResearchState.unpack, request.packed_state)
             corpus = state.resolved.corpus if state.resolved else None
             skipped = await self._skipped_of(corpus.name, corpus.digest) if corpus else []

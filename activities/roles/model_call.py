@@ -5,7 +5,7 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.attempts import count_attempts
+from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
 from activities.failures import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
@@ -17,7 +17,7 @@ from contracts.roles import RoleInput, RoleOutput, RoleSpec, WriteOutput
 from contracts.strategies import declared_roles
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured
+from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured, WorkerLost
 from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, IsolatedCalls, ShortPrompt
 
 
@@ -45,10 +45,12 @@ class RoleActivities:
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
         """Load, render, ask, finish. Must run inside an activity; raises `ApplicationError`."""
-        async with count_attempts(MODELS):
-            return await self._done(role, request)
+        # Who was lost may have stored a paid answer: one attempt more looks for it, and makes none.
+        async with count_attempts(MODELS, most_losses=MOST_LOSSES + (request.engine is EngineKind.MODEL)) as past:
+            lost = past.losses >= MOST_LOSSES
+            return await self._done(role, request, lost_workers(past.losses) if lost else None)
 
-    async def _done(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
+    async def _done(self, role: RoleSpec[Any, Any], request: RoleInput, instead: WorkerLost | None) -> RoleOutput:
         with translate_errors(RECORDS):
             documents = await load_documents(request, self._content)
         rendered, excerpts = await self._rendered(role, request, documents)
@@ -68,7 +70,7 @@ class RoleActivities:
             rendered.common_length,
             shortened,
         )
-        answer = await self._answered(task)
+        answer = await self._answered(task, instead)
         account = CallAccount(
             engine=answer.engine,
             model=answer.model,
@@ -94,13 +96,15 @@ class RoleActivities:
         *fields, excerpts = await self._isolated.call(FIRST_PROMPT, role, request, documents, self._content_characters)
         return RenderedPrompt(*fields), excerpts
 
-    async def _answered(self, task: EngineTask) -> EngineAnswer:
+    async def _answered(self, task: EngineTask, instead: WorkerLost | None) -> EngineAnswer:
         engine = self._engines.get(task.input.engine)
         if engine is None:
             raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
-        if not engine.paid:
-            return await engine.answer(task)
-        return await self._journal.answer(engine, task)
+        if engine.paid:
+            return await self._journal.answer(engine, task, instead=instead)
+        if instead is not None:
+            raise instead
+        return await engine.answer(task)
 
     async def _finished(
         self, role: RoleSpec[Any, Any], task: EngineTask, answer: EngineAnswer, account: CallAccount

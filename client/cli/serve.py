@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from datetime import timedelta
 
 from client.cli import output
 from client.cli.context import NO_SERVER
@@ -14,6 +15,8 @@ from workers.process import ProcessOptions, WorkerProcess, run
 from workers.telemetry import configure_logging
 from workers.watchdog import SILENCE_SECONDS
 
+DRAIN = timedelta(seconds=10)
+"""A person waits at the terminal; what is cut off is done again by the next `research serve`."""
 STARTED_AGAIN = (
     f"research: this process did nothing for {SILENCE_SECONDS:.0f} s and was ended. Start the same command again: "
     "runs go on where they were."
@@ -37,7 +40,7 @@ async def serve(options: ProcessOptions) -> int:
     ensure_folder(settings.home, SET_HOME)
     output.tell(f"starting server and workers on {settings.home}; {settings.model_reason}")
     configure_logging("console", logging.INFO, secrets=settings.secrets())
-    watched = replace(options, log_format="console", if_ended=STARTED_AGAIN)
+    watched = replace(options, log_format="console", if_ended=STARTED_AGAIN, drain=DRAIN)
     await run(settings, choose_pools(None), watched, ready=_serves)
     return ExitCode.COMPLETED
 

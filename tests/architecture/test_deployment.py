@@ -20,7 +20,7 @@ from tests.architecture.repository import ROOT, relative
 from tests.architecture.test_dependencies import PROJECT, normalized
 from workers import __main__ as worker
 from workers.health import respond, serve_health
-from workers.pools import GRACE, PoolHealth, choose_pools
+from workers.pools import DRAIN, PoolHealth, choose_pools
 from workers.settings.loading import APPLICATION
 from workers.settings.sections import FileSettings
 
@@ -212,12 +212,11 @@ def test_the_image_has_the_folders_that_volumes_are_mounted_at() -> None:
 
 
 def test_a_container_has_time_to_drain() -> None:
-    """Docker and Kubernetes wait longer than a worker needs to finish or give up its calls."""
-    for service in files.workers().values():
-        assert int(service["stop_grace_period"].removesuffix("s")) >= 2 * GRACE.total_seconds()
-    assert files.worker_template()["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= (
-        2 * GRACE.total_seconds()
-    )
+    """Docker and Kubernetes wait longer than the worker of each pool needs to finish or give up its calls."""
+    for pool, service in files.workers().items():
+        least = DRAIN[pool].total_seconds() + 20
+        assert int(service["stop_grace_period"].removesuffix("s")) >= least
+        assert files.deployment(pool)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= least
 
 
 def test_compose_refers_to_what_exists() -> None:
@@ -297,7 +296,7 @@ async def test_each_pool_has_a_deployment(pool: str) -> None:
 
     for probe, path in {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/healthz"}.items():
         assert container[probe]["httpGet"] == {"path": path, "port": "health"}
-        assert (await respond(path, health))[0] == 200
+        assert (await respond(path, health, lambda: None))[0] == 200
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

@@ -54,10 +54,9 @@ def test_the_account_of_our_containers_is_that_of_the_image() -> None:
 
 @pytest.mark.parametrize("pool", POOLS)
 def test_every_pool_can_be_scaled(pool: str) -> None:
-    """`--scale` needs a service without a name or a port of its own, and a worker has time to end well."""
+    """`--scale` needs a service without a name or a port of its own."""
     service = files.services()[pool]
     assert not {"ports", "container_name", "hostname"} & service.keys()
-    assert service["stop_grace_period"] == "30s"
     kubernetes = files.container_of(files.deployment(pool))["resources"]["limits"]["memory"]
     assert kubernetes == service["mem_limit"].replace("g", "Gi")
 

@@ -5,6 +5,8 @@ from datetime import timedelta
 
 from temporalio import activity, workflow
 
+from activities.attempts import count_attempts
+from activities.failures import MODELS
 from contracts.names import POOLS
 from workers.pools import PoolContents
 
@@ -54,6 +56,14 @@ class Calls:
             self.cancelled.set()
             raise
 
+    @activity.defn(name="counted")
+    async def counted(self) -> str:
+        """Like a call of the product, until the test says so: the attempts that failed and were lost before."""
+        async with count_attempts(MODELS) as past:
+            self.begun.set()
+            await self.go_on.wait()
+            return f"{past.failures} failed, {past.losses} lost, {past.waits} stopped"
+
     def contents(self) -> PoolContents:
         """What the pools run."""
-        return PoolContents(workflows=[OneCall], activities={"models": [self.waits, self.beats]})
+        return PoolContents(workflows=[OneCall], activities={"models": [self.waits, self.beats, self.counted]})

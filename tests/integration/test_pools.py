@@ -77,6 +77,19 @@ async def test_draining_ends_after_the_grace_time(client: Client, calls: Calls) 
             assert await run.result() == "attempt 2"
 
 
+async def test_a_call_outlives_any_number_of_stops(client: Client, calls: Calls) -> None:
+    """Four stops within one call: only a real worker's stop shows what the next attempt is told of it."""
+    async with run_pools(client, calls.contents(), ("workflows",)), asyncio.timeout(SOON):
+        run = await client.start_workflow("one-call", "counted", id=identity(), task_queue=POOLS["workflows"])
+        for _ in range(4):
+            async with run_pools(client, calls.contents(), ("models",), grace=timedelta(seconds=0)):
+                await calls.begun.wait()
+                calls.begun.clear()
+        calls.go_on.set()
+        async with run_pools(client, calls.contents(), ("models",)):
+            assert await run.result() == "0 failed, 0 lost, 4 stopped"
+
+
 async def test_a_cancellation_reaches_a_call_soon(client: Client, calls: Calls) -> None:
     """A cancelled run's activity hears of it with the next heartbeat; the SDK's own throttle would take 48 s here."""
     async with run_pools(client, calls.contents(), ("workflows", "models")), asyncio.timeout(SOON):
@@ -95,7 +108,8 @@ async def test_health_tells_alive_and_ready(client: Client, calls: Calls) -> Non
         await until_ready(group)
         status, body = await fetch(f"http://{address}/healthz")
         assert status == 200
-        assert body == {"ok": True, "pools": {pool: {"alive": True, "ready": True} for pool in pools}}
+        states = {pool: {"alive": True, "ready": True} for pool in pools}
+        assert body == {"ok": True, "pools": states, "free_bytes": None}
         await group.stop()
         assert (await fetch(f"http://{address}/healthz"))[0] == 503
         assert (await fetch(f"http://{address}/livez"))[0] == 503

@@ -14,7 +14,7 @@ from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, SubQue
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.source_quality import updated
-from workflows.run.call_errors import must_stop, reason_of
+from workflows.run.call_errors import reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -62,7 +62,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
 def _finished(run: ResearchRun, query: SubQuery, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()
-    if isinstance(error, ActivityError) and not must_stop(error):
+    if isinstance(error, ActivityError):
         run.branch_failed(f"analysis of “{query.text[:150]}”: {reason_of(error)}")
         return None
     return task.result()

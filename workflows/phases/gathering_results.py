@@ -16,7 +16,7 @@ from workflows.rules.allocation import Allotment, Identity
 from workflows.rules.duplicates import registered
 from workflows.rules.query_matching import record_of
 from workflows.run.accounting import account
-from workflows.run.call_errors import is_cancelled, must_stop, reason_of
+from workflows.run.call_errors import is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
 
 MOST_SECTIONS = 6
@@ -127,8 +127,6 @@ class _Merge:
                 raise error
             if is_cancelled(error):
                 return None
-            if must_stop(error):
-                raise error
             reason = reason_of(error)
             self._run.note("source.failed", f"skipped: {hit.title or hit.url} ({reason})", kind=reason, title=hit.title)
             return Source(**known, status=SourceStatus.FAILED, status_reason=reason)

@@ -1,5 +1,9 @@
 """How a run ends: outcome, completeness and the words for them, from the state alone."""
 
+from collections.abc import Mapping
+from typing import Final
+
+from contracts import failures
 from contracts.identity import normalized_text
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import SubQuery
@@ -16,6 +20,16 @@ from contracts.vocabulary import (
 from workflows.rules.duplicates import same_titles
 
 MOST_TWINS = 3
+LOST: Final[Mapping[str, str]] = {
+    "TimeoutError": "no worker read them in time",
+    failures.STORAGE_FULL: "no room was left to keep them",
+    failures.STORE_UNAVAILABLE: "the store of documents did not answer",
+    failures.WORKER_STOPPED: "the workers that read them were stopped",
+    failures.WORKER_LOST: "the workers that read them were lost",
+}
+"""Reasons of a failed read that say nothing about its source: the fault is ours, and another run could read it."""
+MUCH_LOST = 0.2
+"""From this share of the sources on, a run lacks too much to be called completed."""
 LIMITS = (
     StopReason.BUDGET_TIME,
     StopReason.BUDGET_TOKENS,
@@ -31,21 +45,32 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
     if not state.findings:
         if reason is StopReason.BUDGET_TIME:
             return Outcome.TIMED_OUT
-        if not searched or state.failed_branches or reason in LIMITS:
+        if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
             return Outcome.FAILED
         return Outcome.PARTIAL if reason is StopReason.USER_STOPPED else Outcome.EMPTY
     if state.draft is None:
         return Outcome.FAILED
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
-    incomplete = cut_short or state.failed_branches or unanswered(question, state) or not state.draft.evidence_ids
+    lacking = state.failed_branches or unanswered(question, state) or lost_sources(state)
+    incomplete = cut_short or lacking or not state.draft.evidence_ids
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
 
 def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
     """A run without findings stops for want of evidence unless something else stopped it."""
     if not state.findings and reason in NATURAL_STOPS:
-        return StopReason.PROVIDER_OUTAGE if state.failed_branches else StopReason.NO_EVIDENCE
+        outage = state.failed_branches or lost_sources(state)
+        return StopReason.PROVIDER_OUTAGE if outage else StopReason.NO_EVIDENCE
     return reason
+
+
+def lost_sources(state: ResearchState) -> str:
+    """How many sources were lost by a fault of ours, and why, if they are many; else nothing."""
+    lost = [source for source in state.sources.values() if source.status_reason in LOST]
+    if not lost or len(lost) < MUCH_LOST * len(state.sources):
+        return ""
+    reasons = dict.fromkeys(LOST[source.status_reason] for source in lost if source.status_reason)
+    return f"{len(lost)} of {len(state.sources)} sources were not read: {'; '.join(reasons)}."
 
 
 def unanswered(question: str, state: ResearchState) -> list[str]:
@@ -84,6 +109,7 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         why = STOP_REASON_TEXTS[reason]
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{why[0].upper()}{why[1:]}{report}.")
+    lines += [lost] if (lost := lost_sources(state)) else []
     lines += [f"Not answered: {text}" for text in unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]

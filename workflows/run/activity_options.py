@@ -20,11 +20,11 @@ SEARCH_SECONDS = 65.0
 SEARCH_PATIENCE_SECONDS = 75.0
 """How long one of several providers is waited for when it says to wait."""
 READ_SECONDS = 65.0
-READ_PATIENCE_SECONDS = 180.0
-"""How long a page is waited for when its site says to wait, or when others read from it."""
 RECORD_SECONDS = 60.0
 CANCEL_SAVE_SECONDS = 5.0
 """A cancelled run saves its session within this time."""
+RECORD_RETRY = RetryPolicy(maximum_interval=timedelta(seconds=10))
+"""Activities count the attempts that failed."""
 SUMMARY_CHARACTERS = 120
 SUMMARY_BYTES = 200
 """What the engine takes at most, as JSON."""
@@ -44,15 +44,11 @@ class CallOptions:
 
 
 def role_options(activity_id: str, summary: str, engine: EngineKind, remaining_seconds: float) -> CallOptions:
-    """A role: a model may be told to wait until the deadline, the extractive engine has three attempts."""
+    """A role: it may be told to wait, or its workers be stopped, until the deadline."""
     longest = MODEL_CALL_SECONDS if engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
     remaining = max(10.0, remaining_seconds)
-    retry = RetryPolicy(
-        initial_interval=timedelta(seconds=1),
-        maximum_interval=timedelta(seconds=60),
-        # The time left bounds a model's attempts, so that being told to wait cannot use up a call.
-        maximum_attempts=0 if engine is EngineKind.MODEL else 5,
-    )
+    # The time left bounds the attempts: activities count those that failed, and no others.
+    retry = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
     return CallOptions(
         names.MODELS_QUEUE,
         activity_id,
@@ -80,17 +76,21 @@ def check_options(activity_id: str, patience_seconds: float) -> CallOptions:
 
 
 def read_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
-    """A read: fetch and extraction in one attempt, within the time left."""
-    patience = min(READ_PATIENCE_SECONDS, remaining_seconds)
-    return _bounded(names.READING_QUEUE, activity_id, summary, READ_SECONDS, patience)
+    """A read: fetch and extraction in one attempt; a worker, and room for the text, are waited for while time is left.
+
+    How long a site is waited for, the activity knows.
+    """
+    return _bounded(names.READING_QUEUE, activity_id, summary, READ_SECONDS, remaining_seconds)
 
 
-def record_options(activity_id: str, summary: str) -> CallOptions:
-    """Book-keeping: it must succeed, so it is tried for long, also through an outage of its pool."""
-    retry = RetryPolicy(maximum_interval=timedelta(seconds=10), maximum_attempts=10)
-    return CallOptions(
-        names.RECORDS_QUEUE, activity_id, timedelta(seconds=RECORD_SECONDS), None, retry, _shown(summary)
-    )
+def record_options(activity_id: str, summary: str, patience_seconds: float | None = None) -> CallOptions:
+    """Book-keeping: it must succeed, so it is tried for long, also through an outage of its pool.
+
+    What can be done without is waited for at most `patience_seconds`, and at least as long as one attempt may take.
+    """
+    longest = timedelta(seconds=RECORD_SECONDS)
+    patience = None if patience_seconds is None else max(longest, timedelta(seconds=patience_seconds))
+    return CallOptions(names.RECORDS_QUEUE, activity_id, longest, patience, RECORD_RETRY, _shown(summary))
 
 
 def cancel_save_options(activity_id: str) -> CallOptions:
@@ -108,9 +108,8 @@ def hook_options(activity_id: str, task_queue: str, remaining_seconds: float) ->
 
 
 def _beginning(queue: str, activity_id: str, summary: str, longest: float, patience_seconds: float) -> CallOptions:
-    retry = RetryPolicy(maximum_interval=timedelta(seconds=10), maximum_attempts=10)
     limit = timedelta(seconds=longest)
-    return CallOptions(queue, activity_id, limit, timedelta(seconds=patience_seconds), retry, summary)
+    return CallOptions(queue, activity_id, limit, timedelta(seconds=patience_seconds), RECORD_RETRY, summary)
 
 
 def _bounded(queue: str, activity_id: str, summary: str, longest: float, remaining_seconds: float) -> CallOptions:

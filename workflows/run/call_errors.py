@@ -14,8 +14,8 @@ def is_cancelled(error: ActivityError) -> bool:
     return isinstance(error.cause, CancelledError)
 
 
-def must_stop(error: ActivityError) -> bool:
-    """Whether going on would only waste work: there is no room left to keep anything."""
+def is_full(error: ActivityError) -> bool:
+    """Whether there was no room to keep the result, for as long as it could be waited for."""
     return isinstance(error.cause, ApplicationError) and error.cause.type == failures.STORAGE_FULL
 
 

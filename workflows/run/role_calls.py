@@ -14,7 +14,7 @@ from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.run.accounting import account, account_failure, answer_key, forget_failures
 from workflows.run.activity_options import role_options
 from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
-from workflows.run.call_errors import is_given_up, must_stop, reason_of
+from workflows.run.call_errors import is_full, is_given_up, reason_of
 from workflows.run.context import RunContext
 from workflows.run.guidance import HEARD, newest
 from workflows.run.inbox import Interrupted
@@ -24,6 +24,7 @@ O = TypeVar("O", bound=RoleOutput)
 
 GIVEN_UP_AFTER = 2
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
+NO_ROOM = "no room was left to keep results, until the time for work was over"
 GIVEN_UP_NOTE = "a text ended those who worked on it, and was given up"
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 
@@ -50,6 +51,9 @@ class RoleCaller:
         try:
             output = await self._answer(role, operation, fields, kind)
         except ActivityError as error:
+            if is_full(error):
+                self._run.degrade(NO_ROOM)
+                raise Interrupted(StopReason.BUDGET_TIME) from None
             if role.name == ANALYZER.name or not is_given_up(error):
                 raise  # a failed analysis costs its own branch
             self._run.branch_failed(f"{role.name}: {reason_of(error)}: {_short(error.cause)}")
@@ -193,7 +197,7 @@ class RoleCaller:
 
         A text if a repair may help, null if only the fallback can; else raises.
         """
-        if must_stop(error):
+        if is_full(error):
             raise error
         cause = error.cause
         kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__

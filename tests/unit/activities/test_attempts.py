@@ -1,10 +1,12 @@
 """What counts as a try, and what does not."""
 
+import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -17,11 +19,11 @@ from providers import errors
 
 async def tried(
     error: Exception | None, attempt: int = 1, details: tuple[Any, ...] = ()
-) -> tuple[object, list[object]]:
+) -> tuple[object, list[tuple[Any, ...]]]:
     """What came of one attempt, and what it told with its last heartbeat."""
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, attempt=attempt, heartbeat_details=details)
-    beats: list[object] = []
+    beats: list[tuple[Any, ...]] = []
     environment.on_heartbeat = lambda *told: beats.append(told)
 
     async def body() -> str:
@@ -60,7 +62,7 @@ async def test_being_told_to_wait_never_uses_up_a_call(error: errors.Retryable) 
     failure, beats = await tried(error, attempt=90, details=(2, 87))
     assert isinstance(failure, ApplicationError)
     assert not failure.non_retryable
-    assert beats[-1] == (2, 88)
+    assert beats[-1][:2] == (2, 88)
 
 
 async def test_passing_failures_are_given_up_in_the_end() -> None:
@@ -69,24 +71,94 @@ async def test_passing_failures_are_given_up_in_the_end() -> None:
         failure, beats = await tried(errors.Unavailable("down"), attempt=before + 1, details=(before, 0))
         assert isinstance(failure, ApplicationError)
         assert failure.non_retryable is (before == MOST_FAILURES - 1)
-        assert beats[-1] == (before + 1, 0)
+        assert beats[-1][:2] == (before + 1, 0)
 
 
-async def test_a_full_disk_is_given_up_too() -> None:
-    """A failure that was translated for another area is counted like any other."""
-    for before in range(MOST_FAILURES):
+@pytest.mark.parametrize("translated", [True, False])
+@pytest.mark.parametrize("waits", [0, 1, 40])
+async def test_a_full_disk_is_waited_for(waits: int, translated: bool) -> None:
+    """However often it was full before, another attempt follows soon, wherever in a call the disk was found full."""
+    beats: list[tuple[Any, ...]] = []
+
+    async def body() -> None:
+        async with count_attempts(READING):
+            if not translated:
+                raise errors.StorageFull("full")
+            with translate_errors(RECORDS):
+                raise errors.StorageFull("full")
+
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, attempt=waits + 1, heartbeat_details=(0, waits))
+    environment.on_heartbeat = lambda *told: beats.append(told)
+    with pytest.raises(ApplicationError) as caught:
+        await environment.run(body)
+    assert (caught.value.type, caught.value.non_retryable) == (failures.STORAGE_FULL, False)
+    assert caught.value.next_retry_delay is not None
+    assert timedelta(seconds=1) <= caught.value.next_retry_delay <= timedelta(seconds=10)
+    assert beats[-1][:2] == (0, waits + 1)
+
+
+async def test_book_keeping_does_not_wait_for_room_for_ever() -> None:
+    """Without a deadline of its own it gives up so many seconds after it was asked for."""
+    for age, final in ((1, False), (61, True)):
+
+        async def body() -> None:
+            async with count_attempts(RECORDS, full_disk_seconds=60):
+                raise errors.StorageFull("full")
+
+        environment = ActivityEnvironment()
+        asked = datetime.now(UTC) - timedelta(seconds=age)
+        environment.info = replace(environment.info, scheduled_time=asked)
+        with pytest.raises(ApplicationError) as caught:
+            await environment.run(body)
+        assert caught.value.non_retryable is final
+
+
+async def test_our_own_store_is_tried_for_longer() -> None:
+    """A store that does not answer for some seconds costs no source: the pauses grow, and the tenth failure is final."""
+    for before, pause in ((0, 1), (2, 4), (8, 10), (9, None)):
 
         async def body() -> None:
             async with count_attempts(READING):
                 with translate_errors(RECORDS):
-                    raise errors.StorageFull("full")
+                    raise errors.Unavailable("away")
 
         environment = ActivityEnvironment()
         environment.info = replace(environment.info, attempt=before + 1, heartbeat_details=(before, 0))
         with pytest.raises(ApplicationError) as caught:
             await environment.run(body)
-        assert caught.value.type == failures.STORAGE_FULL
-        assert caught.value.non_retryable is (before == MOST_FAILURES - 1)
+        assert caught.value.non_retryable is (pause is None)
+        assert caught.value.next_retry_delay == (None if pause is None else timedelta(seconds=pause))
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_a_stop_of_the_worker_is_no_failure_of_the_call(stopped: bool) -> None:
+    """Another worker takes it up at once, however often it happens; a call that its run cancelled stays cancelled."""
+    begun = asyncio.Event()
+
+    async def body() -> None:
+        async with count_attempts(READING):
+            begun.set()
+            await asyncio.sleep(60)
+
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, attempt=9, heartbeat_details=(0, 8))
+    beats: list[tuple[Any, ...]] = []
+    environment.on_heartbeat = lambda *told: beats.append(told)
+    work = asyncio.ensure_future(environment.run(body))
+    await begun.wait()
+    environment.cancel(ActivityCancellationDetails(worker_shutdown=stopped, cancel_requested=not stopped))
+    if not stopped:
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        assert beats == [(0, 8)]
+        return
+    with pytest.raises(ApplicationError) as caught:
+        await work
+    assert (caught.value.type, caught.value.non_retryable) == (failures.WORKER_STOPPED, False)
+    assert caught.value.next_retry_delay == timedelta(milliseconds=100)
+    past = past_of(10, beats[-1])
+    assert (past.failures, past.waits, past.losses) == (0, 9, 0)
 
 
 async def test_what_kills_its_workers_is_not_tried_for_ever() -> None:
@@ -104,9 +176,7 @@ async def test_what_was_paid_for_nothing_is_handed_on(error: errors.ProviderErro
     failure, beats = await tried(error, attempt=2, details=(1, 0, Usage(cost_usd=0.5).model_dump(mode="json")))
     assert isinstance(failure, ApplicationError)
     assert Usage.model_validate(failure.details[0]["usage"]) == Usage(cost_usd=0.75)
-    last = beats[-1]
-    assert isinstance(last, tuple)
-    assert past_of(3, last).spent == Usage(cost_usd=0.75)
+    assert past_of(3, beats[-1]).spent == Usage(cost_usd=0.75)
 
 
 async def test_waits_do_not_lengthen_the_pause_after_a_failure() -> None:

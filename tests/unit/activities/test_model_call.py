@@ -1,6 +1,7 @@
 """The activities that do roles."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,9 +43,12 @@ class Bench:
         journal = CallJournal(self.calls, paid_answers, renew_seconds=renew_seconds)
         self.activities = RoleActivities({EngineKind.MODEL: self.engine}, self.content, journal, HereCalls())
 
-    async def plan(self, details: list[Any] | None = None, beats: list[Any] | None = None, **changes: Any) -> Any:
+    async def plan(
+        self, details: list[Any] | None = None, beats: list[Any] | None = None, attempt: int = 0, **changes: Any
+    ) -> Any:
         """Run the planner as one attempt of its activity."""
         env = environment(details=details, beats=beats)
+        env.info = replace(env.info, attempt=attempt or env.info.attempt)
         return await env.run(self.activities.run, roles.PLANNER, plan_input(**changes))
 
     async def failed_plan(self, **changes: Any) -> ApplicationError:
@@ -314,7 +318,19 @@ async def test_being_told_to_wait_uses_up_nothing() -> None:
     beats: list[Any] = []
     failure = await Bench(errors.RateLimited("wait", retry_after=1)).failed_plan(details=[2, 7], beats=beats)
     assert not failure.non_retryable
-    assert beats[-1] == (2, 8)
+    assert beats[-1][:2] == (2, 8)
+
+
+async def test_the_journal_is_looked_at_before_a_call_is_given_up() -> None:
+    """Three workers were lost: if one of them stored its answer it is taken, else no further call is made."""
+    bench = Bench(PLAN)
+    paid = await bench.plan()
+    assert await bench.plan(attempt=4) == paid
+    failure = await bench.failed_plan(attempt=4, operation="op/2", repair="another request")
+    assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
+    assert len(bench.engine.tasks) == 1
+    assert bench.calls.log[-2:] == ["begin", "release"]
+    assert (await bench.failed_plan(attempt=5)).type == failures.WORKER_LOST
 
 
 async def test_a_retry_that_is_wanted_at_once_is_counted_all_the_same() -> None:

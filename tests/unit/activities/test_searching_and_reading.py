@@ -104,16 +104,31 @@ async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str
 
 
 @pytest.mark.parametrize(
-    ("wait", "passed", "kind"),
-    [(300.0, 0, "asked_to_wait"), (170.0, 0, None), (170.0, 20, "asked_to_wait"), (None, 170, None)],
+    ("wait", "passed", "left", "kind"),
+    [
+        (300.0, None, 900, "asked_to_wait"),
+        (170.0, None, 900, None),
+        (170.0, 20, 900, "asked_to_wait"),
+        (170.0, None, 160, "asked_to_wait"),
+        (None, 170, 900, None),
+        (None, 181, 900, "asked_to_wait"),
+    ],
 )
-async def test_a_page_is_waited_for_within_its_read(wait: float | None, passed: int, kind: str | None) -> None:
-    """What `Retry-After` asks for beyond the read's own time ends it at once with its reason; less is waited."""
+async def test_a_page_is_waited_for_within_its_read(
+    wait: float | None, passed: int | None, left: int, kind: str | None
+) -> None:
+    """What a site asks for beyond three minutes since the first attempt, or the read's own time, ends the read.
+
+    How long nobody took the read says nothing about the site.
+    """
     env = environment()
+    told = () if passed is None else (0, 1, NOW.timestamp() - passed)
     env.info = replace(
         env.info,
-        scheduled_time=NOW - timedelta(seconds=passed),
-        schedule_to_close_timeout=timedelta(seconds=180),
+        scheduled_time=NOW - timedelta(seconds=200),
+        schedule_to_close_timeout=timedelta(seconds=200 + left),
+        attempt=1 + bool(told),
+        heartbeat_details=told,
     )
     request = ReadRequest(research_id="r-1", operation="read/1", source_id=SOURCE, url=URL)
     with pytest.raises(ApplicationError) as caught:

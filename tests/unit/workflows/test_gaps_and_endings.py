@@ -2,8 +2,9 @@
 
 import pytest
 
+from contracts import failures
 from contracts.roles import GapAssessment, GapDraft
-from contracts.vocabulary import Completeness, GapStatus, Outcome, Severity, StopReason, SubQueryStatus
+from contracts.vocabulary import Completeness, GapStatus, Outcome, Severity, SourceStatus, StopReason, SubQueryStatus
 from tests.fakes import states
 from workflows.rules import gaps
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of, unanswered
@@ -70,6 +71,33 @@ def answered_state(**changes: object):
 def test_completed_needs_no_high_quality() -> None:
     """Quality gates do not decide the outcome (C0-24)."""
     assert outcome_of(QUESTION, answered_state(), StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason", "outcome"),
+    [
+        (2, "TimeoutError", Outcome.PARTIAL),
+        (1, "TimeoutError", Outcome.COMPLETED),
+        (2, failures.STORAGE_FULL, Outcome.PARTIAL),
+        (5, "http_status", Outcome.COMPLETED),
+    ],
+)
+def test_a_lost_fifth_of_the_sources_makes_it_partial(lost: int, reason: str, outcome: Outcome) -> None:
+    """What nobody read by a fault of ours is missing, and is told; pages that cannot be read are everyday life."""
+    failed = {"status": SourceStatus.FAILED, "status_reason": reason}
+    registry = [states.source(f"https://e.org/{n}", **(failed if n < lost else {})) for n in range(10)]
+    made = answered_state(sources=states.sources(*registry))
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is outcome
+    told = [line for line in limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS) if "sources were not read" in line]
+    assert [line.startswith(f"{lost} of 10 ") for line in told] == [True] * (outcome is Outcome.PARTIAL)
+
+
+def test_lost_sources_are_no_want_of_evidence() -> None:
+    """A run that found nothing because nobody read ends as failed by an outage, not as an empty answer."""
+    lost = states.source("https://e.org/1", status=SourceStatus.FAILED, status_reason="TimeoutError")
+    made = states.state(plan=states.plan(states.sub_query("a question")), sources=states.sources(lost))
+    reason = stop_reason_of(made, StopReason.NO_OPEN_GAPS)
+    assert (reason, outcome_of(QUESTION, made, reason)) == (StopReason.PROVIDER_OUTAGE, Outcome.FAILED)
 
 
 def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> None:

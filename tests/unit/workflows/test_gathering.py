@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
@@ -15,6 +15,7 @@ from contracts.vocabulary import Phase, Quality, SourceStatus, StopReason, SubQu
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
+from workflows.rules.endings import lost_sources
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -182,16 +183,22 @@ async def test_what_several_providers_had_is_counted_once_for_good() -> None:
     assert state.duplicates == 2
 
 
-async def test_a_full_disk_stops_the_run() -> None:
-    """Nothing can be kept: a clear stop, not a report that blames the documents."""
+async def test_a_full_disk_costs_what_could_not_be_kept() -> None:
+    """What was waited for in vain is lost with its reason; the other sources are kept, and the run knows both."""
+    shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]})
 
-    async def full(_: ReadRequest) -> ReadRecord:
-        raise ApplicationError("no room left", type=failures.STORAGE_FULL, non_retryable=True)
+    async def full(request: ReadRequest) -> ReadRecord:
+        if request.url.endswith("a"):
+            raise ApplicationError("no room left", type=failures.STORAGE_FULL, non_retryable=True)
+        return await shelf.read_source(request)
 
-    run = run_with(Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: []}))
+    run = run_with(shelf)
     run.host.implementations["read_source"] = full
-    with pytest.raises(ActivityError):
-        await gather(run)
+    state = await gather(run)
+    lost = state.sources[source_id("corpus:m/a")]
+    assert (lost.status, lost.status_reason) == (SourceStatus.FAILED, failures.STORAGE_FULL)
+    assert [source.url for source in state.readable_sources()] == ["corpus:m/b"]
+    assert lost_sources(state) == "1 of 2 sources were not read: no room was left to keep them."
 
 
 async def test_the_total_of_sources_is_never_passed() -> None:
