@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from contracts.activities import SearchRequest, SearchResponse
@@ -99,8 +100,8 @@ class ContentStore(Protocol):
     async def get_text(self, reference: DocumentRef) -> str:
         """The text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
 
-    async def delete(self, reference: DocumentRef) -> None:
-        """Remove a document; no error if it is gone."""
+    async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
+        """Remove a document; whether it is gone, which it already may have been."""
 
 
 @dataclass(frozen=True)
@@ -315,6 +316,9 @@ class SessionStore(Protocol):
 
     async def list(self) -> list[StoredSession]:
         """All sessions, newest first."""
+
+    async def documents(self) -> dict[str, frozenset[str] | None]:
+        """By id, the hashes of all documents that each session refers to; None where a session cannot be read."""
 
     async def delete(self, research_id: str) -> None:
         """Remove a session; no error if it is gone."""

@@ -19,7 +19,7 @@ from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import Engine, IsolatedCalls, Limiter, SharedStore
+from providers.interfaces import CallStore, Engine, IsolatedCalls, Limiter, SharedStore
 from providers.isolation.calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
@@ -36,12 +36,14 @@ from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.shared.rates import ServiceLimits
 from providers.storage.content import ObstoreContentStore
+from providers.storage.left_behind import LEFT_BEHIND
 from providers.storage.records import open_records
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
+from workers.retention import Retention, sweep_now_and_then
 from workers.search_pool import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
@@ -54,7 +56,7 @@ CHILDREN = max(1, min(4, os.cpu_count() or 1))
 """Child processes for extraction, and as many for all other work on texts from outside."""
 CALLS_PER_CHILD = 1_000
 """Calls that a child runs before it is replaced: they are small, and loading its code takes long."""
-SHARING_POOLS = frozenset({"models", "search", "reading"})
+SHARING_POOLS = frozenset({"models", "search", "reading", "records"})
 """Pools that share limits, caches and paid answers with other processes."""
 CONTENT_FOLDER, CORPORA_FOLDER = "content", "corpora"
 
@@ -103,7 +105,7 @@ def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
 async def _contents(
     settings: Settings, client: Client, pools: set[str], stack: AsyncExitStack, *, refresh: bool
 ) -> PoolContents:
-    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
+    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER, dates_puts=True)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
     library = CorpusLibrary(
         settings.home / CORPORA_FOLDER,
@@ -128,8 +130,17 @@ async def _contents(
             activities["search"] = [searching.check_providers, searching.search]
         if "reading" in pools:
             activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
+        if "records" in pools and settings.retention_days is not None:
+            notes = open_records(settings.content_url, settings.home, LEFT_BEHIND)
+
+            async def calls() -> CallStore:
+                return shared.calls
+
+            retention = Retention(_sessions(settings), content, notes, calls, client)
+            sweeping = partial(sweep_now_and_then, retention, settings.retention_days, shared.store)
+            await stack.enter_async_context(_in_background(sweeping))
     if "records" in pools:
-        sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
+        sessions = _sessions(settings)
         configuration = configuration_of(settings, partial(has_search_attributes, client))
         records = RecordsActivities(configuration, library, content, sessions)
         reporting = ReportingActivities(content, library.skipped, product_version(), isolated)
@@ -140,6 +151,10 @@ async def _contents(
             reporting.render_report,
         ]
     return PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings))
+
+
+def _sessions(settings: Settings) -> RecordSessionStore:
+    return RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
 
 
 async def _reading(

@@ -145,14 +145,33 @@ def cancel(research_id: RunId = "last") -> None:
 
 
 @app.command("delete")
-def delete(research_id: RunId, yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False) -> None:
+def delete(
+    research_id: RunId = "",
+    older_than: Annotated[
+        float | None, typer.Option("--older-than", metavar="DAYS", min=0, help="all runs saved last so long ago")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+) -> None:
     """Remove a run: session, journal of calls, history, and stored documents that no other run uses.
 
-    Reports that were written to a folder stay, and documents while any run is going on: the next delete removes them.
+    Reports that were written to a folder stay, and documents that a run going on may use: the next delete removes them.
+
+    research delete --older-than 30
     """
     from client.cli.delete import delete as work
+    from client.cli.delete import delete_older_than
 
-    finish(work(research_id, yes=yes))
+    if bool(research_id) == (older_than is not None):
+        raise typer.BadParameter("name one run, or say --older-than DAYS")
+    finish(work(research_id, yes=yes) if older_than is None else delete_older_than(older_than, yes=yes))
+
+
+@app.command("sweep")
+def sweep() -> None:
+    """Remove all runs that are older than `retention_days`; workers of the pool `records` do it by themselves."""
+    from client.cli.delete import sweep as work
+
+    finish(work())
 
 
 # --- what there is ----------------------------------------------------------------------------------------------------

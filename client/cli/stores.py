@@ -48,7 +48,9 @@ class Stores:
     def content(self) -> ContentStore:
         """The content store."""
         if self._content is None:
-            self._content = ObstoreContentStore(self._settings.content_url or self._settings.home / "content")
+            self._content = ObstoreContentStore(
+                self._settings.content_url or self._settings.home / "content", dates_puts=True
+            )
         return self._content
 
     async def calls(self) -> CallStore:

@@ -18,6 +18,8 @@ SHORTEST_LEASE_SECONDS: Final = 0.001
 MOST_TRIES: Final = 5
 FORGOTTEN_SECONDS: Final = 86_400.0
 """How long a late answer of a run that was deleted is kept out: longer than any call takes."""
+KEPT_SECONDS: Final = 3 * 86_400.0
+"""How long an answer is kept from the moment it is written: a run lasts a day at most, and is resumed soon."""
 MOST_BEGUN: Final = 50_000
 DONE: Final = b"done"
 DONE_SECONDS: Final = 10.0
@@ -27,9 +29,9 @@ DONE_SECONDS: Final = 10.0
 class SharedCallStore:
     """An attempt that begins a call owns it until its lease expires; an answer is written once and stays.
 
-    A lease is a value that the store forgets by its own clock, an answer a value that it keeps. The first answered
-    attempt marks the lease as done for a while, then writes the answer: an attempt that has just missed it takes no
-    lease. A process that is killed leaves its lease behind: the next attempt gets the call when it has expired.
+    A lease is a value that the store forgets soon by its own clock, an answer one that it keeps for days. The first
+    answered attempt marks the lease as done for a while, then writes the answer: an attempt that has just missed it
+    takes no lease. A process that is killed leaves its lease behind: the next attempt gets the call once it ran out.
     """
 
     def __init__(self, store: SharedStore, leases: SharedStore | None = None) -> None:
@@ -131,7 +133,8 @@ class SharedCallStore:
         if research_id is None:
             return
         if await self._is_marked_done(key, research_id, owner):
-            await self._store.swap(_answer_key(key, research_id), None, answer.encode("utf-8", "surrogatepass"))
+            written = answer.encode("utf-8", "surrogatepass")
+            await self._store.swap(_answer_key(key, research_id), None, written, KEPT_SECONDS)
         self._begun.pop(key, None)
         await self._release(key, research_id)
 

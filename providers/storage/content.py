@@ -9,8 +9,9 @@ import asyncio
 import hashlib
 import os
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
@@ -18,6 +19,9 @@ from obstore.store import LocalStore, ObjectStore, from_url
 
 from contracts.documents import DocumentRef
 from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, StorageFull, Unavailable
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 NO_SPACE: Final = (
     "os error 28",
@@ -28,6 +32,7 @@ NO_SPACE: Final = (
     "InsufficientStorage",
 )
 """How full disks and quotas show in what obstore says of an error."""
+DATED_EVERY: Final = timedelta(hours=1)
 SCHEME: Final = "sha256:"
 
 
@@ -70,8 +75,10 @@ def name_of(reference: DocumentRef) -> str:
 class ObstoreContentStore:
     """`ContentStore` over any object store."""
 
-    def __init__(self, address: str | os.PathLike[str]) -> None:
+    def __init__(self, address: str | os.PathLike[str], *, dates_puts: bool = False) -> None:
+        """With `dates_puts` a document's date tells when it was last put, give or take `DATED_EVERY`."""
         self._store = open_store(address)
+        self._dates_puts = dates_puts
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
         """Store bytes (idempotent, atomic). Raises `StorageFull`, `Unavailable`."""
@@ -99,7 +106,8 @@ class ObstoreContentStore:
             digits = hashlib.file_digest(file, "sha256").hexdigest()
         reference = DocumentRef(hash=SCHEME + digits, media_type=media_type, size=path.stat().st_size)
         try:
-            if self._size(name_of(reference)) != reference.size:
+            held = self._held(name_of(reference))
+            if held is None or held["size"] != reference.size:
                 obstore.put(self._store, name_of(reference), path)
         except (BaseError, OSError) as error:
             raise translated_error(error) from error
@@ -127,15 +135,18 @@ class ObstoreContentStore:
         finally:
             Path(temporary).unlink(missing_ok=True)
 
-    async def delete(self, reference: DocumentRef) -> None:
-        """Remove a document; no error if it is gone. Raises `Unavailable`."""
-        await asyncio.to_thread(self._delete, reference)
+    async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
+        """Remove a document; whether it is gone, which it already may have been. Raises `Unavailable`."""
+        return await asyncio.to_thread(self._delete, reference, unless_put_since)
 
     def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:
         reference = DocumentRef(hash=hash_of(data), media_type=media_type, size=size)
         name = name_of(reference)
         try:
-            if self._size(name) == len(data):
+            held = self._held(name)
+            if held is not None and held["size"] == len(data):
+                if self._dates_puts and datetime.now(UTC) - held["last_modified"] > DATED_EVERY:
+                    self._date(name, data)
                 return reference
             obstore.put(self._store, name, data)
         except AlreadyExistsError:
@@ -144,11 +155,18 @@ class ObstoreContentStore:
             raise translated_error(error) from error
         return reference
 
-    def _size(self, name: str) -> int | None:
+    def _held(self, name: str) -> "ObjectMeta | None":
         try:
-            return obstore.head(self._store, name)["size"]
+            return obstore.head(self._store, name)
         except FileNotFoundError:
             return None
+
+    def _date(self, name: str, data: bytes) -> None:
+        """Give a document today's date; a full disk is no reason not to use what is there."""
+        if isinstance(self._store, LocalStore) and self._store.prefix is not None:
+            os.utime(Path(self._store.prefix) / name)
+        else:
+            obstore.put(self._store, name, data)
 
     def _get(self, reference: DocumentRef) -> bytes:
         try:
@@ -161,13 +179,19 @@ class ObstoreContentStore:
             raise ContentCorrupt("a stored document is not what its hash says")
         return data
 
-    def _delete(self, reference: DocumentRef) -> None:
+    def _delete(self, reference: DocumentRef, unless_put_since: datetime | None) -> bool:
+        name = name_of(reference)
         try:
-            obstore.delete(self._store, name_of(reference))
+            if unless_put_since is not None:
+                held = self._held(name)
+                if held is not None and held["last_modified"] >= unless_put_since - DATED_EVERY:
+                    return False
+            obstore.delete(self._store, name)
         except FileNotFoundError:
-            return
+            return True
         except (BaseError, OSError) as error:
             raise translated_error(error) from error
+        return True
 
 
 def translated_error(error: Exception) -> StorageFull | Unavailable:

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -28,17 +30,17 @@ if TYPE_CHECKING:
 
 ENDING: Final = ".json"
 FIRST_BYTES: Final = 16_384
-"""How much of a record is read for its first line; a longer line costs a second read."""
+"""How much of a record is read for its first lines; longer ones cost a second read."""
 CALLS_AT_ONCE: Final = 16
 NO_SPACE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @dataclass(frozen=True, slots=True)
-class FirstLine:
+class FirstLines:
     """How a record begins."""
 
     name: str
-    line: bytes
+    lines: bytes
     written_at: datetime
 
 
@@ -53,7 +55,7 @@ class Records(Protocol):
         """The whole record, or None."""
         ...
 
-    def first_lines(self) -> list[FirstLine]:
+    def first_lines(self, count: int = 1) -> list[FirstLines]:
         """How every record begins, without reading the records."""
         ...
 
@@ -92,9 +94,9 @@ class FolderRecords:
             except FileNotFoundError:
                 return None
 
-    def first_lines(self) -> list[FirstLine]:
+    def first_lines(self, count: int = 1) -> list[FirstLines]:
         """How every record begins, without reading the records."""
-        return [line for name in self.names() if (line := self._first_line(name)) is not None]
+        return [lines for name in self.names() if (lines := self._first_lines(name, count)) is not None]
 
     def write(self, name: str, data: bytes) -> None:
         """Write aside, make it durable, and rename."""
@@ -120,17 +122,17 @@ class FolderRecords:
             for leftover in self.folder.glob(f".{name}.*.tmp"):
                 leftover.unlink(missing_ok=True)
 
-    def _first_line(self, name: str) -> FirstLine | None:
+    def _first_lines(self, name: str, count: int) -> FirstLines | None:
         path = self._path(name)
         written_at = datetime.fromtimestamp(0, UTC)
         try:
             written_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
             with path.open("rb") as file:
-                return FirstLine(name, file.readline(), written_at)
+                return FirstLines(name, b"".join(islice(file, count)), written_at)
         except FileNotFoundError:
             return None
         except OSError:
-            return FirstLine(name, b"", written_at)  # it is listed as unreadable; reading it says why
+            return FirstLines(name, b"", written_at)  # it is listed as unreadable; reading it says why
 
     def _make_durable(self) -> None:
         """A rename survives a power cut only once its folder is written."""
@@ -178,10 +180,11 @@ class ObjectRecords:
             except FileNotFoundError:
                 return None
 
-    def first_lines(self) -> list[FirstLine]:
+    def first_lines(self, count: int = 1) -> list[FirstLines]:
         """How every record begins: one small read for each, several at a time."""
         with ThreadPoolExecutor(CALLS_AT_ONCE) as threads:
-            return [line for line in threads.map(self._first_line, self._found()) if line is not None]
+            read = partial(self._first_lines, count=count)
+            return [lines for lines in threads.map(read, self._found()) if lines is not None]
 
     def write(self, name: str, data: bytes) -> None:
         """Replace the record unless another worker did meanwhile: then it raises `Unavailable`."""
@@ -211,17 +214,17 @@ class ObjectRecords:
         ours = [(name.removesuffix(ENDING), meta) for name, meta in named if name.endswith(ENDING) and "/" not in name]
         return sorted(ours, key=lambda pair: pair[0])
 
-    def _first_line(self, found: tuple[str, "ObjectMeta"]) -> FirstLine | None:
+    def _first_lines(self, found: tuple[str, "ObjectMeta"], count: int) -> FirstLines | None:
         name, meta = found
         end = min(FIRST_BYTES, meta["size"])
         with _translated_errors():
             try:
                 start = bytes(obstore.get_range(self._store, self._key(name), start=0, end=end)) if end else b""
-                if b"\n" not in start and len(start) == FIRST_BYTES:
+                if start.count(b"\n") < count and len(start) == FIRST_BYTES:
                     start = bytes(obstore.get(self._store, self._key(name)).bytes())
             except FileNotFoundError:
                 return None
-        return FirstLine(name, start.partition(b"\n")[0], meta["last_modified"])
+        return FirstLines(name, b"".join(start.splitlines(keepends=True)[:count]), meta["last_modified"])
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}{ENDING}"

@@ -1,7 +1,7 @@
 """The record of runs: one JSON document per research id.
 
-Its first line holds what a list shows and is cut so that it can be read by itself; the whole is one JSON document:
-`{"head": {…},` and `"state": {…}}` on the second line.
+Its first line holds what a list shows, the second one which documents the run refers to; both are cut so that they can
+be read by themselves. The whole is one JSON document: `{"head": {…},`, `"documents": […],` and `"state": {…}}`.
 """
 
 import asyncio
@@ -11,15 +11,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from contracts.shapes import DOCUMENT_HASH
 from contracts.state import SCHEMA_VERSION
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
-from providers.storage.records import ENDING, FirstLine, Records
+from providers.storage.records import ENDING, FirstLines, Records
 
 T = TypeVar("T")
 
 FORMAT_VERSION = 1
 SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+HASH = re.compile(DOCUMENT_HASH.pattern)
+DOCUMENTS = b'"documents": '
 SESSIONS = "sessions"
 """What these records are called in a home and in an object store."""
 UNREADABLE = "unreadable"
@@ -55,10 +58,25 @@ class RecordSessionStore:
         found = [_listed(line) for line in await _in_thread(self._records.first_lines)]
         return sorted(found, key=lambda session: session.saved_at, reverse=True)
 
+    async def documents(self) -> dict[str, frozenset[str] | None]:
+        """By id, the hashes of all documents that each session refers to; None where a session cannot be read."""
+        return await _in_thread(self._documents)
+
     async def delete(self, research_id: str) -> None:
         """Remove a session; no error if it is gone."""
         _check(research_id)
         await _in_thread(lambda: self._records.remove(research_id))
+
+    def _documents(self) -> dict[str, frozenset[str] | None]:
+        return {begin.name: _named(begin.lines) or self._referred(begin.name) for begin in self._records.first_lines(2)}
+
+    def _referred(self, research_id: str) -> frozenset[str] | None:
+        """The same from the whole record: it was written before there was such a line, or is damaged."""
+        try:
+            state = _state(research_id, self._records.read(research_id))
+        except SessionUnreadable:
+            return None
+        return frozenset(_hashes(json.loads(state or "{}")))
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
@@ -72,14 +90,39 @@ def _check(research_id: str) -> None:
 
 
 def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
+    state = json.loads(state_json)
     head = {
         "schema_version": FORMAT_VERSION,
         "research_id": research_id,
         "saved_at": datetime.now(UTC).isoformat(timespec="microseconds"),
         "closed": closed,
-        **_shown(json.loads(state_json)),
+        **_shown(state),
     }
-    return f'{{"head": {json.dumps(head)},\n"state": {state_json}}}\n'.encode()
+    documents = json.dumps(sorted(_hashes(state)))
+    return f'{{"head": {json.dumps(head)},\n"documents": {documents},\n"state": {state_json}}}\n'.encode()
+
+
+def _hashes(value: Any) -> set[str]:
+    """The hashes of all documents that a state refers to, wherever in it."""
+    if isinstance(value, list):
+        return set().union(*map(_hashes, value))
+    if not isinstance(value, dict):
+        return set()
+    digest = value.get("hash")
+    if isinstance(digest, str) and HASH.fullmatch(digest):
+        return {digest}
+    return set().union(*map(_hashes, value.values()))
+
+
+def _named(lines: bytes) -> frozenset[str] | None:
+    """The documents that a record's second line names; None for a record that has no such line."""
+    _, _, second = lines.partition(b"\n")
+    if not second.startswith(DOCUMENTS):
+        return None
+    try:
+        return frozenset(json.loads(second.removeprefix(DOCUMENTS).decode().rstrip().removesuffix(",")))
+    except (ValueError, TypeError):
+        return None
 
 
 def _state(research_id: str, data: bytes | None) -> str | None:
@@ -101,10 +144,10 @@ def _state(research_id: str, data: bytes | None) -> str | None:
     return json.dumps(state, ensure_ascii=False)
 
 
-def _listed(first: FirstLine) -> StoredSession:
+def _listed(first: FirstLines) -> StoredSession:
     """One entry of the list from a document's first line."""
     try:
-        head = _head(json.loads(first.line.decode("utf-8").rstrip().removesuffix(",") + "}")["head"])
+        head = _head(json.loads(first.lines.decode("utf-8").rstrip().removesuffix(",") + "}")["head"])
         return StoredSession(
             head["research_id"],
             head["query"],

@@ -109,7 +109,7 @@ class Settings(BaseSettings):
 
     home: Path = Field(default_factory=lambda: platformdirs.user_data_path(APPLICATION))
     content_url: str | None = None
-    retention_days: int = Field(default=90, ge=1, le=36_500)
+    retention_days: int | None = Field(default=None, ge=1, le=36_500)
     redis_url: SecretStr | None = None
     anthropic_api_key: SecretStr | None = None
     endpoint_keys: dict[str, SecretStr] = {}
@@ -231,16 +231,10 @@ class Settings(BaseSettings):
     def notices(self) -> list[str]:
         """Warnings about settings that have no effect."""
         warnings = {
-            "retention_days is set, but nothing is deleted by itself yet: see `research delete`": self._differs(
-                "retention_days"
-            ),
             self.model_reason: not self.model_configured and self._model_half_set(),
         }
         left_out = [] if self.left_out is None else [self.left_out]
         return [*left_out, *(text for text, holds in warnings.items() if holds)]
-
-    def _differs(self, name: str) -> bool:
-        return bool(getattr(self, name) != type(self).model_fields[name].default)
 
     def _model_half_set(self) -> bool:
         return bool(self.models.by_tier()) or self.anthropic_api_key is not None or self.models.base_url is not None

@@ -119,6 +119,7 @@ class FileSettings(ConfigSection):
     home: Path | None = None
     content_url: str | None = None
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
+    """How long runs are kept after they were saved last; without it until they are deleted."""
     models: ModelsSettings = ModelsSettings()
     search: SearchSettings = SearchSettings()
     web: WebSettings = WebSettings()

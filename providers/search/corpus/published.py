@@ -211,9 +211,9 @@ class PublishedIndexes:
         needed: set[str] = set()
         for line in lines:
             if line not in gone:
-                needed |= await self._held(Snapshot.model_validate_json(line.line))
+                needed |= await self._held(Snapshot.model_validate_json(line.lines))
         for line in gone:
-            snapshot = Snapshot.model_validate_json(line.line)
+            snapshot = Snapshot.model_validate_json(line.lines)
             for each in await self._held(snapshot) - needed - {snapshot.documents.hash}:
                 await documents.delete(DocumentRef(hash=each))
             await asyncio.to_thread(self._snapshots.remove, line.name)

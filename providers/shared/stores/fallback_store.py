@@ -123,7 +123,7 @@ class LocalCopies:
 T = TypeVar("T")
 
 MIRROR_SECONDS: Final = 86_400.0
-"""How long a value that is kept for good lies here too, should the shared store lose it."""
+"""How long a value that is kept for longer lies here too, should the shared store lose it."""
 ATTEMPT_KEY, ATTEMPT_TTL_SECONDS = "attempt/", 5.0
 MOST_REMEMBERED: Final = 20_000
 
@@ -134,7 +134,7 @@ class FallbackStore:
     """Reads and writes `primary`; when it is unavailable, `local` at once, and every few seconds it is tried again.
 
     * The trial is a write in the background: a read-only store is of no use, and no caller waits for it.
-    * A value that is kept for good is copied to `local` too. So this worker does not pay twice for what it was
+    * A value that is kept for days is copied to `local` too. So this worker does not pay twice for what it was
       answered, whether the primary is gone or comes back empty.
     * What the primary lacks is looked for in `local`, and carried over if it is found.
     * `now` goes on by the primary's clock while it is away.
@@ -222,7 +222,7 @@ class FallbackStore:
 
     async def _swap_shared(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None) -> bool:
         done = await self._primary.swap(key, old, new, ttl_seconds)
-        if new is not None and ttl_seconds is None:
+        if new is not None and (ttl_seconds is None or ttl_seconds > MIRROR_SECONDS):
             # Refused, it is there already: then that one is what this worker goes on with.
             kept = new if done else (await self._primary.get(key)).value
             if kept is not None:

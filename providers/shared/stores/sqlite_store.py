@@ -185,6 +185,7 @@ class SqliteSharedStore:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.execute("PRAGMA secure_delete = ON")  # what is removed is overwritten, not only unlinked
             connection.executescript(f"BEGIN IMMEDIATE;{SCHEMA}COMMIT;")
         except BaseException:
             connection.close()
@@ -210,7 +211,9 @@ class SqliteSharedStore:
         span = (prefix, end_of_prefix(prefix))
         connection = self._open()
         connection.execute(PRUNE_PREFIX, span)
-        return connection.execute(REMOVE, span).rowcount
+        removed = connection.execute(REMOVE, span).rowcount
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # else the log still holds what was removed
+        return removed
 
     def _prune(self, connection: sqlite3.Connection) -> None:
         if time.monotonic() >= self._prune_at:

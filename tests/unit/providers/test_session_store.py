@@ -167,3 +167,18 @@ async def test_parallel_saves_leave_one_whole_file(store: RecordSessionStore, fo
     loaded = await store.load("r-1")
     assert loaded is not None
     assert json.loads(loaded)["resolved"]["query"].startswith("Q")
+
+
+async def test_what_sessions_refer_to_is_told_without_reading_them(store: RecordSessionStore, folder: Path) -> None:
+    """Hashes of documents stand in front of the state; a record of before that is read as a whole; a damaged one says so."""
+    one, two = (f"sha256:{digit * 64}" for digit in "12")
+    nested = {"sources": {"s": {"text": {"hash": one, "size": 3}, "title": one}}, "result": {"files": [{"hash": two}]}}
+    for name in ("new", "old", "damaged"):
+        await store.save(name, state(**nested), closed=True)
+    head, _, rest = (folder / "old.json").read_bytes().split(b"\n", 2)
+    (folder / "old.json").write_bytes(head + b"\n" + rest)
+    (folder / "damaged.json").write_bytes(head)
+    head, second, _ = (folder / "new.json").read_bytes().split(b"\n", 2)
+    (folder / "new.json").write_bytes(head + b"\n" + second + b"\n what follows is no JSON at all")
+    both = frozenset({one, two})
+    assert await store.documents() == {"new": both, "old": both, "damaged": None}

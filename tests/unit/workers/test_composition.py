@@ -43,8 +43,8 @@ async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
 
 async def test_a_pool_opens_what_it_needs(tmp_path: Path) -> None:
     """A process of one pool makes no journal and no engine for others."""
-    async with compose(settings(tmp_path), NO_CLIENT, ["records"]) as contents:
-        assert set(contents.activities) == {"records"}
+    async with compose(settings(tmp_path), NO_CLIENT, ["workflows"]) as contents:
+        assert contents.activities == {}
     assert not (tmp_path / "shared.sqlite3").exists()
 
 

@@ -51,7 +51,7 @@ def test_nothing_set_means_no_model_and_the_embedded_engine(places: Places) -> N
     assert not settings.model_configured
     assert not settings.uses_cluster
     assert settings.model_host is None
-    assert settings.retention_days == 90
+    assert settings.retention_days is None
     assert settings.home.is_absolute()
     assert settings.notices() == []
 
@@ -190,13 +190,6 @@ def test_secrets_are_never_shown(places: Places) -> None:
     assert settings.describe()["server"] == "cluster"
     for secret in (KEY, "redis-password", "temporal-password"):
         assert secret not in repr(settings)
-
-
-def test_settings_without_effect_are_told(places: Places) -> None:
-    """What is accepted and does nothing yet is reported, not swallowed; a default is nothing to report."""
-    told = "".join(places.load(RESEARCH_RETENTION_DAYS="7").notices())
-    assert "nothing is deleted by itself yet" in told
-    assert places.load(RESEARCH_RETENTION_DAYS="90").notices() == []
 
 
 def test_the_digest_names_what_shapes_a_run(places: Places) -> None:

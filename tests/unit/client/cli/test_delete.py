@@ -1,27 +1,35 @@
 """`delete` on stores of its own: what goes, what stays, and when it refuses."""
 
-from collections.abc import Callable
+import asyncio
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from temporalio.client import RPCError, RPCStatusCode, WorkflowExecutionCount
+from temporalio.service import RPCError, RPCStatusCode
 
 from client.cli import delete as deleting
 from client.cli.errors import CommandError, ExitCode
-from client.cli.orphaned_documents import LEFT_BEHIND, read_noted_documents
 from client.cli.stores import open_stores
 from client.errors import RunUnknown
 from contracts.documents import DocumentRef
 from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
+from providers.errors import ContentCorrupt
+from providers.interfaces import StoredSession
 from providers.storage.content import name_of
+from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
 from providers.storage.records import FolderRecords
 from tests.fakes.valkey import ValkeyServer, running_valkey
+from workers import retention
 from workers.settings.loading import load_settings
 from workers.shared_state import open_shared_state
 
-GOES_ON, NOTHING_GOES_ON = 1, 0
+NOTHING_GOES_ON: list[timedelta] = []
+GOES_ON = [timedelta(minutes=10)]
+"""How long ago other runs began that are going on."""
 
 
 class Home:
@@ -54,6 +62,11 @@ class Home:
         async with open_stores(load_settings()) as stores:
             return {session.research_id for session in await stores.sessions.list()}
 
+    async def listed(self) -> list[StoredSession]:
+        """The runs that are stored."""
+        async with open_stores(load_settings()) as stores:
+            return await stores.sessions.list()
+
     def holds(self, reference: DocumentRef) -> bool:
         """Whether a document is there."""
         return (self.path / "content" / name_of(reference)).is_file()
@@ -62,8 +75,9 @@ class Home:
 class Engine:
     """Stands for the client of an engine that has forgotten the runs, and says how many others are open."""
 
-    def __init__(self, others: int | Callable[[], int]) -> None:
+    def __init__(self, others: list[timedelta]) -> None:
         self.others = others
+        self.says = True
         self.temporal = self
         self.namespace = "default"
 
@@ -75,15 +89,14 @@ class Engine:
         """As of a run that the engine does not know."""
         raise RunUnknown("unknown")
 
-    async def count_workflows(self, query: str, **_: object) -> WorkflowExecutionCount:
-        """How many runs are open."""
-        assert query == deleting.OPEN_RUNS
-        return WorkflowExecutionCount(self.others() if callable(self.others) else self.others, [])
-
-    async def list_workflows(self, query: str):  # type: ignore[no-untyped-def]
-        """Histories: none."""
-        for nothing in ():
-            yield nothing
+    async def list_workflows(self, query: str, **_: object):  # type: ignore[no-untyped-def]
+        """The others, where open runs are asked for; histories: none."""
+        if query != retention.OPEN_RUNS:
+            return
+        if not self.says:
+            raise RPCError("not allowed", RPCStatusCode.PERMISSION_DENIED, b"")
+        for number, age in enumerate(self.others):
+            yield SimpleNamespace(id=f"other-{number}", start_time=datetime.now(UTC) - age)
 
 
 @pytest.fixture
@@ -157,13 +170,65 @@ async def test_what_was_kept_is_removed_under_the_same_id(home: Home, engine: En
 async def test_an_engine_that_does_not_say_what_goes_on(home: Home, engine: Engine) -> None:
     """Where runs may not be listed, some are taken to go on."""
     (document,) = await home.save("one", "text")
-
-    def forbidden() -> int:
-        raise RPCError("not allowed", RPCStatusCode.PERMISSION_DENIED, b"")
-
-    engine.others = forbidden
+    engine.says = False
     await deleting.delete("one", yes=True)
     assert home.holds(document)
+    await home.save("two", "other text")
+    with pytest.raises(retention.ServerSilent):
+        await deleting.delete_older_than(0, yes=True)
+
+
+async def test_a_run_that_goes_on_keeps_only_what_it_may_have_read(home: Home, engine: Engine) -> None:
+    """A document that was put long before the oldest open run began, and never again, is nothing that it has read."""
+    old, put_again = await home.save("one", "old", "put again")
+    long_ago = (datetime.now(UTC) - timedelta(days=2)).timestamp()
+    for reference in (old, put_again):
+        os.utime(home.path / "content" / name_of(reference), (long_ago, long_ago))
+    async with open_stores(load_settings()) as stores:
+        await stores.content.put_text("put again")
+    engine.others = GOES_ON
+    await deleting.delete("one", yes=True)
+    assert (home.holds(old), home.holds(put_again)) == (False, True)
+
+
+async def test_runs_of_long_ago_are_removed_together(
+    home: Home, engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that go on, and those saved since, stay with their documents."""
+    (own,) = await home.save("one", "own")
+    await home.save("two", "own", "shared")
+    await home.save("other-0", "of a run that goes on")
+    engine.others = GOES_ON
+    await asyncio.sleep(0.05)
+    between = datetime.now(UTC)
+    (shared,) = await home.save("new", "shared")
+    age = (datetime.now(UTC) - between).total_seconds() / 86_400
+    engine.others = [timedelta(days=-1)]
+    assert await deleting.delete_older_than(age, yes=True) == ExitCode.COMPLETED
+    assert capsys.readouterr().out == "2 runs removed: 1 documents, 0 journalled calls, 0 histories\n"
+    assert await home.sessions() == {"other-0", "new"}
+    assert (home.holds(own), home.holds(shared)) == (False, True)
+
+
+async def test_a_sweep_goes_by_the_configuration(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a word on how long runs are kept nothing is swept; with one, workers of `records` do it by themselves."""
+    with pytest.raises(CommandError, match="retention_days"):
+        await deleting.sweep()
+    monkeypatch.setenv("RESEARCH_RETENTION_DAYS", "30")
+    await home.save("old", "text")
+    await home.save("new", "text")
+    record = home.path / "sessions" / "old.json"
+    saved = next(iter(await home.listed())).saved_at
+    record.write_text(record.read_text().replace(saved[:4], "2019", 1))
+    settings = load_settings()
+    async with open_stores(settings) as stores, open_shared_state(settings) as shared:
+        own = retention.Retention(stores.sessions, stores.content, stores.records(LEFT_BEHIND), stores.calls, None)
+        sweeping = asyncio.ensure_future(retention.sweep_now_and_then(own, settings.retention_days or 0, shared.store))
+        async with asyncio.timeout(10):
+            while await home.sessions() != {"new"}:
+                await asyncio.sleep(0.01)
+        sweeping.cancel()
+        assert not await shared.store.swap(retention.SWEPT, None, b"1", 1)
 
 
 async def test_a_run_that_ends_while_sessions_are_read(
@@ -171,13 +236,18 @@ async def test_a_run_that_ends_while_sessions_are_read(
 ) -> None:
     """A run that was in flight and is over when the engine is asked has saved what it uses, and keeps it."""
     (document,) = await home.save("one", "text")
-    asked = deleting._any_goes_on
+    asked = engine.list_workflows
 
-    async def ended_meanwhile(client: object) -> bool:
-        await home.save("other", "text")
-        return await asked(client)  # type: ignore[arg-type]
+    def ended_meanwhile(query: str, **options: object):  # type: ignore[no-untyped-def]
+        async def listed():  # type: ignore[no-untyped-def]
+            if query == retention.OPEN_RUNS:
+                await home.save("other", "text")
+            async for run in asked(query):
+                yield run
 
-    monkeypatch.setattr(deleting, "_any_goes_on", ended_meanwhile)
+        return listed()
+
+    monkeypatch.setattr(engine, "list_workflows", ended_meanwhile)
     await deleting.delete("one", yes=True)
     assert home.holds(document)
 
@@ -200,7 +270,7 @@ async def test_a_damaged_note_is_told(home: Home) -> None:
     await home.save("one", "text")
     (home.path / "left-behind").mkdir()
     (home.path / "left-behind" / "older.json").write_text("[")
-    with pytest.raises(CommandError, match=r"older\.json is damaged"):
+    with pytest.raises(ContentCorrupt, match=r"older\.json is damaged"):
         await deleting.delete("one", yes=True)
     assert await home.sessions() == {"one"}
 
@@ -231,7 +301,7 @@ async def test_nothing_is_removed_while_redis_is_away(
         (document,) = await home.save("one", "text")
         await home.journal("one", "a", "b")
         valkey.pause()
-        with pytest.raises(CommandError, match="the run one is kept") as told:
+        with pytest.raises(CommandError, match="are kept: delete it again") as told:
             await deleting.delete("one", yes=True)
         valkey.resume()
         assert told.value.code == ExitCode.FAILED

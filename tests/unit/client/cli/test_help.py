@@ -11,10 +11,10 @@ from contracts.request import Depth, EngineChoice
 from contracts.strategies import PLANNED
 
 COMMANDS = {
-    "run", "start", "watch", "resume", "steer", "stop", "cancel", "delete", "status", "list", "report", "open",
+    "run", "start", "watch", "resume", "steer", "stop", "cancel", "delete", "sweep", "status", "list", "report", "open",
     "sources", "source", "decisions", "audit", "corpus", "read", "search", "worker", "serve", "doctor", "trust",
 }  # fmt: skip
-WITH_EXAMPLES = ["run", "start", "watch", "resume", "steer", "report", "source", "audit", "corpus", "read", "search",
+WITH_EXAMPLES = ["run", "start", "watch", "resume", "steer", "delete", "report", "source", "audit", "corpus", "read", "search",
                  "trust"]  # fmt: skip
 
 

@@ -214,3 +214,13 @@ async def test_workers_that_start_at_once_make_one_file(tmp_path: Path) -> None:
         await asyncio.gather(*(store.get("k") for store in stores))
         for store in stores:
             await store.close()
+
+
+async def test_what_is_removed_is_gone_from_the_file(store: SqliteSharedStore) -> None:
+    """Neither free pages of the file nor its log hold what was removed: a deleted run is not in a copy of the disk."""
+    for number in range(50):
+        await store.swap(f"calls/one/{number}", None, b"a question of a person " * 100)
+    assert await store.remove("calls/one/") == 50
+    files = [path.read_bytes() for path in store.path.parent.glob(f"{store.path.name}*")]
+    assert files
+    assert not any(b"a question of a person" in data for data in files)

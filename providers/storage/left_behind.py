@@ -5,8 +5,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from client.cli.errors import CommandError
 from contracts.documents import DocumentRef
+from providers.errors import ContentCorrupt
 from providers.storage.records import Records
 
 LEFT_BEHIND: Final = "left-behind"
@@ -14,14 +14,14 @@ NOTE: Final = TypeAdapter(list[DocumentRef])
 
 
 def note_documents(notes: Records, research_id: str, documents: Iterable[DocumentRef]) -> None:
-    """Write down what a run leaves behind, beside what an earlier run of its id did. Raises `CommandError`."""
+    """Write down what a run leaves behind, beside what an earlier run of its id did. Raises `ContentCorrupt`."""
     known = {each.hash: each for each in (*(_read(notes, research_id) or ()), *documents)}
     if known:
         notes.write(research_id, NOTE.dump_json(list(known.values())))
 
 
 def read_noted_documents(notes: Records) -> dict[str, list[DocumentRef]]:
-    """What each deleted run has left behind. Raises `CommandError` for a damaged note."""
+    """What each deleted run has left behind. Raises `ContentCorrupt` for a damaged note."""
     return {name: found for name in notes.names() if (found := _read(notes, name)) is not None}
 
 
@@ -36,4 +36,4 @@ def _read(notes: Records, research_id: str) -> list[DocumentRef] | None:
     try:
         return None if data is None else NOTE.validate_json(data)
     except ValueError:
-        raise CommandError(f"{LEFT_BEHIND}/{research_id}.json is damaged: remove it, then try again") from None
+        raise ContentCorrupt(f"{LEFT_BEHIND}/{research_id}.json is damaged: remove it, then try again") from None
