@@ -1,14 +1,15 @@
 """Book-keeping: prepare a run, save its session, serve stored documents."""
 
+from contextlib import suppress
 from typing import Final
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
-from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts, send_heartbeats
+from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
 from activities.configuration import ResearchConfiguration
-from activities.failures import RECORDS, translate_errors
+from activities.failures import RECORDS
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures
@@ -18,18 +19,24 @@ from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
-from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, Unavailable
-from providers.interfaces import ContentStore, Corpora, SessionStore
+from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, Unavailable
+from providers.interfaces import ContentStore, Corpora, RunQueue, SessionStore
 
 NO_SESSION: Final = "there is no such session"
 
 
 class RecordsActivities:
-    """Made with the configuration, the corpora, the content store and the session store."""
+    """Made with the configuration, the corpora, the content store, the session store and the queue of runs."""
 
     def __init__(
-        self, configuration: ResearchConfiguration, corpora: Corpora, content: ContentStore, sessions: SessionStore
+        self,
+        configuration: ResearchConfiguration,
+        corpora: Corpora,
+        content: ContentStore,
+        sessions: SessionStore,
+        queue: RunQueue,
     ) -> None:
+        self._queue = queue
         self._configuration = configuration
         self._corpora = corpora
         self._content = content
@@ -54,14 +61,16 @@ class RecordsActivities:
         state = ResearchState.unpack(request.packed_state)
         async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
             await self._sessions.save(request.research_id, state.model_dump_json(), closed=request.closed)
+        if request.closed:
+            with suppress(ProviderError):  # a place that is not given back is found to be lost
+                await self._queue.leave(request.research_id)
         return SessionRef(research_id=request.research_id)
 
     @activity.defn(name="read_document")
     async def read_document(self, request: DocumentPieceRequest) -> DocumentPiece:
         """A piece of a report, a session or the text of a source."""
-        async with send_heartbeats():
-            with translate_errors(RECORDS):
-                text = await self._document(request)
+        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+            text = await self._document(request)
         start, end = request.offset, request.offset + min(request.limit, 1_000_000)
         return DocumentPiece(text=text[start:end], next_offset=end if end < len(text) else None, size=len(text))
 

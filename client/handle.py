@@ -59,7 +59,6 @@ SAME_MESSAGE_SECONDS: Final = 600
 """The same words within this time are one message: they may be sent again after no answer."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
-FAIRNESS_KEY_CHARACTERS: Final = 64
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
 
 UNREADABLE: Final = (ValueError, KeyError)
@@ -124,7 +123,9 @@ class ResearchClient:
                 id_reuse_policy=reuse.value,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 static_summary=static_summary(valid.query),
-                priority=Priority(priority_key=valid.priority, fairness_key=valid.tenant[:FAIRNESS_KEY_CHARACTERS]),
+                priority=Priority(
+                    priority_key=valid.priority, fairness_key=valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
+                ),
             )
         except WorkflowAlreadyStartedError as error:
             if not await handle.is_running():

@@ -42,6 +42,26 @@ class SessionRef(Contract):
     document: DocumentRef | None = None
 
 
+class TurnRequest(Contract):
+    """A run that wants to begin."""
+
+    research_id: str
+    tenant: str = "default"
+    told: int = 0
+    """The place that the run was told last; 0 for none yet."""
+
+
+class Turn(Contract):
+    """Whether a run may begin."""
+
+    place: int = 0
+    """0: it may; else its place among those that wait, from 1."""
+    waiting: int = 0
+    """How many wait."""
+    pause_seconds: float = 0.0
+    """When to ask again."""
+
+
 class SearchRequest(Contract):
     """One query to one provider."""
 
@@ -216,6 +236,12 @@ async def check_providers(request: CheckProvidersRequest) -> CheckedProviders:
     raise AssertionError("a signature is never run")
 
 
+@activity.defn(name="take_turn")
+async def take_turn(request: TurnRequest) -> Turn:
+    """See whether a run may begin, so that not more go on at once than there is room for."""
+    raise AssertionError("a signature is never run")
+
+
 @activity.defn(name="search")
 async def search(request: SearchRequest) -> SearchResponse:
     """Ask one provider one query."""
@@ -246,4 +272,13 @@ async def read_document(request: DocumentPieceRequest) -> DocumentPiece:
     raise AssertionError("a signature is never run")
 
 
-SIGNATURES = (prepare_research, check_providers, search, read_source, save_session, render_report, read_document)
+SIGNATURES = (
+    prepare_research,
+    check_providers,
+    take_turn,
+    search,
+    read_source,
+    save_session,
+    render_report,
+    read_document,
+)

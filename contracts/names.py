@@ -41,3 +41,6 @@ SESSION: Final = "session"
 EVENTS: Final = "events"
 
 CORPUS_SCHEME: Final = "corpus:"
+
+FAIRNESS_KEY_CHARACTERS: Final = 64
+"""How much of a tenant's name the server takes as its fairness key."""

@@ -81,6 +81,10 @@ class ResearchStatus(Contract):
     research_id: str
     query: str
     status: RunStatus
+    queue_place: int | None = None
+    """The place of a run that waits for its turn, from 1."""
+    queue_length: int = 0
+    """How many wait with it."""
     phase: str | None = None
     iteration: int = 1
     max_iterations: int = 1

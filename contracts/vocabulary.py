@@ -30,6 +30,7 @@ class RunStatus(StrEnum):
     """Where a run stands, as shown to people."""
 
     CREATED = "created"
+    QUEUED = "queued"
     RUNNING = "running"
     CANCELLING = "cancelling"
     COMPLETED = "completed"

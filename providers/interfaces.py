@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.activities import SearchRequest, SearchResponse, Turn
 from contracts.base import Contract
 from contracts.documents import DocumentRef
 from contracts.resolved import CorpusSnapshot
@@ -277,6 +277,16 @@ class Limiter(Protocol):
         `RateLimited` before the block when the call must wait, `retry_after` saying how long. A `RateLimited` that
         the block raises makes all workers wait that long.
         """
+
+
+class RunQueue(Protocol):
+    """Which runs go on at once, for all workers together."""
+
+    async def take(self, research_id: str, tenant: str) -> Turn:
+        """Whether the run may begin, else its place; asking again keeps it. Raises `RateLimited`."""
+
+    async def leave(self, research_id: str) -> None:
+        """Give the place of a run that has ended to the next one. Raises `RateLimited`."""
 
 
 class AnswerCodec(Protocol):

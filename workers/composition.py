@@ -15,6 +15,7 @@ from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.model_call import RoleActivities
+from activities.turns import TurnActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
@@ -35,6 +36,7 @@ from providers.shared.circuit_breaker import CircuitBreaker
 from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.shared.rates import ServiceLimits
+from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.storage.content import ObstoreContentStore
 from providers.storage.left_behind import LEFT_BEHIND
 from providers.storage.records import open_records
@@ -43,7 +45,7 @@ from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
-from workers.retention import Retention, sweep_now_and_then
+from workers.retention import Retention, open_runs, sweep_now_and_then
 from workers.search_pool import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
@@ -130,31 +132,42 @@ async def _contents(
             activities["search"] = [searching.check_providers, searching.search]
         if "reading" in pools:
             activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
-        if "records" in pools and settings.retention_days is not None:
-            notes = open_records(settings.content_url, settings.home, LEFT_BEHIND)
-
-            async def calls() -> CallStore:
-                return shared.calls
-
-            retention = Retention(_sessions(settings), content, notes, calls, client)
-            sweeping = partial(sweep_now_and_then, retention, settings.retention_days, shared.store)
-            await stack.enter_async_context(_in_background(sweeping))
-    if "records" in pools:
-        sessions = _sessions(settings)
-        configuration = configuration_of(settings, partial(has_search_attributes, client))
-        records = RecordsActivities(configuration, library, content, sessions)
-        reporting = ReportingActivities(content, library.skipped, product_version(), isolated)
-        activities["records"] = [
-            records.prepare_research,
-            records.save_session,
-            records.read_document,
-            reporting.render_report,
-        ]
+        if "records" in pools:
+            activities["records"] = await _records(settings, client, library, content, shared, isolated, stack)
     return PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings))
 
 
-def _sessions(settings: Settings) -> RecordSessionStore:
-    return RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
+async def _records(
+    settings: Settings,
+    client: Client,
+    library: CorpusLibrary,
+    content: ObstoreContentStore,
+    shared: SharedState,
+    isolated: IsolatedCalls,
+    stack: AsyncExitStack,
+) -> list[Callable[..., Any]]:
+    sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
+    if settings.retention_days is not None:
+
+        async def calls() -> CallStore:
+            return shared.calls
+
+        notes = open_records(settings.content_url, settings.home, LEFT_BEHIND)
+        retention = Retention(sessions, content, notes, calls, client)
+        sweeping = partial(sweep_now_and_then, retention, settings.retention_days, shared.store)
+        await stack.enter_async_context(_in_background(sweeping))
+    limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
+    queue = SharedRunQueue(shared.store, limits, partial(open_runs, client))
+    configuration = configuration_of(settings, partial(has_search_attributes, client))
+    records = RecordsActivities(configuration, library, content, sessions, queue)
+    reporting = ReportingActivities(content, library.skipped, product_version(), isolated)
+    return [
+        records.prepare_research,
+        records.save_session,
+        records.read_document,
+        reporting.render_report,
+        TurnActivities(queue).take_turn,
+    ]
 
 
 async def _reading(

@@ -131,14 +131,7 @@ class Retention:
         return len(gone), f"{left} documents are kept while a run that may use them is going on" if left else ""
 
     async def _open_runs(self) -> dict[str, datetime]:
-        """When each open run began, paused ones too. Raises `ServerSilent`."""
-        if self._client is None:
-            return {}
-        try:
-            found = self._client.list_workflows(OPEN_RUNS, rpc_timeout=PATIENCE)
-            return {run.id: run.start_time async for run in found}
-        except (RPCError, ValueError):
-            raise ServerSilent("the server does not tell which runs are going on") from None
+        return {} if self._client is None else await open_runs(self._client)
 
     async def _delete_histories(self, research_id: str) -> list[str]:
         if self._client is None:
@@ -156,6 +149,14 @@ class Retention:
                     raise
             removed.append(run.run_id)
         return removed
+
+
+async def open_runs(client: Client) -> dict[str, datetime]:
+    """When each open run began, paused ones too. Raises `ServerSilent`."""
+    try:
+        return {run.id: run.start_time async for run in client.list_workflows(OPEN_RUNS, rpc_timeout=PATIENCE)}
+    except (RPCError, ValueError):
+        raise ServerSilent("the server does not tell which runs are going on") from None
 
 
 async def sweep_now_and_then(retention: Retention, days: int, shared: SharedStore) -> None:

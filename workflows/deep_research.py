@@ -11,7 +11,7 @@ from temporalio.common import RawValue, SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from contracts import activities, failures, names
-from contracts.activities import CheckProvidersRequest, Prepared, PrepareRequest
+from contracts.activities import CheckProvidersRequest, Prepared, PrepareRequest, Turn, TurnRequest
 from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
@@ -27,7 +27,7 @@ from workflows.driver import Driver
 from workflows.phases.closing import counts_of
 from workflows.phases.searching import CORPUS
 from workflows.rules.provider_choice import with_providers, without
-from workflows.run.activity_options import check_options, prepare_options
+from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import is_cancelled, reason_of, unstarted
 from workflows.run.context import RunContext, Watchers
 from workflows.run.event_ring import page_after
@@ -51,6 +51,8 @@ class DeepResearchWorkflow:
     def __init__(self) -> None:
         self._state = ResearchState()
         self._inbox = Inbox()
+        self._queued: ResearchStatus | None = None
+        """The status while the run waits for its turn."""
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
@@ -72,10 +74,13 @@ class DeepResearchWorkflow:
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
-        prepared = await self._with_providers_checked(prepared, parsed.priority)
+        host = TemporalHost(parsed.priority, parsed.tenant)
+        prepared = await self._with_providers_checked(prepared, host)
+        if await self._wait_for_turn(prepared.resolved, host):
+            started = workflow.now()
         strategy = strategy_of(prepared.resolved.strategy)
         self._begin(prepared, started, strategy)
-        run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), WorkflowWatchers())
+        run = ResearchRun(self._state, self._inbox, host, WorkflowWatchers())
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
@@ -140,7 +145,7 @@ class DeepResearchWorkflow:
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
         """Where the run stands."""
-        return status_of(self._state, workflow.now().timestamp())
+        return self._queued or status_of(self._state, workflow.now().timestamp())
 
     @workflow.query(name=names.PLAN)
     def plan(self) -> Plan:
@@ -182,14 +187,14 @@ class DeepResearchWorkflow:
         options = prepare_options(_patience(request))
         try:
             return await self._unless_stopped(
-                TemporalHost(request.priority).execute(activities.prepare_research, argument, options)
+                TemporalHost(request.priority, request.tenant).execute(activities.prepare_research, argument, options)
             )
         except ActivityError as error:
             if is_cancelled(error):
                 raise
             raise _refused(workflow.info().workflow_id, error) from None
 
-    async def _with_providers_checked(self, prepared: Prepared, priority: int) -> Prepared:
+    async def _with_providers_checked(self, prepared: Prepared, host: TemporalHost) -> Prepared:
         """Before anything is paid: those who search look whether the web's providers can be asked."""
         resolved = prepared.resolved
         web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
@@ -198,9 +203,7 @@ class DeepResearchWorkflow:
         argument = CheckProvidersRequest(research_id=resolved.research_id, tenant=resolved.tenant, providers=web)
         options = check_options("check-providers", resolved.limits.deadline_seconds)
         try:
-            checked = await self._unless_stopped(
-                TemporalHost(priority).execute(activities.check_providers, argument, options)
-            )
+            checked = await self._unless_stopped(host.execute(activities.check_providers, argument, options))
         except ActivityError as error:
             if is_cancelled(error):
                 raise
@@ -209,6 +212,20 @@ class DeepResearchWorkflow:
         if not any(choice.available for choice in providers):
             raise _nothing_to_search(resolved, providers)
         return prepared.model_copy(update={"resolved": with_providers(resolved, providers)})
+
+    async def _wait_for_turn(self, resolved: ResolvedResearch, host: TemporalHost) -> bool:
+        """Wait until there is room for one more run; whether it had to. Its clock starts afterwards."""
+        if workflow.info().continued_run_id is not None:
+            return False
+        told = 0
+        while True:
+            argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, told=told)
+            turn = await self._unless_stopped(host.execute(activities.take_turn, argument, turn_options()))
+            if not turn.place:
+                self._queued = None
+                return bool(told)
+            self._queued, told = queued_status(resolved, turn), turn.place
+            workflow.set_current_details(f"**queued** · place {turn.place} of {turn.waiting}")
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """What a run begins with, for as long as nobody stops it: then there is nothing to report from."""
@@ -302,6 +319,13 @@ class WorkflowWatchers(Watchers):
             )
         else:
             workflow.upsert_search_attributes(updates)
+
+
+def queued_status(resolved: ResolvedResearch, turn: Turn) -> ResearchStatus:
+    """The status of a run that waits for its turn."""
+    shown = status_of(ResearchState(resolved=resolved), 0.0)
+    place = {"queue_place": turn.place, "queue_length": turn.waiting}
+    return shown.model_copy(update={"status": RunStatus.QUEUED, **place})
 
 
 def status_of(state: ResearchState, now: float) -> ResearchStatus:

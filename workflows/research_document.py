@@ -22,7 +22,7 @@ class ResearchDocumentWorkflow:
         """Read the piece; what makes no sense ends at once with what is wrong."""
         asked = _parse(request)
         options = record_options("read-document", f"read {asked.name}")
-        return await TemporalHost().execute(activities.read_document, asked, options)
+        return await TemporalHost(None, asked.tenant).execute(activities.read_document, asked, options)
 
 
 def _parse(request: RawValue) -> DocumentPieceRequest:

@@ -16,6 +16,7 @@ from client.cli.context import (
     RUNNING,
     STATUS_OF_SERVER,
     CommandContext,
+    ServerRun,
     open_context,
     status_at_checkpoint,
 )
@@ -206,8 +207,21 @@ async def _rows(context: CommandContext) -> list[dict[str, str]]:
     for run in running.values():
         if run.research_id not in rows:
             question = await context.question(run.research_id)
-            rows[run.research_id] = _row(run.research_id, run.status, run.started_at, question)
+            status = await _standing(context, run)
+            rows[run.research_id] = _row(run.research_id, status, run.started_at, question)
     return sorted(rows.values(), key=lambda row: datetime.fromisoformat(row["when"]), reverse=True)
+
+
+async def _standing(context: CommandContext, run: ServerRun) -> str:
+    """What the server says of a run without a session; of one that waits for its turn, its place."""
+    client = await context.client_if_running()
+    if run.status != RUNNING or client is None:
+        return run.status
+    try:
+        status = await client.handle(run.research_id).status()
+    except ClientError:
+        return run.status
+    return run.status if status.queue_place is None else f"queued ({status.queue_place} of {status.queue_length})"
 
 
 def _row(research_id: str, status: str, when: str, query: str) -> dict[str, str]:
@@ -263,6 +277,7 @@ def _status_table(status: ResearchStatus) -> Text:
     limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
     rows: Sequence[tuple[str, str]] = (
         ("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
+        ("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
         ("question", printable(status.query)),
         (
             "phase",

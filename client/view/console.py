@@ -15,7 +15,7 @@ from client.errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.live_view import LiveView, fold, with_status
 from client.view.plain_lines import SILENT_SECONDS, PlainLines, describe_standing
-from client.view.rendering import Frame, render_live
+from client.view.rendering import Frame, queue_words, render_live
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.progress import Event
 
@@ -181,7 +181,7 @@ class _Watcher:
         except ClientError as error:
             self._sink.notice(str(error))
             return
-        self._sink.notice("")
+        self._sink.notice(queue_words(status))
         self._view = with_status(fold(self._view, news), status)
         self._sink.show(self._view, news)
 

@@ -61,6 +61,13 @@ def money(status: ResearchStatus) -> str:
     return f"{calls} · {usage.tokens:,} tokens · {cost}"
 
 
+def queue_words(status: ResearchStatus) -> str:
+    """The place of a run that waits for its turn; empty for one that goes on."""
+    if status.queue_place is None:
+        return ""
+    return f"queued: place {status.queue_place} of {status.queue_length}; its clock starts when it begins"
+
+
 def _cost(usage: Usage) -> str:
     """The cost as far as it is known."""
     if usage.cost_usd is not None:

@@ -14,6 +14,7 @@ from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
+from activities.turns import TurnActivities
 from contracts import activities as signatures
 from contracts.activities import ReadRequest
 from contracts.names import CORPUS_SCHEME
@@ -22,10 +23,11 @@ from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
-from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, SearchProvider, TenantReader
+from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
 from providers.models import paid_answers
 from providers.reading.readers import RoutedReader
 from providers.shared.calls import SharedCallStore
+from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.records import FolderRecords
@@ -70,6 +72,7 @@ class World:
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
+        self.queue: RunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000))
         self.isolated: IsolatedCalls = HereCalls()
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 
@@ -81,7 +84,7 @@ class World:
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
         roles = RoleActivities(self.engines, self.content, CallJournal(self.calls, paid_answers), self.isolated)
-        records = RecordsActivities(self.configuration, self.corpus, self.content, self.sessions)
+        records = RecordsActivities(self.configuration, self.corpus, self.content, self.sessions, self.queue)
         searching = SearchingActivities(self.providers)
         reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge)
         reporting = ReportingActivities(self.content, self.corpus.skipped, "0.1.0", self.isolated)
@@ -90,6 +93,7 @@ class World:
             records.prepare_research,
             records.save_session,
             records.read_document,
+            TurnActivities(self.queue).take_turn,
             searching.check_providers,
             searching.search,
             reading.read_source,

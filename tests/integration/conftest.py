@@ -65,7 +65,8 @@ def pools_of(world: World) -> PoolContents:
             "search": [by_name["check_providers"], by_name["search"]],
             "reading": [by_name["read_source"]],
             "records": [
-                by_name[name] for name in ("prepare_research", "save_session", "read_document", "render_report")
+                by_name[name]
+                for name in ("prepare_research", "save_session", "read_document", "render_report", "take_turn")
             ],
         },
     )

@@ -41,6 +41,7 @@ from workers.settings.sections import (
     CorpusSettings,
     HookSettings,
     PresetSettings,
+    RunsSettings,
     SearchSettings,
     WebSettings,
     WorkersSettings,
@@ -55,6 +56,8 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_HOME": ("home",),
     "RESEARCH_CONTENT_URL": ("content_url",),
     "RESEARCH_RETENTION_DAYS": ("retention_days",),
+    "RESEARCH_RUNS_AT_ONCE": ("runs", "at_once"),
+    "RESEARCH_RUNS_AT_ONCE_PER_TENANT": ("runs", "at_once_per_tenant"),
     "RESEARCH_ALLOW_HOSTS": ("web", "allow_hosts"),
     "RESEARCH_CONTACT": ("web", "contact"),
     "REDIS_URL": ("redis_url",),
@@ -120,6 +123,7 @@ class Settings(BaseSettings):
     web: WebSettings = WebSettings()
     web_search: WebSearchSettings = WebSearchSettings()
     workers: WorkersSettings = WorkersSettings()
+    runs: RunsSettings = RunsSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[str, dict[Depth, PresetSettings]] = {}

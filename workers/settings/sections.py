@@ -98,6 +98,15 @@ class WorkersSettings(ConfigSection):
         return value
 
 
+class RunsSettings(ConfigSection):
+    """`[runs]`: how many runs go on at once; further ones wait for their turn, and their clocks with them."""
+
+    at_once: int = Field(default=16, ge=1, le=10_000)
+    """In all. More than the workers and the model endpoint can serve in time makes all of them late."""
+    at_once_per_tenant: int | None = Field(default=None, ge=1, le=10_000)
+    """Of one tenant; without it as many as in all, where no other tenant waits."""
+
+
 class HookSettings(ConfigSection):
     """`[hooks.NAME]`: an activity of the operator on a task queue of the operator."""
 
@@ -124,6 +133,7 @@ class FileSettings(ConfigSection):
     search: SearchSettings = SearchSettings()
     web: WebSettings = WebSettings()
     workers: WorkersSettings = WorkersSettings()
+    runs: RunsSettings = RunsSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[str, dict[Depth, PresetSettings]] = {}

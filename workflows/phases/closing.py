@@ -1,6 +1,7 @@
 """Closing a run: write from what is there, number, render, save."""
 
 import asyncio
+from dataclasses import replace
 
 from temporalio.exceptions import ActivityError
 
@@ -140,7 +141,7 @@ async def _ring(run: ResearchRun, seconds: float) -> None:
 
 
 async def _render(run: ResearchRun) -> RenderedReport:
-    options = record_options(run.operation(RENDER), "render the report")
+    options = replace(record_options(run.operation(RENDER), "render the report"), first=True)
     resolved = run.resolved
     packed = run.state.pack_for_report()
     request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=packed)
@@ -148,7 +149,7 @@ async def _render(run: ResearchRun) -> RenderedReport:
 
 
 async def _save_closed(run: ResearchRun) -> None:
-    options = record_options(run.operation("save"), "save the session")
+    options = replace(record_options(run.operation("save"), "save the session"), first=True)
     resolved = run.resolved
     request = SaveRequest(
         research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack(), closed=True

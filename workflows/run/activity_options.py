@@ -41,6 +41,8 @@ class CallOptions:
     retry: RetryPolicy
     summary: str
     heartbeat: timedelta = HEARTBEAT
+    first: bool = False
+    """Whether the call goes before those of other runs: it brings its run to the end."""
 
 
 def role_options(activity_id: str, summary: str, engine: EngineKind, remaining_seconds: float) -> CallOptions:
@@ -75,6 +77,12 @@ def check_options(activity_id: str, patience_seconds: float) -> CallOptions:
     return _beginning(names.SEARCH_QUEUE, activity_id, "check the search providers", SEARCH_SECONDS, patience_seconds)
 
 
+def turn_options() -> CallOptions:
+    """Asking for a turn: for as long as it takes, whoever is up."""
+    longest = timedelta(seconds=RECORD_SECONDS)
+    return CallOptions(names.RECORDS_QUEUE, "turn", longest, None, RECORD_RETRY, "wait for a turn")
+
+
 def read_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
     """A read: fetch and extraction in one attempt; a worker, and room for the text, are waited for while time is left.
 
@@ -97,7 +105,7 @@ def cancel_save_options(activity_id: str) -> CallOptions:
     """The one save of a cancelled run."""
     limit = timedelta(seconds=CANCEL_SAVE_SECONDS)
     retry = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_attempts=2)
-    return CallOptions(names.RECORDS_QUEUE, activity_id, limit, limit, retry, "save the cancelled session")
+    return CallOptions(names.RECORDS_QUEUE, activity_id, limit, limit, retry, "save the cancelled session", first=True)
 
 
 def hook_options(activity_id: str, task_queue: str, remaining_seconds: float) -> CallOptions:

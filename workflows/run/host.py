@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, get_type_hints
 from temporalio import workflow
 from temporalio.common import Priority, RawValue
 
+from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from workflows.run.activity_options import CallOptions
 from workflows.run.payloads import plain
@@ -22,6 +23,10 @@ A = TypeVar("A")
 A_contra = TypeVar("A_contra", contravariant=True)
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleOutput)
+
+
+FIRST = 1
+"""The server's highest priority: what brings a run to its end goes before what would begin something."""
 
 
 class Stub(Protocol[A_contra, T_co]):
@@ -72,8 +77,11 @@ class Host(Protocol):
 class TemporalHost:
     """The host inside a workflow."""
 
-    def __init__(self, priority: int | None = None) -> None:
-        self._priority = Priority(priority_key=priority) if priority else Priority.default
+    def __init__(self, priority: int | None, tenant: str) -> None:
+        """The run gives its calls the fairness key of its tenant itself: not every client that starts runs does."""
+        fairness = tenant[:FAIRNESS_KEY_CHARACTERS]
+        self._priority = Priority(priority_key=priority, fairness_key=fairness)
+        self._first = Priority(priority_key=FIRST, fairness_key=fairness)
         self._used: dict[str, int] = {}
 
     def now(self) -> datetime:
@@ -125,6 +133,6 @@ class TemporalHost:
             heartbeat_timeout=options.heartbeat,
             retry_policy=options.retry,
             summary=options.summary,
-            priority=self._priority,
+            priority=self._first if options.first else self._priority,
             cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
         )

@@ -1,5 +1,6 @@
 """Asking a role: reserve, call, settle; repair once, then the deterministic fallback."""
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
@@ -142,6 +143,7 @@ class RoleCaller:
         """Schedule the activity with the time that is left now: a call may have waited for its room."""
         run = self._run
         options = role_options(request.operation, summary, request.engine, run.remaining_work_seconds())
+        options = replace(options, first=run.inbox.closing)
         timed = request.model_copy(update={"time_limit_seconds": options.start_to_close.total_seconds()})
         return await run.within_limits(run.host.execute_role(role, timed, options))
 

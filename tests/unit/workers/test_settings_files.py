@@ -26,6 +26,7 @@ REFUSED = {
     '[web]\ncontact = "planted@example.org"': "web.contact",
     '[web.authorities]\n"planted.example" = "high"': "web.authorities",
     "[workers.slots]\nreading = 999": "workers.slots",
+    "[runs]\nat_once = 9999": "runs.at_once",
     '[corpus.planted]\npath = "/etc"': "corpus.planted",
     '[hooks.planted]\nactivity = "planted"\ntask_queue = "planted"': "hooks.planted",
     "[strategy.supervisor.light]\nmax_cost_usd = 99999": "strategy.supervisor.light.max_cost_usd",

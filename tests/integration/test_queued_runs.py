@@ -1,0 +1,65 @@
+"""Runs that wait for their turn, and what their calls tell the server: only its history shows both."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
+
+from contracts import names
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome, RunStatus
+from providers.shared.run_queue import QueueLimits, SharedRunQueue
+from tests.fakes.world import World
+from tests.integration.conftest import running_workers
+from tests.integration.runs import QUESTION, start, until
+
+pytestmark = pytest.mark.integration
+
+WAITED = 3.0
+
+
+async def test_a_run_waits_for_its_turn(client: Client, tmp_path: Path) -> None:
+    """It shows its place, its clock starts when it begins, it gives its place back; its calls bear its tenant's key."""
+    world = World(tmp_path)
+    world.queue = SharedRunQueue(world.shared, QueueLimits(at_once=1))
+    assert (await world.queue.take("before", "other")).place == 0
+    asked = time.time()
+    async with running_workers(client, world), asyncio.timeout(60):
+        handle = await start(client, {"query": QUESTION, "corpus": "manual", "tenant": "acme"})
+        status = await until(handle, lambda shown: shown.status is RunStatus.QUEUED)
+        assert (status.queue_place, status.queue_length, status.elapsed_seconds) == (1, 1, 0.0)
+        assert status.query == QUESTION
+        await asyncio.sleep(WAITED)
+        await world.queue.leave("before")
+        result = await handle.result()
+        assert result.outcome is Outcome.COMPLETED
+        state = await handle.query(names.SESSION, result_type=ResearchState)
+        assert (await world.queue.take("after", "other")).place == 0
+    assert state.clock_started_at > asked + WAITED
+    scheduled = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    calls = [
+        event.activity_task_scheduled_event_attributes
+        async for event in handle.fetch_history_events()
+        if event.event_type == scheduled
+    ]
+    assert {call.priority.fairness_key for call in calls} == {"acme"}
+    first = [call.activity_type.name for call in calls if call.priority.priority_key == 1]
+    assert first == ["render_report", "save_session"]
+    assert sum(call.activity_type.name == "take_turn" for call in calls) == 2
+
+
+async def test_a_run_that_waits_can_be_stopped(client: Client, tmp_path: Path) -> None:
+    """There is nothing to report from: it ends at once and says so."""
+    world = World(tmp_path)
+    world.queue = SharedRunQueue(world.shared, QueueLimits(at_once=1))
+    await world.queue.take("before", "other")
+    async with running_workers(client, world), asyncio.timeout(60):
+        handle = await start(client, {"query": QUESTION, "corpus": "manual"})
+        await until(handle, lambda shown: shown.status is RunStatus.QUEUED)
+        await handle.execute_update(names.STOP_AND_REPORT)
+        with pytest.raises(Exception, match="Workflow execution failed") as caught:
+            await handle.result()
+        assert "stopped before the run began" in str(caught.value.__cause__)
