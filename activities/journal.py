@@ -13,9 +13,9 @@ from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
 from providers.shared.cancellation_grace import finish_within_grace
 
-LEASE_SECONDS: Final = 10.0
-"""A killed attempt blocks its call no longer than this."""
-RENEW_SECONDS: Final = 2.0
+LEASE_SECONDS: Final = 4.0
+"""A killed attempt blocks its call no longer than this, which is when the server notices, too."""
+RENEW_SECONDS: Final = 1.0
 MOST_TOLD: Final = 10_000
 AWAY: Final = "what workers share cannot be reached: until it can, this machine alone remembers paid calls"
 BACK: Final = "what workers share can be reached again"

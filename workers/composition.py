@@ -123,7 +123,9 @@ async def _contents(
     activities: dict[str, list[Callable[..., Any]]] = {}
     if pools & SHARING_POOLS:
         shared = await stack.enter_async_context(open_shared_state(settings))
-        limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
+        alone = ServiceLimits(requests=settings.workers.alone_requests_per_minute)
+        limits = {**search_limits(settings), **model_limits(settings)}
+        limiter = SharedLimiter(shared.store, limits, alone=alone)
         stack.push_async_callback(limiter.close)
         if "models" in pools:
             activities["models"] = await _role_activities(settings, content, shared, limiter, isolated, stack)

@@ -32,6 +32,8 @@ DRAIN: Mapping[str, timedelta] = {
 
 Then it cancels them, and another worker runs them.
 """
+STICKY = timedelta(seconds=2.5)
+"""How long a task of a run waits for the worker that knows it: of one that died, a cancellation waits so long, too."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Lets a cancellation reach an activity in about a second; the SDK's default takes 7 to 23 s."""
 MOST_POLLERS = 20
@@ -102,6 +104,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             workflow_runner=workflow_runner(),
             max_cached_workflows=CACHED_WORKFLOWS,
             max_concurrent_workflow_tasks=WORKFLOW_TASKS,
+            sticky_queue_schedule_to_start_timeout=STICKY,
             graceful_shutdown_timeout=grace,
         )
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])

@@ -13,11 +13,9 @@ from typing import TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from temporalio.api.enums.v1 import IndexedValueType
-from temporalio.api.namespace.v1 import NamespaceConfig
 from temporalio.api.workflowservice.v1 import (
     DescribeNamespaceRequest,
     RegisterNamespaceRequest,
-    UpdateNamespaceRequest,
 )
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
@@ -62,40 +60,43 @@ class SetupResult:
 
     namespace: str
     created: bool = False
-    retention_raised: bool = False
+    retention: timedelta = timedelta(days=RETENTION_DAYS)
+    """Of the namespace as it is: one that was there before keeps its own."""
     attributes_added: frozenset[str] = frozenset()
 
     def lines(self) -> list[str]:
         """The result as text for a person."""
-        change = "created" if self.created else "retention raised" if self.retention_raised else "as it should be"
+        change = "created" if self.created else "there already"
         added = f"added {', '.join(sorted(self.attributes_added))}" if self.attributes_added else "as they should be"
-        return [f"namespace {self.namespace}: {change}", f"search attributes: {added}"]
-
-
-def retention_to_set(current: timedelta, wanted: timedelta) -> timedelta | None:
-    """The retention to set, or None if the present one is long enough: a shorter one would delete history."""
-    return wanted if current < wanted else None
+        days = self.retention / timedelta(days=1)
+        return [
+            f"namespace {self.namespace}: {change}; it keeps closed runs for {days:g} days",
+            f"search attributes: {added}",
+        ]
 
 
 async def set_up(
     settings: Settings, retention: timedelta = timedelta(days=RETENTION_DAYS), wait_seconds: float = WAIT_SECONDS
 ) -> SetupResult:
-    """Set up namespace, retention and search attributes, waiting for a server that is just starting.
+    """Set up namespace and search attributes, waiting for a server that is just starting.
 
     Raises `SetupError`, `ServerUnreachableError` if the server does not answer in time.
     """
     end = time.monotonic() + wait_seconds
     client = await _retry(partial(connect, settings), end)
     try:
-        created, raised = await _retry(partial(ensure_namespace, client, retention), end)
+        created, kept = await _retry(partial(ensure_namespace, client, retention), end)
         added = await ensure_attributes(client, end)
     except RPCError as error:
         raise _explain_refusal(client.namespace, retention, error.status) from None
-    return SetupResult(client.namespace, created, raised, frozenset(added))
+    return SetupResult(client.namespace, created, kept, frozenset(added))
 
 
-async def ensure_namespace(client: Client, retention: timedelta) -> tuple[bool, bool]:
-    """Create the client's namespace or raise its retention; returns which of the two it did. Raises `RPCError`."""
+async def ensure_namespace(client: Client, retention: timedelta) -> tuple[bool, timedelta]:
+    """Create the client's namespace if it is missing; whether it was, and how long it keeps closed runs.
+
+    A namespace that somebody else made, perhaps for other programs too, stays as it is. Raises `RPCError`.
+    """
     service, wanted = client.workflow_service, Duration()
     wanted.FromTimedelta(retention)
     try:
@@ -106,14 +107,8 @@ async def ensure_namespace(client: Client, retention: timedelta) -> tuple[bool, 
             raise
         register = RegisterNamespaceRequest(namespace=client.namespace, workflow_execution_retention_period=wanted)
         await service.register_namespace(register, timeout=CALL_TIMEOUT)
-        return True, False
-    current = described.config.workflow_execution_retention_ttl.ToTimedelta()
-    if retention_to_set(current, retention) is None:
-        return False, False
-    config = NamespaceConfig(workflow_execution_retention_ttl=wanted)
-    update = UpdateNamespaceRequest(namespace=client.namespace, config=config)
-    await service.update_namespace(update, timeout=CALL_TIMEOUT)
-    return False, True
+        return True, retention
+    return False, described.config.workflow_execution_retention_ttl.ToTimedelta()
 
 
 async def ensure_attributes(client: Client, end: float) -> set[str]:
@@ -158,7 +153,12 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m workers.setup", description="Prepare the cluster that TEMPORAL_ADDRESS names; safe to repeat."
     )
-    parser.add_argument("--retention-days", type=int, default=RETENTION_DAYS, help="least time closed runs are kept")
+    parser.add_argument(
+        "--retention-days",
+        type=int,
+        default=RETENTION_DAYS,
+        help="how long a namespace that is made here keeps closed runs",
+    )
     parser.add_argument("--config", type=Path, help="a research.toml, in place of the working directory's")
     parser.add_argument("--wait-seconds", type=float, default=WAIT_SECONDS, help="for a server that is just starting")
     return parser.parse_args(given)

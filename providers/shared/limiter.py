@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from providers.errors import AnswerUnusable, RateLimited, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.shared.compare_and_swap import Agreed, Agreement, Change, Scope, dump_state, load_state
+from providers.shared.own_part import OwnPart
 from providers.shared.rate_rules import (
     SHORTEST_WAIT_SECONDS,
     CallRequest,
@@ -23,6 +24,7 @@ from providers.shared.rate_rules import (
     settle_tokens,
 )
 from providers.shared.rates import (
+    ALONE,
     UNLIMITED,
     RateState,
     ServiceLimits,
@@ -58,9 +60,9 @@ class CallPermit:
 class SharedLimiter:
     """Implements `Limiter` over a shared store.
 
-    Where the shared store cannot be used, each worker keeps to `share_when_degraded` of every limit, and to a small
-    rate where none is configured: never to no limit. A pause that a worker has seen it keeps, also if the store loses
-    it or its clock jumps. Nothing here sleeps: a call that must wait gets `retry_after`.
+    Where the shared store cannot be used, each worker keeps to the part of every limit that was its own before, and to
+    the rate that went well where none is configured: never to no limit. A pause that a worker has seen it keeps, also
+    if the store loses it or its clock jumps. Nothing here sleeps: a call that must wait gets `retry_after`.
     """
 
     def __init__(
@@ -69,15 +71,20 @@ class SharedLimiter:
         limits_by_service: Mapping[str, ServiceLimits],
         *,
         share_when_degraded: float = 0.25,
+        alone: ServiceLimits = ALONE,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """`share_when_degraded` is above 0, at most 1; `clock` shows seconds and never jumps. Raises `ValueError`."""
+        """`share_when_degraded`, above 0 and at most 1, is the least; `clock` shows seconds and never jumps.
+
+        `alone` is the least where nothing is configured. Raises `ValueError`.
+        """
         if not 0 < share_when_degraded <= 1:
             raise ValueError("a share is above 0 and at most 1")
         self._clock = steady_time() if clock is None else clock
         self._agreement = Agreement(store, self._clock)
         self._limits = dict(limits_by_service)
-        self._share = share_when_degraded
+        self._alone = alone
+        self._part = OwnPart(self._clock, share_when_degraded)
         self._memory = RefusalMemory(self._clock)
         self._tasks = ShieldedTasks()
 
@@ -112,7 +119,9 @@ class SharedLimiter:
 
     def _limits_of(self, service: str, alone: bool) -> ServiceLimits:
         limits = self._limits.get(service, UNLIMITED)
-        return limits_for_one(limits, self._share) if alone else limits
+        if not alone:
+            return limits
+        return limits_for_one(limits, self._part.share(service), self._part.best_minute(service), self._alone)
 
     async def _request(self, service: str, asking: CallRequest) -> CallPermit:
         def decision(state: RateState, now: float, alone: bool) -> tuple[RateState, Granted | MustWait]:
@@ -171,6 +180,8 @@ class SharedLimiter:
         agreed = await self._agreement.change(_key(service), decide)
         seen, result = agreed.result
         self._memory.keep(service, seen)
+        if agreed.among is Scope.ALL and isinstance(result, Granted):
+            self._part.granted(service, sum(entry.amount for entry in seen.recent))
         return Agreed(result, agreed.among)
 
 

@@ -28,15 +28,21 @@ class ServiceLimits:
 
 
 UNLIMITED: Final = ServiceLimits()
-ALONE: Final = ServiceLimits(requests=30, window_seconds=60.0)
-"""For a service without configured limits, in a worker that cannot reach the shared store."""
+ALONE: Final = ServiceLimits(requests=300, window_seconds=60.0)
+"""The least for a service without configured limits, in a worker that cannot reach the shared store."""
 
 
-def limits_for_one(limits: ServiceLimits, share: float) -> ServiceLimits:
-    """Return one process's share of the limits, for a process that cannot reach the shared store; never unlimited."""
+def limits_for_one(
+    limits: ServiceLimits, share: float, went_well: int = 0, alone: ServiceLimits = ALONE
+) -> ServiceLimits:
+    """Return one process's share of the limits, for a process that cannot reach the shared store; never unlimited.
+
+    `went_well` is how many calls of this process went well in its best minute: so many it goes on with where nothing
+    is configured.
+    """
     requests, window = limits.requests, limits.window_seconds
     if requests is None:
-        requests, window = ALONE.requests, ALONE.window_seconds
+        requests, window = max(alone.requests or 1, went_well), alone.window_seconds
     elif requests * share < 1:
         requests, window = 1, window / (requests * share)
     else:

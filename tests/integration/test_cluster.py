@@ -162,17 +162,18 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
             assert [await process.wait() for process in running.values()] == [0] * len(running)
 
 
-async def test_a_set_up_raises_a_short_retention(server: Server) -> None:
-    """A namespace that keeps runs for a day keeps them for 30 days afterwards, as the dev server does."""
+async def test_a_set_up_leaves_the_retention_of_others_alone(server: Server) -> None:
+    """A namespace that somebody made, who may run other programs there, keeps its retention, and is told."""
     short = await Client.connect(server.address, namespace="short-lived")
-    assert await ensure_namespace(short, timedelta(days=1)) == (True, False)
+    assert await ensure_namespace(short, timedelta(days=1)) == (True, timedelta(days=1))
     variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "short-lived"}
     settings = Settings(home=Path("unused"), temporal_variables=variables)
     async with asyncio.timeout(60):
         prepared = await set_up(settings)
-    assert (prepared.created, prepared.retention_raised) == (False, True)
+    assert (prepared.created, prepared.retention) == (False, timedelta(days=1))
+    assert "for 1 days" in prepared.lines()[0]
     assert len(prepared.attributes_added) == 5
-    assert await ensure_namespace(short, timedelta(days=1)) == (False, False)
+    assert await ensure_namespace(short, timedelta(days=30)) == (False, timedelta(days=1))
     assert timedelta(seconds=RETENTION_SECONDS) == timedelta(days=30)
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from temporalio.exceptions import ActivityError
+
 from contracts import activities
 from contracts.activities import ReadRecord, ReadRequest, SearchResponse
 from contracts.identity import canonical_url
@@ -14,6 +16,7 @@ from workflows.phases.searching import Answers, Searching
 from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_share, unread
 from workflows.rules.duplicates import Identities
 from workflows.run.activity_options import read_options
+from workflows.run.call_errors import is_cancelled
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -33,6 +36,8 @@ class Gathering:
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
         self._found = Gathered(self._per_query)
+        self._requests: dict[str, ReadRequest] = {}
+        """What each read was begun with, by source."""
 
     async def carry_out(self) -> None:
         """Search and read; whatever happens, what was finished is merged into the state.
@@ -54,6 +59,21 @@ class Gathering:
         for choice in self._allotment(identity_of).chosen:
             self._start_read(identity_of(choice.hit), choice.hit)
         await self._run.host.settle(list(self._found.reads.values()))
+        await self._judge_as_owned(identity_of)
+
+    async def _judge_as_owned(self, identity_of: Identity) -> None:
+        """A page that was read for the hit that came first is judged by the one that it belongs to in the end.
+
+        The snippet and the date of a hit count in a judgement; the page itself is in the cache by now.
+        """
+        again: list[asyncio.Task[ReadRecord]] = []
+        for choice in self._allotment(identity_of).chosen:
+            identity = identity_of(choice.hit)
+            first, request = self._found.reads[identity], self._read_request(identity, choice.hit)
+            if request != self._requests[identity] and not first.cancelled() and first.exception() is None:
+                self._found.reads[identity] = asyncio.ensure_future(self._read_again(request, first.result()))
+                again.append(self._found.reads[identity])
+        await self._run.host.settle(again)
 
     async def _pipeline(self, position: int, query: SubQuery) -> None:
         """One sub-query: its search, then at once the reads of its guaranteed share."""
@@ -83,16 +103,29 @@ class Gathering:
 
     def _start_read(self, identity: str, hit: SearchHit) -> None:
         if identity not in self._found.reads and identity not in self._known:
-            self._found.reads[identity] = asyncio.ensure_future(self._read(identity, hit))
+            self._requests[identity] = self._read_request(identity, hit)
+            self._found.reads[identity] = asyncio.ensure_future(self._read(self._requests[identity]))
 
-    async def _read(self, identity: str, hit: SearchHit) -> ReadRecord:
+    async def _read(self, request: ReadRequest) -> ReadRecord:
+        record = await self._execute_read(request)
+        self._run.note("source.added", f"read: {record.title}", source_id=request.source_id, title=record.title)
+        return record
+
+    async def _read_again(self, request: ReadRequest, first: ReadRecord) -> ReadRecord:
+        try:
+            record = await self._execute_read(request)
+        except ActivityError as error:
+            if is_cancelled(error):
+                raise
+            return first
+        return record.model_copy(update={"cached": first.cached})
+
+    async def _execute_read(self, request: ReadRequest) -> ReadRecord:
         run = self._run
         async with self._reading:
-            request = self._read_request(identity, hit)
-            options = read_options(request.operation, f"read: {hit.title or hit.url}", run.remaining_work_seconds())
-            record = await run.host.execute(activities.read_source, request, options)
-        run.note("source.added", f"read: {record.title}", source_id=identity, title=record.title)
-        return record
+            summary = f"read: {request.title or request.url}"
+            options = read_options(request.operation, summary, run.remaining_work_seconds())
+            return await run.host.execute(activities.read_source, request, options)
 
     def _read_request(self, identity: str, hit: SearchHit) -> ReadRequest:
         resolved = self._run.resolved

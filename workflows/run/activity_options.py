@@ -9,7 +9,7 @@ from contracts import names
 from contracts.display_text import as_markdown
 from contracts.vocabulary import EngineKind
 
-HEARTBEAT = timedelta(seconds=10)
+HEARTBEAT = timedelta(seconds=4)
 """Activities beat every half second; a killed worker is noticed after this long."""
 
 MODEL_CALL_SECONDS = 600.0

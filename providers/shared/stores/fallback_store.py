@@ -16,6 +16,8 @@ from providers.interfaces import SharedStore, StoredValue
 FIRST_PAUSE_SECONDS: Final = 0.5
 """A restarted server is back soon, and until then workers do not share state."""
 LONGEST_PAUSE_SECONDS: Final = 5.0
+STEADY_SECONDS: Final = 60.0
+"""A store that fails again so soon after it was back is waited for longer and longer, up to this."""
 
 
 class ReconnectBackoff:
@@ -29,6 +31,7 @@ class ReconnectBackoff:
         self._pause = FIRST_PAUSE_SECONDS
         self._clock = clock
         self._next_attempt: float | None = None
+        self._back_since: float | None = None
 
     @property
     def open(self) -> bool:
@@ -39,7 +42,10 @@ class ReconnectBackoff:
         """Record a failure; return whether it was the first."""
         first = not self.open
         if first:
-            self._pause = min(FIRST_PAUSE_SECONDS, self._longest_pause)
+            steady = self._back_since is None or self._clock() - self._back_since >= STEADY_SECONDS
+            self._pause = (
+                min(FIRST_PAUSE_SECONDS, self._longest_pause) if steady else min(2 * self._pause, STEADY_SECONDS)
+            )
         self._next_attempt = self._clock() + self._pause
         return first
 
@@ -47,6 +53,8 @@ class ReconnectBackoff:
         """Record a success; return whether a failure preceded it."""
         recovered = self.open
         self._next_attempt = None
+        if recovered:
+            self._back_since = self._clock()
         return recovered
 
     def attempt_is_due(self) -> bool:
@@ -54,7 +62,7 @@ class ReconnectBackoff:
         now = self._clock()
         if self._next_attempt is None or now < self._next_attempt:
             return False
-        self._pause = min(2 * self._pause, self._longest_pause)
+        self._pause = max(self._pause, min(2 * self._pause, self._longest_pause))
         self._next_attempt = now + self._pause
         return True
 
@@ -125,6 +133,8 @@ T = TypeVar("T")
 MIRROR_SECONDS: Final = 86_400.0
 """How long a value that is kept for longer lies here too, should the shared store lose it."""
 ATTEMPT_KEY, ATTEMPT_TTL_SECONDS = "attempt/", 5.0
+ATTEMPT_BYTES: Final = 65_536
+"""As large as an answer: a store that is full but for a few bytes is not back."""
 MOST_REMEMBERED: Final = 20_000
 
 log = structlog.get_logger()
@@ -198,7 +208,8 @@ class FallbackStore:
 
     async def _try_again(self) -> None:
         try:
-            await self._primary.swap(ATTEMPT_KEY + secrets.token_hex(8), None, b"", ATTEMPT_TTL_SECONDS)
+            key = ATTEMPT_KEY + secrets.token_hex(8)
+            await self._primary.swap(key, None, bytes(ATTEMPT_BYTES), ATTEMPT_TTL_SECONDS)
         except SharedStateUnavailable as error:
             self._failed(error)
         else:

@@ -126,6 +126,34 @@ async def test_who_returns_first_decides_nothing() -> None:
     assert list(state.sources) == list(quick.sources)
 
 
+@pytest.mark.parametrize("late", [FIRST.text, SECOND.text])
+async def test_a_page_is_judged_by_the_hit_that_it_belongs_to(late: str) -> None:
+    """Whichever search returns first: the snippet of the owner's hit counts, and the page is counted once."""
+    page = "https://example.org/page"
+    shelf = Shelf({FIRST.text: [page], SECOND.text: [page]})
+    read = asyncio.Event()
+
+    async def search(request: SearchRequest) -> SearchResponse:
+        if request.text == late:
+            await read.wait()
+        found = await shelf.search(request)
+        hits = [hit.model_copy(update={"snippet": f"found for: {request.text}"}) for hit in found.hits]
+        return found.model_copy(update={"hits": hits})
+
+    async def read_source(request: ReadRequest) -> ReadRecord:
+        record = await shelf.read_source(request)
+        read.set()
+        return record.model_copy(update={"quality_reason": request.snippet, "cached": len(shelf.read) > 1})
+
+    run = run_with(shelf)
+    run.host.implementations |= {"search": search, "read_source": read_source}
+    state = await gather(run)
+    (source,) = state.sources.values()
+    assert source.quality_reason == f"found for: {FIRST.text}"
+    assert (state.usage.reads, state.usage.cached_reads) == (1, 0)
+    assert len(shelf.read) == (2 if late == FIRST.text else 1)
+
+
 async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
     """No search is asked again; the next rank window is read (C0-2, C0-27)."""
     pages = [f"corpus:m/{number}" for number in range(4)]

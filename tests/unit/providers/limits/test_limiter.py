@@ -346,7 +346,7 @@ async def test_names_of_holders_and_services_stay_here() -> None:
         (ServiceLimits(40, 60.0, 1_000), ServiceLimits(10, 60.0, 250)),
         (ServiceLimits(1, 1.0), ServiceLimits(1, 4.0)),
         (ServiceLimits(2, 10.0), ServiceLimits(1, 20.0)),
-        (ServiceLimits(tokens_per_minute=1), ServiceLimits(30, 60.0, 1)),
+        (ServiceLimits(tokens_per_minute=1), ServiceLimits(300, 60.0, 1)),
         (ServiceLimits(), ALONE),
     ],
 )
