@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.failures import Area, application_error
+from activities.metrics import CALL_FAILURES, REFUSALS, count
 from contracts import failures as kinds
 from contracts.usage import Usage
 from providers.errors import CallInFlight, ProviderError, RateLimited, StorageFull, WorkerLost, usage_of
+
+log = structlog.get_logger()
 
 MOST_FAILURES: Final = 3
 """What failed in passing so often is given up (architecture, section 5)."""
@@ -86,16 +90,20 @@ async def count_attempts(
         final = full and _waited(info) > (full_disk_seconds or float("inf"))
         pause = _pause(past.waits) if full else None
         activity.heartbeat(*_beat_details(past, waits=1, spent=usage_of(error)))
-        raise application_error(error, area, final=final, pause=pause, spent=past.spent) from None
+        if isinstance(error, RateLimited) and error.service:
+            count(REFUSALS, service=error.service)
+        raise _told(application_error(error, area, final=final, pause=pause, spent=past.spent)) from None
     except ProviderError as error:
         activity.heartbeat(*_beat_details(past, failures=1, spent=usage_of(error)))
         final = past.failures + 1 >= most_failures
         # Without its cause: a client library's own message may repeat what was sent to it.
-        raise application_error(error, area, final=final, pause=_pause(past.failures), spent=past.spent) from None
+        raise _told(
+            application_error(error, area, final=final, pause=_pause(past.failures), spent=past.spent)
+        ) from None
     except ApplicationError as error:  # translated already, by a part of the work that has an area of its own
         activity.heartbeat(*_beat_details(past, failures=1))
         most = MOST_FAILURES_OF_STORES if error.type == kinds.STORE_UNAVAILABLE else most_failures
-        raise _again(error, past, final=past.failures + 1 >= most) from None
+        raise _told(_again(error, past, final=past.failures + 1 >= most)) from None
     except asyncio.CancelledError:
         if not _is_stopped():
             raise
@@ -107,6 +115,22 @@ async def count_attempts(
             next_retry_delay=AT_ONCE,
             category=ApplicationErrorCategory.BENIGN,
         ) from None
+
+
+def _told(error: ApplicationError) -> ApplicationError:
+    """The failure, counted by its type and logged: the SDK's own metrics know no types of ours."""
+    info, kind = activity.info(), error.type or "unknown"
+    count(CALL_FAILURES, activity=info.activity_type, type=kind, final=error.non_retryable)
+    if error.category is not ApplicationErrorCategory.BENIGN:
+        log.warning(
+            "call.failed",
+            activity=info.activity_type,
+            research_id=info.workflow_id,
+            failure_reason=kind,
+            attempt=info.attempt,
+            final=error.non_retryable,
+        )
+    return error
 
 
 def lost_workers(losses: int) -> WorkerLost:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import structlog
 
+from activities.metrics import JOURNAL_HITS, count
 from contracts.usage import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
@@ -52,6 +53,7 @@ class CallJournal:
         key, research_id = self._key(task), task.input.research_id
         stored = await self._calls.begin(key, research_id, self._lease_seconds)
         if stored is not None:
+            count(JOURNAL_HITS)
             answer = self._take(stored, task)
             # The attempt that made it was lost, and with it what it may have told.
             self._told_away.pop(research_id, None)

@@ -43,7 +43,9 @@ class Retryable(ProviderError):
 
 
 class RateLimited(Retryable):
-    """The provider said to wait."""
+    """The provider said to wait; `service` names it where it was asked and refused."""
+
+    service: str = ""
 
 
 class Unavailable(Retryable):

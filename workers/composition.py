@@ -121,8 +121,10 @@ async def _contents(
         await stack.enter_async_context(SubprocessPool(CHILDREN, recycle_after=CALLS_PER_CHILD))
     )
     activities: dict[str, list[Callable[..., Any]]] = {}
+    degraded: Callable[[], bool] = bool
     if pools & SHARING_POOLS:
         shared = await stack.enter_async_context(open_shared_state(settings))
+        degraded = partial(getattr, shared, "degraded")
         alone = ServiceLimits(requests=settings.workers.alone_requests_per_minute)
         limits = {**search_limits(settings), **model_limits(settings)}
         limiter = SharedLimiter(shared.store, limits, alone=alone)
@@ -136,7 +138,7 @@ async def _contents(
             activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
         if "records" in pools:
             activities["records"] = await _records(settings, client, library, content, shared, isolated, stack)
-    return PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings))
+    return PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings), degraded=degraded)
 
 
 async def _records(

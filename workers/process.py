@@ -14,6 +14,7 @@ import structlog
 
 from workers.composition import compose
 from workers.disk_space import free_bytes
+from workers.gauges import measure_now_and_then
 from workers.health import serve_health
 from workers.pools import PoolGroup, run_pools
 from workers.resolution_inputs import product_version
@@ -81,6 +82,10 @@ async def serve_pools(
         run_pools(connection.client, contents, pools, grace=options.drain) as group,
         AsyncExitStack() as stack,
     ):
+        runtime = connection.client.service_client.config.runtime
+        if runtime is not None:
+            gauges = asyncio.create_task(measure_now_and_then(runtime.metric_meter, settings.home, contents.degraded))
+            stack.callback(gauges.cancel)
         health = None
         if options.health_port is not None:
             room = partial(free_bytes, settings.home)

@@ -34,6 +34,14 @@ SHORTEST_SECRET = 6
 
 HISTOGRAM_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 """Buckets for latencies of work that takes from milliseconds to the deadline of a run."""
+LONG_LATENCIES = (
+    "temporal_activity_schedule_to_start_latency",
+    "temporal_activity_execution_latency",
+    "temporal_activity_succeed_endtoend_latency",
+    "temporal_workflow_endtoend_latency",
+    "research_run_seconds",
+)
+"""The SDK's own buckets end after ten seconds or a minute."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,7 @@ def temporal_runtime(metrics: str | None = None) -> Runtime:
         core.addHandler(logging.NullHandler())  # without logging these warnings are of no use to a person
     prometheus = None
     if metrics is not None:
-        buckets = {"temporal_activity_schedule_to_start_latency": HISTOGRAM_SECONDS}
+        buckets = dict.fromkeys(LONG_LATENCIES, HISTOGRAM_SECONDS)
         prometheus = PrometheusConfig(
             bind_address=metrics, durations_as_seconds=True, histogram_bucket_overrides=buckets
         )

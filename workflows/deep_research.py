@@ -36,6 +36,7 @@ from workflows.run.inbox import Inbox
 from workflows.run.payloads import json_of
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resumed
+from workflows.run.run_metrics import measure_ending
 from workflows.run.web_ui_details import details_markdown
 from workflows.strategies import Strategy, strategy_of
 
@@ -114,7 +115,9 @@ class DeepResearchWorkflow:
             raise failure from None
         await WorkflowWatchers().phase_entered(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
-        return _delivered(self._result(outcome), outcome, self._state.last_failure)
+        result = self._result(outcome)
+        measure_ending(result, self._state)
+        return _delivered(result, outcome, self._state.last_failure)
 
     # --- messages --------------------------------------------------------------------------------------------------
     @workflow.update(name=names.STEER)
@@ -258,6 +261,7 @@ class DeepResearchWorkflow:
     def _failed(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
+        measure_ending(result, self._state)
         run.state.last_failure = message
         run.state.status = RunStatus.FAILED
         run.note("run.finished", f"failed: {message}", outcome=Outcome.FAILED.value)
@@ -414,6 +418,7 @@ def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str,
         started_at=now,
         ended_at=now,
     )
+    measure_ending(result)
     return ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
 
 

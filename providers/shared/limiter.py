@@ -101,7 +101,7 @@ class SharedLimiter:
         except RateLimited as error:
             seconds = await self._tasks.finish(self._record_refusal(service, permit, error.retry_after))
             told = RateLimited(str(error), retry_after=seconds)
-            told.usage = error.usage
+            told.usage, told.service = error.usage, service
             raise told from error
         except AnswerUnusable:
             await self._tasks.finish(self._end_call(service, permit, was_answered=True))
