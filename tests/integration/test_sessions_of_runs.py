@@ -8,6 +8,7 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError, CancelledError
 
+from activities.reporting import render
 from contracts import failures, names
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
@@ -53,15 +54,16 @@ async def test_a_terminated_run_finds_its_paid_answers(client: Client, tmp_path:
 
 
 async def test_a_run_that_failed_goes_on(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the report found no room the session is kept, and resuming pays for what is missing alone (X-4)."""
+    """Where the report found no room to the last the session is kept; resuming pays for what is missing alone (X-4)."""
+    monkeypatch.setattr(render, "FULL_DISK_SECONDS", 1.0)
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
         put_text = world.content.put_text
 
-        async def no_room(text: str) -> object:
-            if api.counts().get("synthesizer"):
+        async def no_room(text: str, media_type: str = "text/plain") -> object:
+            if media_type == "text/html":
                 raise StorageFull("no space is left")
-            return await put_text(text)
+            return await put_text(text, media_type)
 
         async with running_workers(client, world):
             monkeypatch.setattr(world.content, "put_text", no_room)
@@ -70,11 +72,43 @@ async def test_a_run_that_failed_goes_on(client: Client, tmp_path: Path, monkeyp
             monkeypatch.undo()
             result = await (await start(client, REQUEST | {"continue_from": "r-full"}, id="r-full")).result()
     assert failure.type == failures.RESEARCH_FAILED
+    assert failures.STORAGE_FULL in failure.message
     assert state.status is RunStatus.FAILED
     assert state.findings
     assert result.outcome is Outcome.COMPLETED
     assert api.counts()["planner"] == 1
     assert api.counts()["analyzer"] == result.counts.sub_queries
+
+
+async def test_a_disk_that_is_full_for_a_while_costs_nothing(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documents, drafts and sessions find no room for some seconds: the run waits, completes, and pays once for all."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        put, save = world.content.put, world.sessions.save
+        full_until: list[float] = []
+
+        def check_room() -> None:
+            now = asyncio.get_running_loop().time()
+            full_until[:] = full_until or [now + 5]
+            if now < full_until[0]:
+                raise StorageFull("no space is left")
+
+        async def put_or_not(data: bytes, media_type: str) -> object:
+            check_room()
+            return await put(data, media_type)
+
+        async def save_or_not(research_id: str, state_json: str, *, closed: bool) -> None:
+            check_room()
+            await save(research_id, state_json, closed=closed)
+
+        monkeypatch.setattr(world.content, "put", put_or_not)
+        monkeypatch.setattr(world.sessions, "save", save_or_not)
+        async with running_workers(client, world):
+            result = await (await start(client, REQUEST, id="r-waits")).result()
+    assert (result.outcome, result.failed_branches, result.degraded) == (Outcome.COMPLETED, [], [])
+    assert api.counts()["planner"] == api.counts()["synthesizer"] == 1
 
 
 async def test_a_session_is_nobody_elses(client: Client, tmp_path: Path) -> None:
