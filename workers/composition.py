@@ -50,7 +50,7 @@ from workers.search_pool import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
 from workers.shared_state import SharedState, open_shared_state
-from workers.temporal import has_search_attributes
+from workers.temporal import has_search_attributes, is_run_cancelled
 from workers.web_reader import open_web_reader
 from workflows.registry import WORKFLOWS
 
@@ -130,7 +130,7 @@ async def _contents(
         limiter = SharedLimiter(shared.store, limits, alone=alone)
         stack.push_async_callback(limiter.close)
         if "models" in pools:
-            activities["models"] = await _role_activities(settings, content, shared, limiter, isolated, stack)
+            activities["models"] = await _role_activities(settings, client, content, shared, limiter, isolated, stack)
         if "search" in pools:
             searching = await open_searching(settings, library, shared, limiter, stack)
             activities["search"] = [searching.check_providers, searching.search]
@@ -203,6 +203,7 @@ def slots_of(settings: Settings) -> dict[str, int]:
 
 async def _role_activities(
     settings: Settings,
+    client: Client,
     content: ObstoreContentStore,
     shared: SharedState,
     limiter: Limiter,
@@ -214,7 +215,8 @@ async def _role_activities(
         engines[EngineKind.MODEL] = create_language_model(settings, limiter, shared.store, isolated)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
-    return RoleActivities(engines, content, CallJournal(shared.calls, paid_answers), isolated).register()
+    journal, cancelled = CallJournal(shared.calls, paid_answers), partial(is_run_cancelled, client)
+    return RoleActivities(engines, content, journal, isolated, is_cancelled=cancelled).register()
 
 
 @asynccontextmanager

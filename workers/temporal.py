@@ -21,6 +21,8 @@ from workers.settings.loading import Settings, child_environment
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
 DEFAULT_ADDRESS = "localhost:7233"
 CALL_TIMEOUT = timedelta(seconds=10)
+QUICK = timedelta(seconds=1)
+"""For what can be done without."""
 
 SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
     **dict.fromkeys(KEYWORD_ATTRIBUTES, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
@@ -83,6 +85,15 @@ async def has_search_attributes(client: Client) -> bool:
         if error.status in {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED}:
             return False
         raise
+
+
+async def is_run_cancelled(client: Client, research_id: str) -> bool:
+    """Whether a run was asked to cancel; false if the server does not say."""
+    try:
+        described = await client.get_workflow_handle(research_id).describe(rpc_timeout=QUICK)
+    except RPCError:
+        return False
+    return described.raw_description.workflow_extended_info.cancel_requested
 
 
 async def register_search_attributes(client: Client) -> set[str]:

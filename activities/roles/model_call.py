@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
 from activities.failures import MODELS, RECORDS, translate_errors
@@ -12,6 +13,7 @@ from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from activities.roles.synthesizer import MARKDOWN
+from contracts import failures
 from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.roles import RoleInput, RoleOutput, RoleSpec, WriteOutput
 from contracts.strategies import declared_roles
@@ -19,6 +21,9 @@ from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured, WorkerLost
 from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, IsolatedCalls, ShortPrompt
+
+IsCancelled = Callable[[str], Awaitable[bool]]
+"""Whether a run was asked to stop without a report; false where that cannot be told."""
 
 
 class RoleActivities:
@@ -32,7 +37,10 @@ class RoleActivities:
         isolated: IsolatedCalls,
         *,
         content_characters: int = CONTENT_CHARACTERS,
+        is_cancelled: IsCancelled | None = None,
     ) -> None:
+        """`is_cancelled` is asked before each call that is paid for."""
+        self._is_cancelled = is_cancelled
         self._engines = engines
         self._content = content
         self._journal = journal
@@ -101,6 +109,14 @@ class RoleActivities:
         if engine is None:
             raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
         if engine.paid:
+            if self._is_cancelled is not None and await self._is_cancelled(task.input.research_id):
+                # A cancellation waits for the workflow's worker, and that one may just have died.
+                raise ApplicationError(
+                    "the run was cancelled",
+                    type=failures.RUN_CANCELLED,
+                    non_retryable=True,
+                    category=ApplicationErrorCategory.BENIGN,
+                )
             return await self._journal.answer(engine, task, instead=instead)
         if instead is not None:
             raise instead

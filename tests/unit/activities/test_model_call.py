@@ -321,6 +321,22 @@ async def test_being_told_to_wait_uses_up_nothing() -> None:
     assert beats[-1][:2] == (2, 8)
 
 
+async def test_nothing_is_paid_for_a_cancelled_run() -> None:
+    """Its workflow may hear of the cancellation only later; the call that would be paid for asks the server itself."""
+    bench, asked = Bench(PLAN), list[str]()
+
+    async def is_cancelled(research_id: str) -> bool:
+        asked.append(research_id)
+        return True
+
+    journal = CallJournal(bench.calls, paid_answers)
+    engines = {EngineKind.MODEL: bench.engine}
+    bench.activities = RoleActivities(engines, bench.content, journal, HereCalls(), is_cancelled=is_cancelled)
+    failure = await bench.failed_plan()
+    assert (failure.type, failure.non_retryable) == (failures.RUN_CANCELLED, True)
+    assert (bench.engine.tasks, bench.calls.log, len(asked)) == ([], [], 1)
+
+
 async def test_the_journal_is_looked_at_before_a_call_is_given_up() -> None:
     """Three workers were lost: if one of them stored its answer it is taken, else no further call is made."""
     bench = Bench(PLAN)

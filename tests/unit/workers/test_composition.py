@@ -107,9 +107,9 @@ async def test_work_on_outside_text_is_composed_with_processes_that_can_be_kille
     made: dict[str, tuple[Any, ...]] = {}
 
     def recording(kind: type) -> Any:
-        def make(*arguments: Any) -> Any:
+        def make(*arguments: Any, **named: Any) -> Any:
             made[kind.__name__] = arguments
-            return kind(*arguments)
+            return kind(*arguments, **named)
 
         return make
 
