@@ -5,13 +5,14 @@ import zlib
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from contracts.decisions import AgentDecision, GateResult, Guidance, Pause
+from contracts.decisions import AgentDecision, GateResult, Guidance, Moment, Pause
 from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, Ending, ResearchResult
 from contracts.plan import Plan, SubQuery
 from contracts.progress import Event
 from contracts.resolved import ResolvedResearch
+from contracts.roles import ReflectInput, ReflectOutput
 from contracts.sources import Candidate, QueryRecord, Source
 from contracts.usage import Usage
 from contracts.vocabulary import GapStatus, Quality, RunStatus, SourceStatus, SubQueryStatus
@@ -30,13 +31,27 @@ class Position(BaseModel):
 
 
 class Unit(BaseModel):
-    """A finished unit of work whose pause is still to come: a run that ends in between does not repeat the unit."""
+    """A finished unit of work."""
 
     name: str
     can_change: bool = True
     """Whether doing it again would have a different input."""
     iteration_ended: bool = False
     """Whether the history may start anew after it."""
+
+
+class OpenPause(BaseModel):
+    """The pause of a finished unit, until it is concluded: a run that ends in between does not repeat the unit."""
+
+    unit: Unit
+    moment: Moment
+    gate: GateResult | None = None
+    question: ReflectInput | None = None
+    """What a model is asked; None where none reflects."""
+    reflection: ReflectOutput | None = None
+    """Its answer, as soon as it is there; it changes nothing before the pause is concluded."""
+    meanwhile: Pause | None = None
+    """The decision that the next unit goes by while the model reflects; None: the next unit waits."""
 
 
 class ResearchState(BaseModel):
@@ -52,7 +67,8 @@ class ResearchState(BaseModel):
     iteration: int = 1
     position: SerializeAsAny[Position] | None = None
     """Where the strategy stands; None before its first unit."""
-    unit_done: Unit | None = None
+    open_pauses: list[OpenPause] = []
+    """Pauses that are not concluded, oldest first; all but the last run beside a later unit."""
     plan: Plan = Plan()
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}

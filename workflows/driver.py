@@ -10,9 +10,11 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.activities import SaveRequest
+from contracts.decisions import Pause
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
+from workflows.phases.pause import reflect
 from workflows.run.activity_options import cancel_save_options, record_options
 from workflows.run.call_errors import is_cancelled
 from workflows.run.inbox import Interrupted
@@ -39,6 +41,8 @@ class Driver:
         self._at_boundary = at_boundary
         self._stored = stored
         self._checkpoint: asyncio.Task[None] | None = None
+        self._reflecting: dict[str, asyncio.Task[None]] = {}
+        """By unit: its reflection, under way or done."""
 
     async def conduct(self) -> Outcome:
         """Run to the end and close with a report. A cancelled run saves its session and raises."""
@@ -75,24 +79,61 @@ class Driver:
             self._run.state.last_failure += " (its state cannot be stored)"
 
     async def _work(self) -> StopReason:
-        """Advance until the strategy has finished or something ends the work early."""
+        """Step until the strategy has finished or something ends the work early."""
         try:
             while True:
-                self._take_steering()
-                if self._run.state.unit_done is None:
-                    done = await self._strategy.advance(self._run)
-                    if isinstance(done, Finished):
-                        return done.reason
-                    self._run.state.unit_done = done
-                unit = self._run.state.unit_done
-                pause = await self._strategy.pause(self._run, unit)
-                self._run.state.unit_done = None
-                self._check_interruption()
-                # A run that completes here is saved when it closes.
-                if unit.iteration_ended and pause.action is Action.ITERATE:
-                    await self._boundary()
+                reason = await self.step()
+                if reason is not None:
+                    return reason
         except Interrupted as interrupted:
             return interrupted.reason
+        finally:
+            # An answer that is still under way at the end has nobody to hear it; its pause stays open.
+            await self._run.abandon(list(self._reflecting.values()))
+
+    async def step(self) -> StopReason | None:
+        """One unit with its pause; the pause stays open where the strategy lets the next unit begin meanwhile.
+
+        The reason once the strategy has finished. Raises `Interrupted`.
+        """
+        state = self._run.state
+        self._take_steering()
+        if not state.open_pauses or state.open_pauses[-1].meanwhile is not None:
+            self._reflect()
+            done = await self._strategy.advance(self._run)
+            if isinstance(done, Finished):
+                return done.reason
+            state.open_pauses.append(self._strategy.evaluate(self._run, done))
+        self._reflect()
+        last = state.open_pauses[-1]
+        if last.meanwhile is not None:
+            return None
+        pause = await self._conclude()
+        self._check_interruption()
+        # A run that completes here is saved when it closes.
+        if last.unit.iteration_ended and pause.action is Action.ITERATE:
+            await self._boundary()
+        return None
+
+    def _reflect(self) -> None:
+        """Ask what open pauses want to know, all at once: none of them waits for another."""
+        for opened in self._run.state.open_pauses:
+            if opened.unit.name not in self._reflecting:
+                self._reflecting[opened.unit.name] = asyncio.ensure_future(reflect(self._run, opened))
+
+    async def _conclude(self) -> Pause:
+        """Conclude the open pauses in the order of their units, whichever answer came first."""
+        state = self._run.state
+        await self._run.host.settle(list(self._reflecting.values()))
+        while True:
+            opened = state.open_pauses[0]
+            self._reflecting[opened.unit.name].result()
+            pause = await self._strategy.pause(self._run, opened)
+            # A retry makes void what was done since.
+            state.open_pauses = [] if pause.action is Action.RETRY else state.open_pauses[1:]
+            if not state.open_pauses:
+                self._reflecting.clear()
+                return pause
 
     async def _alarm(self) -> None:
         """The one durable timer of a run: rings when the work must give way to writing."""

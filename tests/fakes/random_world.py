@@ -53,6 +53,8 @@ class RandomWorld:
         self.seed = seed
         self.trouble = trouble
         self.paid: list[str] = []
+        """Operations that were paid for: like the journal, the world answers the same request again for nothing."""
+        self._journal: set[str] = set()
         self.searching = self.most_searching = 0
 
     def host(self) -> InProcessHost:
@@ -66,8 +68,11 @@ class RandomWorld:
         return random.Random(f"{self.seed}/{key}")
 
     def account(self, request: Any) -> CallAccount:
-        """One paid call."""
-        self.paid.append(request.operation)
+        """A call that is paid for once."""
+        content = request.model_dump_json(exclude={"time_limit_seconds"})
+        if content not in self._journal:
+            self._journal.add(content)
+            self.paid.append(request.operation)
         return CallAccount(engine=EngineKind.MODEL, model="m", usage=Usage(model_calls=1))
 
     def _fail_sometimes(self, request: Any, kind: str) -> None:

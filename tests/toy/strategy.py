@@ -3,7 +3,7 @@
 from contracts.decisions import Pause
 from contracts.plan import Plan
 from contracts.progress import Mark, Progress, UnitProgress
-from contracts.state import Position, ResearchState, Unit
+from contracts.state import OpenPause, Position, ResearchState, Unit
 from contracts.vocabulary import Action, StopReason
 from tests.toy.roles import SCOUT, SCRIBE, ScoutInput
 from workflows.phases.analysis import analyze
@@ -43,11 +43,14 @@ class ToyStrategy:
         run.note("phase.finished", unit, phase=unit, summary=f"{unit} is over")
         return Unit(name=unit)
 
-    async def pause(self, run: ResearchRun, unit: Unit) -> Pause:
+    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
+        return OpenPause(unit=unit, moment=run.moment())
+
+    async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         order = list(UNITS)
-        place = order.index(unit.name) + 1
+        place = order.index(opened.unit.name) + 1
         position_of(run.state).next_unit = order[place] if place < len(order) else None
-        run.state.pause = Pause(phase=unit.name, action=Action.PROCEED)
+        run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
         return run.state.pause
 
     def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:

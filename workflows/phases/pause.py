@@ -1,12 +1,12 @@
-"""What strategies share of a pause: the gate on record, a reflection, the operator's hook."""
+"""What strategies share of a pause: the gate on record, the reflection, the operator's hook."""
 
 from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
 from contracts.decisions import GateResult
-from contracts.roles import SUPERVISOR, ReflectInput, ReflectOutput
-from contracts.state import ResearchState
+from contracts.roles import SUPERVISOR, ReflectInput
+from contracts.state import OpenPause, ResearchState
 from contracts.vocabulary import AgentRole, ThinkMode
 from workflows.run.activity_options import hook_options
 from workflows.run.call_errors import is_cancelled, reason_of
@@ -33,15 +33,11 @@ def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any]) -> 
     )
 
 
-async def reflect(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectOutput | None:
-    """A model's opinion, or none; without a model the gate's own issues are the guidance."""
-    if run.resolved.gates.think is ThinkMode.OFF:
+def question_of(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectInput | None:
+    """What a model is asked of a unit; None where none reflects."""
+    if run.resolved.gates.think is not ThinkMode.MODEL:
         return None
-    if run.resolved.gates.think is ThinkMode.RULES:
-        for issue in gate.issues:
-            run.guide("rules", issue.message, gate.phase)
-        return None
-    request = ReflectInput(
+    return ReflectInput(
         phase=gate.phase,
         prompt=prompt,
         metrics=gate.metrics,
@@ -50,9 +46,24 @@ async def reflect(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectOut
         open_gaps=[gap.description for gap in run.state.unaddressed_gaps()],
         issues=gate.issues,
     )
-    reflection = await run.ask(SUPERVISOR, f"reflect/{gate.phase}", request)
-    run.guide("model", reflection.guidance, gate.phase)
-    return reflection
+
+
+async def reflect(run: ResearchRun, opened: OpenPause) -> None:
+    """Have a model answer the question of an open pause, and keep its answer there until the pause is concluded."""
+    if opened.question is None or opened.reflection is not None:
+        return
+    step = f"reflect/{opened.question.phase}"
+    opened.reflection = await run.ask(SUPERVISOR, step, opened.question, at=opened.moment)
+
+
+def hear(run: ResearchRun, opened: OpenPause) -> None:
+    """Take the reflection as guidance; where rules reflect, the issues that the gate found."""
+    name = opened.unit.name
+    if opened.reflection is not None:
+        run.guide("model", opened.reflection.guidance, name)
+    elif run.resolved.gates.think is ThinkMode.RULES and opened.gate is not None:
+        for issue in opened.gate.issues:
+            run.guide("rules", issue.message, name)
 
 
 async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from contracts.canary import holds_private, repeats
-from contracts.decisions import AgentDecision, GateIssue, Guidance
+from contracts.decisions import AgentDecision, GateIssue, Guidance, Moment
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, AgentRole, StopReason
 from workflows.rules.gaps import STEER, opened
 from workflows.run.event_ring import add_event
-from workflows.run.guidance import PERSON, with_guidance
+from workflows.run.guidance import HEARD, PERSON, newest, with_guidance
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
 
@@ -52,18 +52,23 @@ class RunContext:
         return self.remaining_seconds() - reserve
 
     # --- calls -----------------------------------------------------------------------------------------------------
-    def operation(self, step: str) -> str:
+    def moment(self) -> Moment:
+        """Where the run stands now, with what a role that is asked now would hear."""
+        state = self.state
+        return Moment(phase=state.phase, iteration=state.iteration, guidance=newest(state.guidance, HEARD))
+
+    def operation(self, step: str, iteration: int | None = None) -> str:
         """A logical operation id: `step/iteration`, with its repetition in this session."""
-        base = f"{step}/{self.state.iteration}"
+        base = f"{step}/{iteration or self.state.iteration}"
         count = self.state.operations.get(base, 0)
         return base if count == 0 else f"{base}/again-{count + 1}"
 
-    def operation_done(self, step: str) -> None:
+    def operation_done(self, step: str, iteration: int | None = None) -> None:
         """The step was carried out: asking for it once more is another operation.
 
         A step that was cut off keeps its id, so that a resumed run finds the answer in the call store.
         """
-        base = f"{step}/{self.state.iteration}"
+        base = f"{step}/{iteration or self.state.iteration}"
         self.state.operations[base] = self.state.operations.get(base, 0) + 1
 
     async def within_limits(self, work: Coroutine[Any, Any, T]) -> T:
@@ -132,14 +137,15 @@ class RunContext:
         rationale: str = "",
         inputs: dict[str, Any] | None = None,
         outputs: dict[str, Any] | None = None,
+        at: Moment | None = None,
     ) -> None:
-        """Append to the decision log."""
+        """Append to the decision log; `at` is where the run stood when what is decided upon was found out."""
         decision = AgentDecision(
             seq=len(self.state.decisions) + 1,
             agent=agent,
             action=action,
-            phase=self.state.phase,
-            iteration=self.state.iteration,
+            phase=at.phase if at else self.state.phase,
+            iteration=at.iteration if at else self.state.iteration,
             rationale=rationale[:500],
             inputs=inputs or {},
             outputs=outputs,

@@ -2,6 +2,7 @@
 
 from typing import TypeVar
 
+from contracts.decisions import Moment
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
@@ -21,10 +22,13 @@ class ResearchRun(RunContext):
         super().__init__(state, inbox, host, watchers)
         self._caller = RoleCaller(self)
 
-    async def ask(self, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None) -> O:
+    async def ask(
+        self, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None, at: Moment | None = None
+    ) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `request` holds what this role
-        needs; ids, engine, model, date, language, guidance and canary are added here. Raises `Interrupted`.
+        needs; ids, engine, model, date, language, guidance and canary are added here. `at` is the moment that the
+        call belongs to, if not this one. Raises `Interrupted`.
         """
-        return await self._caller.ask(role, step, request, engine)
+        return await self._caller.ask(role, step, request, engine, at or self.moment())

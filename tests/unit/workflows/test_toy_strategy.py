@@ -70,7 +70,7 @@ async def test_rebuilt_after_every_unit_its_report_is_the_same(tmp_path: Path) -
         if isinstance(step, Finished):
             await close(run, step.reason)
             break
-        await ToyStrategy().pause(run, step)
+        await ToyStrategy().pause(run, ToyStrategy().evaluate(run, step))
         state = ResearchState.unpack(state.pack())
         assert state.position is not None
         assert state.position.strategy == "toy"
@@ -84,7 +84,7 @@ async def test_status_shows_its_own_units(tmp_path: Path) -> None:
     run = ResearchRun(state, Inbox(), world.host())
     step = await ToyStrategy().advance(run)
     assert not isinstance(step, Finished)
-    await ToyStrategy().pause(run, step)
+    await ToyStrategy().pause(run, ToyStrategy().evaluate(run, step))
     progress = status_of(state, world.host().now().timestamp()).progress
     assert [(unit.label, unit.mark.value) for unit in progress.units] == [
         ("scout", "done"), ("look", "running"), ("tell", "waiting"),

@@ -48,6 +48,19 @@ def decide(state: ResearchState, gate: GateResult, reflection: ReflectOutput | N
     return _pause(gate, Action.PROCEED, reflection.rationale if reflection else "the gate is satisfied")
 
 
+def decision_meanwhile(state: ResearchState, gate: GateResult, *, can_change: bool) -> Pause | None:
+    """The decision that a gathering goes by while the model still reflects on the phase before it.
+
+    A gathering asks no model, so it hears no guidance: the analysis is the first that can. None where the next phase
+    is no gathering, or where a retry is due or just over.
+    """
+    retried = retry_key(gate.phase, state.iteration) in position_of(state).retried
+    if gate.phase not in (Phase.PLANNING, Phase.REFINEMENT) or not gate.valid or retried:
+        return None
+    pause = decide(state, gate, None, can_change=can_change)
+    return None if pause.action is Action.COMPLETE else pause
+
+
 def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
     """Why a run that completes after a synthesis does so."""
     if not state.has_unresolved_gaps():

@@ -11,7 +11,7 @@ def reposition(state: ResearchState, *, redo_analysis: bool) -> None:
     before = position_of(state).next_phase
     _move(state, redo_analysis=redo_analysis)
     if position_of(state).next_phase != before or redo_analysis:
-        state.unit_done = None
+        state.open_pauses = []
 
 
 def _move(state: ResearchState, *, redo_analysis: bool) -> None:

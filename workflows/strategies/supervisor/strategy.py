@@ -4,7 +4,7 @@ from contracts.decisions import Pause
 from contracts.plan import Plan, SubQuery
 from contracts.progress import Progress
 from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment, PlanInput
-from contracts.state import ResearchState, Unit
+from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
@@ -14,7 +14,7 @@ from workflows.rules.sub_queries import follow, follow_ups, planned, unread_cand
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.supervisor.iteration import stop_reason_after_synthesis
-from workflows.strategies.supervisor.pause import pause_after
+from workflows.strategies.supervisor.pause import conclude, evaluate_phase
 from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.progress import LABELS, phase_summary, progress_of
 from workflows.strategies.supervisor.resumption import reposition
@@ -56,6 +56,8 @@ class SupervisorStrategy:
     def _move(self, run: ResearchRun) -> StopReason | None:
         """Apply the last pause to the position; the transition table of S0."""
         state, position, pause = run.state, position_of(run.state), run.state.pause
+        if pause is not None and pause.action is Action.RETRY:
+            position.next_phase = Phase(pause.phase)
         if pause is None or pause.phase != position.next_phase or pause.action is Action.RETRY:
             return None
         if position.next_phase in FOLLOWING:
@@ -71,9 +73,13 @@ class SupervisorStrategy:
             run.note("phase.finished", f"iteration {state.iteration} begins", phase=Phase.REFINEMENT)
         return None
 
-    async def pause(self, run: ResearchRun, unit: Unit) -> Pause:
-        """Gate, reflection, hook, decision, after every phase."""
-        return await pause_after(run, Phase(unit.name), can_change=unit.can_change)
+    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
+        """The gate of the phase, and whether a gathering may begin while the model reflects."""
+        return evaluate_phase(run, unit)
+
+    async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
+        """Reflection, hook, decision, after every phase."""
+        return await conclude(run, opened)
 
     def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """An unfinished phase is done again; a finished run is decided again under the new limits."""
@@ -98,6 +104,9 @@ class SupervisorStrategy:
         output = await run.ask(PLANNER, "plan", request)
         queries = planned(output.sub_queries, state.iteration, limit)
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
+        if state.sources or state.candidates:
+            # A late reflection wants another plan: what was found for the first one is found for nothing.
+            state.sources, state.aliases, state.candidates, state.duplicates = {}, {}, [], 0
         state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, sub_queries=queries)
         run.note("plan.drafted", f"{len(queries)} sub-queries", count=len(queries))
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
