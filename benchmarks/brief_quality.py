@@ -21,7 +21,7 @@ from contracts.activities import SearchRequest
 from contracts.documents import DocumentRef
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import digest, evidence_id, finding_id, gap_id, source_id, sub_query_id
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import (
     ANALYZER,
     PLANNER,
@@ -77,7 +77,7 @@ async def brief(library: CorpusLibrary, engine: ExtractiveEngine, question: str,
     term_documents: dict[str, int] = {}
     searched = None
     for number, proposal in enumerate(plan.sub_queries, start=1):
-        query = SubQuery(id=sub_query_id(proposal.query), text=proposal.query, facet=proposal.facet, priority=number)
+        query = PlanNode(id=sub_query_id(proposal.query), text=proposal.query, facet=proposal.facet, priority=number)
         request = SearchRequest(research_id="b", operation="b", provider="corpus", corpus=CORPUS, text=query.text)
         response = await library.search(request)
         searched = response.documents_searched

@@ -14,7 +14,7 @@ from contracts.base import Contract
 from contracts.decisions import GateIssue, Guidance
 from contracts.documents import DocumentRef, ReportDraft, SectionHint
 from contracts.evidence import Evidence, Finding, Gap, QualityUpdate
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.usage import CallAccount
@@ -120,7 +120,7 @@ class AnalyzeInput(RoleInput):
     """Hand-off to the analyzer: one sub-query with its sources."""
 
     brief: str = ""
-    sub_query: SubQuery
+    sub_query: PlanNode
     sources: list[SourceExtract]
     source_count: int = 0
     high_quality_sources: int = 0
@@ -191,7 +191,7 @@ class WriteInput(RoleInput):
     """Hand-off to the synthesizer."""
 
     brief: str = ""
-    sub_queries: list[SubQuery] = []
+    sub_queries: list[PlanNode] = []
     findings: list[Finding] = []
     evidence: list[Evidence] = []
     sources: list[SourceExtract] = []

@@ -9,13 +9,13 @@ from contracts.decisions import AgentDecision, GateResult, Guidance, Moment, Pau
 from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, Ending, ResearchResult
-from contracts.plan import Plan, SubQuery
+from contracts.plan import Plan, PlanNode
 from contracts.progress import Event
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ReflectInput, ReflectOutput
 from contracts.sources import Candidate, QueryRecord, Source
 from contracts.usage import Usage
-from contracts.vocabulary import GapStatus, Quality, RunStatus, SourceStatus, SubQueryStatus
+from contracts.vocabulary import GapStatus, NodeStatus, Quality, RunStatus, SourceStatus
 
 SCHEMA_VERSION = 1
 PACKED_EVENTS = 30
@@ -137,9 +137,9 @@ class ResearchState(BaseModel):
         """Whether a gap is open."""
         return bool(self.unaddressed_gaps())
 
-    def pending_sub_queries(self) -> list[SubQuery]:
+    def pending_sub_queries(self) -> list[PlanNode]:
         """Sub-queries that have yet to run, or were interrupted."""
-        waiting = (SubQueryStatus.PENDING, SubQueryStatus.EXECUTING)
+        waiting = (NodeStatus.PENDING, NodeStatus.EXECUTING)
         return [query for query in self.plan.sub_queries if query.status in waiting]
 
     def start_new_iteration(self) -> int:

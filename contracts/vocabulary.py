@@ -153,13 +153,23 @@ class SourceStatus(StrEnum):
     NOT_FETCHED = "not_fetched"
 
 
-class SubQueryStatus(StrEnum):
-    """A sub-query ends completed or failed; `answered` is a matter of findings, not of this status."""
+class NodeKind(StrEnum):
+    """What a node of a plan is: a question to search for, a step, a task of an agent, a leaf of a tree."""
+
+    QUERY = "query"
+    STEP = "step"
+    TASK = "task"
+    LEAF = "leaf"
+
+
+class NodeStatus(StrEnum):
+    """A node ends completed, failed or skipped; `answered` is a matter of findings, not of this status."""
 
     PENDING = "pending"
     EXECUTING = "executing"
     COMPLETED = "completed"
     FAILED = "failed"
+    SKIPPED = "skipped"
 
 
 class GapStatus(StrEnum):

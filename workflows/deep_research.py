@@ -15,7 +15,7 @@ from contracts.activities import CheckProvidersRequest, Prepared, PrepareRequest
 from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
-from contracts.plan import Plan
+from contracts.plan import PlanAnswer
 from contracts.presets import effective_limits, preset
 from contracts.progress import EventPage, Progress
 from contracts.request import ResearchRequest
@@ -143,9 +143,10 @@ class DeepResearchWorkflow:
         return status_of(self._state, workflow.now().timestamp())
 
     @workflow.query(name=names.PLAN)
-    def plan(self) -> Plan:
-        """Brief and sub-queries."""
-        return self._state.plan
+    def plan(self) -> PlanAnswer:
+        """Brief, nodes, and those of them that are sub-queries."""
+        plan = self._state.plan
+        return PlanAnswer(version=plan.version, brief=plan.brief, nodes=plan.nodes, sub_queries=plan.sub_queries)
 
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:

@@ -13,7 +13,9 @@ from activities.reporting.report_inputs import ReportInputs
 from contracts.sources import Source
 
 SCHEMA_VERSION = 1
-TOLD = ("findings", "gaps", "decisions", "queries", "degraded", "failed_branches", "limitations")
+QUERY_FIELDS = {"id", "text", "origin", "status", "status_reason", "error", "provider", "result_count"}
+NODE_FIELDS = {"id", "parent", "depth", "kind", "needs_search", "text", "status", "status_reason"}
+TOLD = ("findings", "gaps", "decisions", "plan", "queries", "degraded", "failed_branches", "limitations")
 """Parts of the document in which models and pages have their say."""
 
 
@@ -121,12 +123,11 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
         "claims": [asdict(claim) for claim in text.claims],
         "citations": [{"number": item.number, "source_id": item.source.id} for item in matter.cited],
         "decisions": [decision.model_dump(mode="json") for decision in state.decisions],
-        "queries": [
-            query.model_dump(
-                mode="json", include={"id", "text", "origin", "status", "error", "provider", "result_count"}
-            )
-            for query in state.plan.sub_queries
-        ],
+        "plan": {
+            "brief": state.plan.brief,
+            "nodes": [node.model_dump(mode="json", include=NODE_FIELDS) for node in state.plan.nodes],
+        },
+        "queries": [query.model_dump(mode="json", include=QUERY_FIELDS) for query in state.plan.sub_queries],
         "usage": usage_document(state),
         "fidelity": _fidelity(matter, text.claims),
         "degraded": state.degraded,

@@ -7,7 +7,7 @@ from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES
 from activities.reporting.report_inputs import ReportInputs
 from contracts.state import ResearchState
 from contracts.usage import Usage
-from contracts.vocabulary import EngineKind, GapStatus, SourceStatus, SubQueryStatus
+from contracts.vocabulary import EngineKind, GapStatus, NodeStatus, SourceStatus
 
 FILES_LISTED = 10
 GAP_WORDS = {
@@ -17,10 +17,11 @@ GAP_WORDS = {
     GapStatus.SUPERSEDED: "replaced by another",
 }
 SUB_QUERY_WORDS = {
-    SubQueryStatus.PENDING: "not searched",
-    SubQueryStatus.EXECUTING: "interrupted",
-    SubQueryStatus.COMPLETED: "searched",
-    SubQueryStatus.FAILED: "failed",
+    NodeStatus.PENDING: "not searched",
+    NodeStatus.EXECUTING: "interrupted",
+    NodeStatus.COMPLETED: "searched",
+    NodeStatus.FAILED: "failed",
+    NodeStatus.SKIPPED: "skipped",
 }
 
 
@@ -76,8 +77,9 @@ def _searching(matter: ReportInputs) -> list[Fact]:
     state = matter.state
     queries = []
     for query in state.plan.sub_queries:
-        status = SUB_QUERY_WORDS[query.status] + (f" ({query.error})" if query.error else "")
-        found = f", {count_noun(query.result_count, 'result')}" if query.status is SubQueryStatus.COMPLETED else ""
+        why = query.error or query.status_reason
+        status = SUB_QUERY_WORDS[query.status] + (f" ({why})" if why else "")
+        found = f", {count_noun(query.result_count, 'result')}" if query.status is NodeStatus.COMPLETED else ""
         gap = ", asked to close a gap" if query.gap_id else ""
         queries.append(f"{query.text} – {status}{found}{gap}")
     read = sum(source.status is SourceStatus.FULL for source in state.sources.values())

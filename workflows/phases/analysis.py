@@ -7,10 +7,10 @@ from temporalio.exceptions import ActivityError
 from contracts.decisions import GateIssue
 from contracts.evidence import Evidence, Finding
 from contracts.identity import gap_id
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalysisOutput
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, SubQueryStatus
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, Phase
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.source_quality import updated
@@ -19,10 +19,10 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 
-def unanalyzed(state: ResearchState) -> list[SubQuery]:
+def unanalyzed(state: ResearchState) -> list[PlanNode]:
     """Sub-queries that were searched and not analyzed yet."""
     done = set(state.analyzed_sub_queries)
-    ended = (SubQueryStatus.COMPLETED, SubQueryStatus.FAILED)
+    ended = (NodeStatus.COMPLETED, NodeStatus.FAILED)
     return [query for query in state.plan.sub_queries if query.status in ended and query.id not in done]
 
 
@@ -59,7 +59,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
         raise interruption
 
 
-def _finished(run: ResearchRun, query: SubQuery, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
+def _finished(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()
     if isinstance(error, ActivityError) and not must_stop(error):
@@ -69,12 +69,12 @@ def _finished(run: ResearchRun, query: SubQuery, task: "asyncio.Task[AnalysisOut
 
 
 async def _analyze_one(
-    run: ResearchRun, query: SubQuery, issues: list[GateIssue], engine: EngineKind | None
+    run: ResearchRun, query: PlanNode, issues: list[GateIssue], engine: EngineKind | None
 ) -> AnalysisOutput:
     return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
 
 
-def merge(run: ResearchRun, query: SubQuery, output: AnalysisOutput | None) -> None:
+def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> None:
     """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before."""
     state = run.state
     doubtful = clashing(state, output.evidence) if output else set()
@@ -107,8 +107,7 @@ def merge(run: ResearchRun, query: SubQuery, output: AnalysisOutput | None) -> N
     counted = query.model_copy(update={"finding_count": max(query.finding_count, len(findings))})
     stated = _merge_gaps(run, counted, fresh, output)
     merged = counted.model_copy(update={"stated_gaps": stated})
-    queries = [merged if other.id == query.id else other for other in state.plan.sub_queries]
-    state.plan = state.plan.model_copy(update={"sub_queries": queries})
+    state.plan = state.plan.with_nodes(merged)
 
 
 def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
@@ -132,7 +131,7 @@ def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
             state.sources[source.id] = updated(source, update)
 
 
-def _merge_gaps(run: ResearchRun, query: SubQuery, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
+def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
     """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
     before = {gap.id: gap.status for gap in state.gaps}

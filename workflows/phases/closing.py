@@ -88,7 +88,7 @@ async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
         await _analyze_hastily(run)
         if run.state.findings and not _draft_is_current(run.state):
             await _write(run, reason)
-        elif not run.state.findings and run.state.plan.sub_queries:
+        elif not run.state.findings and run.state.plan.nodes:
             await _write(run, reason, EngineKind.EXTRACTIVE)
     finally:
         alarm.cancel()

@@ -6,7 +6,7 @@ from contracts import activities
 from contracts.activities import ReadRecord, ReadRequest, SearchResponse
 from contracts.identity import canonical_url
 from contracts.names import CORPUS_SCHEME
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.request import SourceType, published_between
 from contracts.sources import SearchHit
 from workflows.phases.gathering_results import Gathered, merge
@@ -21,7 +21,7 @@ from workflows.run.research_run import ResearchRun
 class Gathering:
     """One pass over a set of sub-queries."""
 
-    def __init__(self, run: ResearchRun, sub_queries: list[SubQuery]) -> None:
+    def __init__(self, run: ResearchRun, sub_queries: list[PlanNode]) -> None:
         self._run = run
         self._sub_queries = sub_queries
         self._known = frozenset(run.state.sources)
@@ -55,7 +55,7 @@ class Gathering:
             self._start_read(identity_of(choice.hit), choice.hit)
         await self._run.host.settle(list(self._found.reads.values()))
 
-    async def _pipeline(self, position: int, query: SubQuery) -> None:
+    async def _pipeline(self, position: int, query: PlanNode) -> None:
         """One sub-query: its search, then at once the reads of its guaranteed share."""
         stored = [candidate.hit for candidate in self._run.state.candidates if candidate.sub_query_id == query.id]
         if stored:
@@ -70,7 +70,7 @@ class Gathering:
         for hit in unread(self._found.hits(query.id), self._known, identities.identity_of)[:share]:
             self._start_read(identities.identity_of(hit), identities.leader_of(hit))
 
-    def _take(self, query: SubQuery, answers: Answers) -> None:
+    def _take(self, query: PlanNode, answers: Answers) -> None:
         run, why = self._run, answers.failed
         self._found.answers[query.id] = answers
         if why is not None:

@@ -7,10 +7,10 @@ from typing import Any
 from temporalio.exceptions import ActivityError
 
 from contracts.activities import ReadRecord, SearchResponse
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.sources import Candidate, SearchHit, Source
 from contracts.usage import Usage
-from contracts.vocabulary import AgentRole, SourceStatus, SubQueryStatus
+from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
 from workflows.phases.searching import Answers
 from workflows.rules.allocation import Allotment, Identity
 from workflows.rules.duplicates import registered
@@ -45,7 +45,7 @@ class Gathered:
 
 def merge(
     run: ResearchRun,
-    sub_queries: list[SubQuery],
+    sub_queries: list[PlanNode],
     found: Gathered,
     allotment: Allotment,
     identity_of: Identity,
@@ -60,7 +60,7 @@ class _Merge:
     def __init__(
         self,
         run: ResearchRun,
-        sub_queries: list[SubQuery],
+        sub_queries: list[PlanNode],
         found: Gathered,
         allotment: Allotment,
         identity_of: Identity,
@@ -150,7 +150,7 @@ class _Merge:
                 state.sources[source.id] = source.model_copy(update=update)
 
     # --- sub-queries -----------------------------------------------------------------------------------------------
-    def _take_query(self, query: SubQuery) -> None:
+    def _take_query(self, query: PlanNode) -> None:
         state, found = self._state, self._found
         response, error, answers = (
             found.responses.get(query.id), found.error(query.id), found.answers.get(query.id)
@@ -176,12 +176,11 @@ class _Merge:
                 "duplicate_count": duplicates if finished else query.duplicate_count + folded,
             }
         )
-        queries = [merged if other.id == query.id else other for other in state.plan.sub_queries]
-        state.plan = state.plan.model_copy(update={"sub_queries": queries})
+        state.plan = state.plan.with_nodes(merged)
         if finished:
             self._tell(merged, self._new.get(query.id, 0), error)
 
-    def _tell(self, query: SubQuery, new: int, error: str | None) -> None:
+    def _tell(self, query: PlanNode, new: int, error: str | None) -> None:
         text = f"{query.result_count} found · {new} read · {query.duplicate_count} duplicates: {query.text}"
         self._run.note(
             "task.finished",
@@ -194,7 +193,7 @@ class _Merge:
             error=error,
         )
 
-    def _keep_response(self, query: SubQuery, response: SearchResponse) -> None:
+    def _keep_response(self, query: PlanNode, response: SearchResponse) -> None:
         state = self._state
         if any(candidate.sub_query_id == query.id for candidate in state.candidates):
             return
@@ -204,12 +203,12 @@ class _Merge:
             state.documents_searched = response.documents_searched
 
 
-def _status(*, finished: bool, failed: bool, answered: bool) -> SubQueryStatus:
+def _status(*, finished: bool, failed: bool, answered: bool) -> NodeStatus:
     if failed:
-        return SubQueryStatus.FAILED
+        return NodeStatus.FAILED
     if finished:
-        return SubQueryStatus.COMPLETED
-    return SubQueryStatus.EXECUTING if answered else SubQueryStatus.PENDING
+        return NodeStatus.COMPLETED
+    return NodeStatus.EXECUTING if answered else NodeStatus.PENDING
 
 
 def _unanswered(answers: Answers) -> str | None:

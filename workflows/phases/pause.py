@@ -93,4 +93,6 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
 def hook_view(state: ResearchState) -> dict[str, Any]:
     """The state as a hook sees it: everything but events and packed details."""
     hidden = {"events", "candidates", "term_documents", "operations", "result"}
-    return state.model_dump(mode="json", exclude=hidden)
+    view = state.model_dump(mode="json", exclude=hidden)
+    view["plan"]["sub_queries"] = [node for node in view["plan"]["nodes"] if node["needs_search"]]
+    return view

@@ -2,7 +2,7 @@
 
 from contracts.decisions import GateIssue
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
 from contracts.sources import Source
 from contracts.vocabulary import TOP_CONFIDENCE, Quality
@@ -23,7 +23,7 @@ def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
     )
 
 
-def sources_of(run: ResearchRun, query: SubQuery) -> list[Source]:
+def sources_of(run: ResearchRun, query: PlanNode) -> list[Source]:
     """Readable sources that a sub-query found, in its order of merit, at most twenty."""
     found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
     return sorted(found, key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))[
@@ -31,7 +31,7 @@ def sources_of(run: ResearchRun, query: SubQuery) -> list[Source]:
     ]
 
 
-def analyze_input(run: ResearchRun, query: SubQuery, issues: list[GateIssue]) -> AnalyzeInput:
+def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:
     """Hand-off to the analyzer."""
     state = run.state
     return AnalyzeInput(

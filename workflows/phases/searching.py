@@ -9,7 +9,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from contracts import activities, failures
 from contracts.activities import SearchRequest, SearchResponse
 from contracts.canary import STEERED_NOTE
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.request import SearchPolicy, SourceType, published_between
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.usage import Usage
@@ -120,7 +120,7 @@ class Searching:
         self._failures: dict[str, set[str]] = {}
         self._answered: set[str] = set()
 
-    async def search(self, query: SubQuery) -> Answers:
+    async def search(self, query: PlanNode) -> Answers:
         """Ask by the run's policy; not at all what would give the canary away. Raises only what ends the gathering."""
         if self._run.gives_away(query.text):
             self._run.degrade(STEERED_NOTE)
@@ -144,13 +144,13 @@ class Searching:
         left = [place for place in self._places if place.name not in self._run.state.lost_providers]
         return left or self._places
 
-    async def _ask_in_turn(self, query: SubQuery, turn: list[ProviderTurn], answers: Answers) -> None:
+    async def _ask_in_turn(self, query: PlanNode, turn: list[ProviderTurn], answers: Answers) -> None:
         for place in turn:
             await self._ask(query, place, answers)
             if answers.responses and answers.responses[-1].hits:
                 return
 
-    async def _ask(self, query: SubQuery, place: ProviderTurn, answers: Answers) -> None:
+    async def _ask(self, query: PlanNode, place: ProviderTurn, answers: Answers) -> None:
         run = self._run
         operation = f"search/{query.id}/{place.name}"
         if place.source_type is not SourceType.WEB:
@@ -175,7 +175,7 @@ class Searching:
         for warning in response.warnings:
             run.note("status", f"{place.name}: {warning}", level="info", provider=place.name)
 
-    def _request(self, operation: str, query: SubQuery, place: ProviderTurn) -> SearchRequest:
+    def _request(self, operation: str, query: PlanNode, place: ProviderTurn) -> SearchRequest:
         resolved, search = self._resolved, self._resolved.search
         first, last = published_between(search.timeframe, self._run.state.started_at[:10])
         corpus = resolved.corpus.name if resolved.corpus and place.name == CORPUS else None
@@ -196,7 +196,7 @@ class Searching:
             published_to=None if corpus else last,
         )
 
-    def _failed(self, query: SubQuery, operation: str, name: str, error: ActivityError) -> None:
+    def _failed(self, query: PlanNode, operation: str, name: str, error: ActivityError) -> None:
         """Count a failure; a provider that will not come back is told of once and not asked any more.
 
         A query that is refused for every type of source is one failure; none of a provider that answers others.

@@ -2,16 +2,16 @@
 
 from contracts.identity import normalized_text
 from contracts.names import CORPUS_SCHEME
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.state import ResearchState
 from contracts.vocabulary import (
     NATURAL_STOPS,
     STOP_REASON_TEXTS,
     Completeness,
     GapStatus,
+    NodeStatus,
     Outcome,
     StopReason,
-    SubQueryStatus,
 )
 from workflows.rules.duplicates import same_titles
 
@@ -27,7 +27,7 @@ LIMITS = (
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
     """The outcome of a run that wrote what it could. Quality gates do not decide it; what is missing does."""
-    searched = [query for query in state.plan.sub_queries if query.status is SubQueryStatus.COMPLETED]
+    searched = [query for query in state.plan.sub_queries if query.status is NodeStatus.COMPLETED]
     if not state.findings:
         if reason is StopReason.BUDGET_TIME:
             return Outcome.TIMED_OUT
@@ -49,25 +49,36 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
 
 
 def unanswered(question: str, state: ResearchState) -> list[str]:
-    """Texts of sub-queries that are neither answered by a finding nor stated as a gap.
+    """Texts of the plan's nodes that are neither answered nor stated as a gap."""
+    closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
+    return [node.text for node in state.plan.nodes if not _settled(node, question, state, closing)]
+
+
+def _settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:
+    """Whether a node is answered, or its gap stated; one that was skipped is answered by its findings alone.
 
     Where a sub-query is the person's question itself, a stated gap is no answer to it: findings on its aspects alone
-    make no completed run. A finding of a later search that was to close that gap is one.
+    make no completed run. A finding of a later search that was to close that gap is one. A node without a search of its
+    own is answered when its work is done and everything below it is settled.
     """
-    closing = {query.gap_id for query in state.plan.sub_queries if query.finding_count}
-    return [
-        query.text
-        for query in state.plan.sub_queries
-        if not query.finding_count
-        and not (gaps := _gaps_of(query, state)) & closing
-        and not (gaps and normalized_text(query.text) != normalized_text(question))
-    ]
+    if node.finding_count:
+        return True
+    if node.status is NodeStatus.SKIPPED:
+        return False
+    gaps = _gaps_of(node, state)
+    if gaps & closing:
+        return True
+    if node.needs_search:
+        return bool(gaps) and normalized_text(node.text) != normalized_text(question)
+    below = state.plan.children(node)
+    done = node.status is NodeStatus.COMPLETED and all(_settled(child, question, state, closing) for child in below)
+    return done or bool(gaps)
 
 
-def _gaps_of(query: SubQuery, state: ResearchState) -> set[str]:
-    """Ids of the gaps that say what of a sub-query is not answered."""
-    opened = {gap.id for gap in state.gaps if gap.id == query.gap_id or gap.origin == f"sub_query:{query.id}"}
-    return opened.union(query.stated_gaps)
+def _gaps_of(node: PlanNode, state: ResearchState) -> set[str]:
+    """Ids of the gaps that say what of a node is not answered."""
+    origin = f"sub_query:{node.id}"
+    return {gap.id for gap in state.gaps if gap.id == node.gap_id or gap.origin == origin}.union(node.stated_gaps)
 
 
 def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:

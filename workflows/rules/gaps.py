@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from contracts.evidence import Finding, Gap
 from contracts.identity import gap_id
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import GapAssessment, GapDraft
 from contracts.state import ResearchState
-from contracts.vocabulary import GapKind, GapStatus, Severity, SubQueryStatus
+from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 
 MAX_GAPS = 30
 STEER = "steer"
@@ -39,14 +39,14 @@ def opened(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> lis
     return fresh
 
 
-def silent_gap(query: SubQuery) -> GapDraft:
+def silent_gap(query: PlanNode) -> GapDraft:
     """The gap that an unanswered sub-query leaves: its question is stated, never passed over."""
-    if query.status is SubQueryStatus.FAILED:
+    if query.status is NodeStatus.FAILED:
         return GapDraft(description=f"The search for “{query.text[:250]}” failed, so it is not answered.", priority=1)
     return GapDraft(description=f"Nothing in the sources answers “{query.text[:250]}”.", priority=2)
 
 
-def after_analysis(gaps: list[Gap], queries: Iterable[SubQuery], findings: Iterable[Finding]) -> list[Gap]:
+def after_analysis(gaps: list[Gap], queries: Iterable[PlanNode], findings: Iterable[Finding]) -> list[Gap]:
     """Close the gaps whose follow-up brought findings; one attempt without any makes a gap unaddressable."""
     found: dict[str, list[str]] = {}
     for finding in findings:

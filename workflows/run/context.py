@@ -107,7 +107,7 @@ class RunContext:
     def steer(self, text: str) -> None:
         """A person's wish: guidance for the next phase, and a question of its own once the plan is made."""
         self.guide(PERSON, text, self.state.phase)
-        if self.state.plan.sub_queries:
+        if self.state.plan.nodes:
             draft = GapDraft(
                 description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question"
             )
@@ -159,12 +159,12 @@ class RunContext:
         """Whether an address carries words that only this run knows: its canary, or what a person told it alone."""
         told = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
         private = [self.resolved.system_prompt or "", *told]
-        public = [self.resolved.query, *(query.text for query in self.state.plan.sub_queries)]
+        public = [self.resolved.query, *(query.text for query in self.state.plan.nodes)]
         return holds_private(url, self.resolved.canary, private, public)
 
     def gives_away(self, query: str) -> bool:
         """Whether a query carries the canary, or the piece of it that the queries before left out."""
-        canary, told = self.resolved.canary, [one.text for one in self.state.plan.sub_queries]
+        canary, told = self.resolved.canary, [one.text for one in self.state.plan.nodes]
         if not repeats("\n".join([*told, query]), canary):
             return False
         said: list[str] = []

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import RunStatus, SubQueryStatus
+from contracts.vocabulary import NodeStatus, RunStatus
 
 
 class Reposition(Protocol):
@@ -30,15 +30,10 @@ def resumed(state: ResearchState, resolved: ResolvedResearch, started_at: str, r
     state.degraded, state.failed_branches, state.limitations, state.last_failure = [], [], [], ""
     state.result = None
     state.fallbacks, state.lost_providers = {}, {}
-    state.plan = state.plan.model_copy(
-        update={
-            "sub_queries": [
-                query.model_copy(update={"status": SubQueryStatus.PENDING, "error": None})
-                if query.status is SubQueryStatus.FAILED
-                else query
-                for query in state.plan.sub_queries
-            ]
-        }
+    again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
+    undone = (NodeStatus.FAILED, NodeStatus.SKIPPED)
+    state.plan = state.plan.with_nodes(
+        *(node.model_copy(update=again) for node in state.plan.nodes if node.status in undone)
     )
     reposition(state, redo_analysis=bool(hasty))
     return state

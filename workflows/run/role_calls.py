@@ -214,7 +214,7 @@ class RoleCaller:
             self._run.degrade(f"{role.name}: {GIVEN_UP_NOTE} ({reason_of(error)})")
         if kind in UNUSABLE or is_given_up(error):
             return None
-        if role.name == PLANNER.name and not self._run.state.plan.sub_queries:
+        if role.name == PLANNER.name and not self._run.state.plan.nodes:
             self._run.branch_failed(f"{note}: {_short(cause)}")
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None

@@ -2,13 +2,14 @@
 
 from contracts.display_text import as_markdown
 from contracts.state import ResearchState
-from contracts.vocabulary import SubQueryStatus
+from contracts.vocabulary import NodeStatus
 
 MARKS = {
-    SubQueryStatus.PENDING: "○",
-    SubQueryStatus.EXECUTING: "▸",
-    SubQueryStatus.COMPLETED: "✔",
-    SubQueryStatus.FAILED: "✖",
+    NodeStatus.PENDING: "○",
+    NodeStatus.EXECUTING: "▸",
+    NodeStatus.COMPLETED: "✔",
+    NodeStatus.FAILED: "✖",
+    NodeStatus.SKIPPED: "–",
 }
 
 
@@ -28,7 +29,7 @@ def details_markdown(state: ResearchState, now: float) -> str:
         f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls"
     )
     lines = [head, "", figures, ""]
-    lines += [f"- {MARKS[query.status]} {_shown(query.text, 150)}" for query in state.plan.sub_queries[:10]]
+    lines += [f"- {MARKS[query.status]} {_shown(query.text, 150)}" for query in state.plan.nodes[:10]]
     if state.decisions:
         last = state.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_shown(f'{last.action} {last.rationale}', 250)}"]

@@ -12,7 +12,7 @@ from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from contracts import roles
 from contracts.decisions import GateIssue, Guidance
 from contracts.evidence import Gap
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleSpec
@@ -47,7 +47,7 @@ def write_input(**changes: Any) -> roles.WriteInput:
         "evidence": [quote],
         "sources": [source(reference(TEXT))],
         "gaps": [Gap(id="gap-1", description="costs", severity=Severity.CRITICAL, priority=2)],
-        "sub_queries": [SubQuery(id="sq-1", text="what vacuum does")],
+        "sub_queries": [PlanNode(id="sq-1", text="what vacuum does")],
         "source_count": 9,
         "high_quality_sources": 4,
     }

@@ -11,15 +11,15 @@ from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchR
 from contracts.identity import source_id
 from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
-from contracts.vocabulary import Phase, Quality, SourceStatus, StopReason, SubQueryStatus
+from contracts.vocabulary import NodeStatus, Phase, Quality, SourceStatus, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
-FIRST = states.sub_query("first question of the plan", status=SubQueryStatus.PENDING)
-SECOND = states.sub_query("second question of the plan", status=SubQueryStatus.PENDING)
+FIRST = states.sub_query("first question of the plan", status=NodeStatus.PENDING)
+SECOND = states.sub_query("second question of the plan", status=NodeStatus.PENDING)
 
 
 class Shelf:
@@ -81,7 +81,7 @@ async def test_sources_are_linked_counted_and_reconciled() -> None:
     shared = state.sources[source_id("corpus:m/b")]
     assert shared.sub_query_ids == [FIRST.id, SECOND.id]
     first, second = state.plan.sub_queries
-    assert (first.status, second.status) == (SubQueryStatus.COMPLETED, SubQueryStatus.COMPLETED)
+    assert (first.status, second.status) == (NodeStatus.COMPLETED, NodeStatus.COMPLETED)
     assert (first.new_source_count, second.new_source_count, state.duplicates) == (2, 1, 1)
     assert (state.usage.searches, state.usage.reads) == (2, 3)
     assert (state.documents_searched, state.term_documents) == (7, {"plan": 3})
@@ -93,8 +93,8 @@ async def test_a_failed_search_costs_its_own_sub_query() -> None:
     shelf = Shelf({SECOND.text: ["corpus:m/a"]}, failing={FIRST.text})
     state = await gather(run_with(shelf))
     first, second = state.plan.sub_queries
-    assert (first.status, first.error) == (SubQueryStatus.FAILED, failures.RATE_LIMITED)
-    assert second.status is SubQueryStatus.COMPLETED
+    assert (first.status, first.error) == (NodeStatus.FAILED, failures.RATE_LIMITED)
+    assert second.status is NodeStatus.COMPLETED
     assert any(FIRST.text in note for note in state.failed_branches)
 
 
@@ -151,7 +151,7 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     with pytest.raises(Interrupted):
         await work
     assert list(run.state.sources) == [source_id("corpus:m/a")]
-    assert [query.status for query in run.state.plan.sub_queries] == [SubQueryStatus.EXECUTING] * 2
+    assert [query.status for query in run.state.plan.sub_queries] == [NodeStatus.EXECUTING] * 2
 
     shelf.open.set()
     again = ResearchRun(ResearchState.model_validate_json(run.state.model_dump_json()), Inbox(), run.host)

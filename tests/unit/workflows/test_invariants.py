@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from contracts.resolved import EffectiveGates
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, GatePolicy, Outcome, Phase, SourceStatus, SubQueryStatus, ThinkMode
+from contracts.vocabulary import EngineKind, GatePolicy, NodeStatus, Outcome, Phase, SourceStatus, ThinkMode
 from tests.fakes import states
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
@@ -64,7 +64,7 @@ def test_whatever_the_world_answers_every_reference_resolves(world, think_mode, 
     assert all(source.sub_query_ids[0] in queries for source in state.sources.values())
     read = sum(source.status is SourceStatus.FULL for source in state.sources.values())
     assert sum(query.new_source_count for query in queries.values()) == read
-    ended = (SubQueryStatus.COMPLETED, SubQueryStatus.FAILED)
+    ended = (NodeStatus.COMPLETED, NodeStatus.FAILED)
     assert all(query.status in ended for query in queries.values() if query.iteration < state.iteration)
 
 

@@ -100,10 +100,10 @@ def test_refinement_completes_when_it_found_nothing_to_search_for() -> None:
 
 def test_refinement_iterates_with_a_new_follow_up() -> None:
     """A pending follow-up query leads back to gathering (S0-019, C0-1)."""
-    from contracts.vocabulary import SubQueryStatus
+    from contracts.vocabulary import NodeStatus
 
     hole = states.gap("open")
-    follow_up = states.sub_query("what about it", origin=f"gap:{hole.id}", status=SubQueryStatus.PENDING)
+    follow_up = states.sub_query("what about it", origin=f"gap:{hole.id}", status=NodeStatus.PENDING)
     made = states.state(gaps=[hole], plan=states.plan(follow_up))
     assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.ITERATE
     position_of(made).recommended = False

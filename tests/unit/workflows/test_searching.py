@@ -11,7 +11,7 @@ from contracts.request import SearchPolicy, SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.sources import SearchHit
 from contracts.state import ResearchState
-from contracts.vocabulary import Phase, SubQueryStatus
+from contracts.vocabulary import NodeStatus, Phase
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
@@ -20,8 +20,8 @@ from workflows.rules.provider_choice import with_providers, without
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 
-QUESTION = states.sub_query("how do widgets decay over time", status=SubQueryStatus.PENDING)
-OTHER = states.sub_query("who measured the decay of widgets first", status=SubQueryStatus.PENDING)
+QUESTION = states.sub_query("how do widgets decay over time", status=NodeStatus.PENDING)
+OTHER = states.sub_query("who measured the decay of widgets first", status=NodeStatus.PENDING)
 WEB = [SourceType.WEB]
 
 
@@ -107,7 +107,7 @@ async def test_when_everybody_is_lost_everybody_is_asked_once_more() -> None:
     services = Services(one=misconfigured(), two=misconfigured())
     run = run_with(services, choice("one"), choice("two"))
     await Gathering(run, [QUESTION, OTHER]).carry_out()
-    assert [query.status for query in run.state.plan.sub_queries] == [SubQueryStatus.FAILED] * 2
+    assert [query.status for query in run.state.plan.sub_queries] == [NodeStatus.FAILED] * 2
     assert len(services.asked) == 4
     assert all(record.outcome.value == "failed" for record in run.state.query_ledger)
 

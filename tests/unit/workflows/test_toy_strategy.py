@@ -9,7 +9,7 @@ import pytest
 from contracts import strategies
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, Outcome
+from contracts.vocabulary import EngineKind, NodeStatus, Outcome
 from tests.architecture.repository import PACKAGES, python_files
 from tests.comparable import comparable
 from tests.fakes.messages_api import MessagesApi
@@ -40,6 +40,11 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.citations
     assert set(state.engine_by_role) == {"scout", "analyzer", "scribe"}
+    task, leaf = state.plan.nodes
+    assert (task.depth, task.needs_search, task.finding_count) == (0, False, 0)
+    assert (leaf.parent, leaf.depth, leaf.finding_count > 0) == (task.id, 1, True)
+    assert task.status is leaf.status is NodeStatus.COMPLETED
+    assert task.id not in {identity for source in state.sources.values() for identity in source.sub_query_ids}
     assert "strategy toy" in await report_of(world, state)
 
 

@@ -5,7 +5,7 @@ They decide about a retry, never about the outcome.
 
 from contracts.decisions import GateIssue, GateResult
 from contracts.state import ResearchState
-from contracts.vocabulary import TOP_CONFIDENCE, GatePolicy, Phase, Quality, SubQueryStatus
+from contracts.vocabulary import TOP_CONFIDENCE, GatePolicy, NodeStatus, Phase, Quality
 
 MIN_QUERY_CHARACTERS = 10
 MIN_SOURCES = 3
@@ -52,7 +52,7 @@ def check_sources(state: ResearchState) -> GateResult:
     """Enough sources, a good one among them, half of the sub-queries done."""
     sources = state.readable_sources()
     queries = state.plan.sub_queries
-    completed = sum(query.status is SubQueryStatus.COMPLETED for query in queries)
+    completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
     issues = []
     if len(sources) < MIN_SOURCES:
         issues.append(GateIssue(code="too_few_sources", message=f"{len(sources)} sources, at least {MIN_SOURCES}"))

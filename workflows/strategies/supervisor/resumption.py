@@ -16,7 +16,7 @@ def reposition(state: ResearchState, *, redo_analysis: bool) -> None:
 
 def _move(state: ResearchState, *, redo_analysis: bool) -> None:
     position, pause = position_of(state), state.pause
-    if not state.plan.sub_queries:
+    if not state.plan.nodes:
         position.next_phase, state.pause = Phase.PLANNING, None
     elif state.pending_sub_queries() and position.next_phase != Phase.PLANNING:
         position.next_phase, state.pause = Phase.GATHERING, None

@@ -1,7 +1,7 @@
 """The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …), as S0 describes it."""
 
 from contracts.decisions import Pause
-from contracts.plan import Plan, SubQuery
+from contracts.plan import Plan, PlanNode
 from contracts.progress import Progress
 from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment, PlanInput
 from contracts.state import OpenPause, ResearchState, Unit
@@ -107,7 +107,7 @@ class SupervisorStrategy:
         if state.sources or state.candidates:
             # A late reflection wants another plan: what was found for the first one is found for nothing.
             state.sources, state.aliases, state.candidates, state.duplicates = {}, {}, [], 0
-        state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, sub_queries=queries)
+        state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, nodes=queries)
         run.note("plan.drafted", f"{len(queries)} sub-queries", count=len(queries))
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
@@ -151,7 +151,7 @@ class SupervisorStrategy:
         run.note("plan.drafted", f"{len(fresh)} follow-up queries", count=len(fresh))
         return Unit(name=Phase.REFINEMENT, can_change=False)
 
-    def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[SubQuery]) -> None:
+    def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[PlanNode]) -> None:
         """Record each gap that the refiner found unaddressable (C0-25: every change is a decision)."""
         pursued = {query.gap_id for query in fresh}
         for gap in run.state.gaps:
