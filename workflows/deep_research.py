@@ -72,7 +72,8 @@ class DeepResearchWorkflow:
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
-        prepared = await self._with_providers_checked(prepared, parsed.priority)
+        if self._inbox.interruption is None:
+            prepared = await self._with_providers_checked(prepared, parsed.priority)
         strategy = strategy_of(prepared.resolved.strategy)
         self._begin(prepared, started, strategy)
         run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), WorkflowWatchers())
@@ -182,9 +183,9 @@ class DeepResearchWorkflow:
         )
         options = prepare_options(_patience(request))
         try:
-            return await self._unless_stopped(
-                TemporalHost(request.priority).execute(activities.prepare_research, argument, options)
-            )
+            work = TemporalHost(request.priority).execute(activities.prepare_research, argument, options)
+            # A stored session has something to report from: it is loaded, stopped or not.
+            return await (work if request.continue_from else self._unless_stopped(work))
         except ActivityError as error:
             if is_cancelled(error):
                 raise

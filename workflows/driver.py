@@ -97,6 +97,7 @@ class Driver:
         The reason once the strategy has finished. Raises `Interrupted`.
         """
         state = self._run.state
+        self._check_interruption()
         self._take_steering()
         if not state.open_pauses or state.open_pauses[-1].meanwhile is not None:
             self._reflect()

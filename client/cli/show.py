@@ -223,17 +223,27 @@ async def _documents(context: CommandContext, research_id: str) -> dict[str, byt
         if await handle.is_running():
             draft = await handle.report()
             if isinstance(draft, ReportDraft):
-                output.tell("this is a draft: the run is going on")
-                return {"md": await context.stores.content.get(draft.document)}
+                return await _draft(context, draft, "the run is going on")
             raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
         result = await handle.result()
     documents = {} if result is None else await context.report_documents(result)
     if not documents:
-        ended = f"ended as {result.outcome.value}" if result else "was interrupted"
+        ended = f"ended as {result.outcome.value.replace('_', ' ')}" if result else "was interrupted"
+        state = await context.stored_state(research_id)
+        if state is not None and state.draft is not None:
+            remedy = f"`research resume {research_id} --now` finishes it"
+            return await _draft(context, state.draft, f"the run {ended} before its report was finished; {remedy}")
         raise CommandError(
             f"the run {research_id} {ended} without a report: research resume {research_id}", ExitCode.FAILED
         )
     return documents
+
+
+async def _draft(context: CommandContext, draft: ReportDraft, why: str) -> dict[str, bytes]:
+    """The text of a draft, marked as what it is, also within the file."""
+    output.tell(f"this is a draft: {why}")
+    mark = f"> **Draft:** {why}. Its citations have no numbers yet, and nothing checked them.\n\n"
+    return {"md": mark.encode() + await context.stores.content.get(draft.document)}
 
 
 def _find_source(state: ResearchState, given: str) -> Source:

@@ -16,6 +16,10 @@ NOT_COVERED: Final = "Not covered, and limits"
 MORE: Final = "More passages"
 TABLE_HEAD: Final = "| Name | Value in the text | Said of it (quoted) | Source |\n| --- | --- | --- | --- |"
 NO_ANSWER: Final = "The documents that were searched do not answer this question, so nothing is claimed here."
+NO_ANSWER_YET: Final = (
+    "What was read before the run was cut short does not answer this question, so nothing is claimed here. "
+    "The rest was not looked at."
+)
 WHAT_TO_TRY: Final = "What to try"
 WHAT_WAS_SEARCHED: Final = "What was searched"
 TRY: Final = (

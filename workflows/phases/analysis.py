@@ -20,10 +20,15 @@ from workflows.run.research_run import ResearchRun
 
 
 def unanalyzed(state: ResearchState) -> list[PlanNode]:
-    """Sub-queries that were searched and not analyzed yet."""
+    """Sub-queries that were searched and not analyzed yet; of one that was skipped meanwhile, what was read counts."""
     done = set(state.analyzed_sub_queries)
-    ended = (NodeStatus.COMPLETED, NodeStatus.FAILED)
-    return [query for query in state.plan.sub_queries if query.status in ended and query.id not in done]
+    ended = {NodeStatus.COMPLETED, NodeStatus.FAILED}
+    read = {query_id for source in state.readable_sources() for query_id in source.sub_query_ids}
+    return [
+        query
+        for query in state.plan.sub_queries
+        if query.id not in done and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
+    ]
 
 
 async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:

@@ -9,10 +9,11 @@ from contracts.activities import RenderedReport, RenderRequest, SaveRequest
 from contracts.outcome import Counts, Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
-from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, RunStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, unanalyzed
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
+from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.activity_options import record_options
 from workflows.run.call_errors import is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
@@ -23,6 +24,7 @@ RENDER = "render"
 
 async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     """Bring the run to its end: the report, the result in the state, the session saved."""
+    skip_unfinished(run.state, STOP_REASON_TEXTS[reason])
     if reason not in NATURAL_STOPS:
         run.note("status", f"ending early: {reason.value}", level="warning")
         await _write_what_is_there(run, reason)

@@ -14,6 +14,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.rules.duplicates import same_titles
+from workflows.rules.report_check import report_issues
 
 MOST_TWINS = 3
 LIMITS = (
@@ -26,8 +27,11 @@ LIMITS = (
 
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
-    """The outcome of a run that wrote what it could. Quality gates do not decide it; what is missing does."""
-    searched = [query for query in state.plan.sub_queries if query.status is NodeStatus.COMPLETED]
+    """The outcome of a run that wrote what it could.
+
+    Gates do not decide it, what is missing does; but for the report itself, which must pass its check.
+    """
+    searched = any(node.status is NodeStatus.COMPLETED for node in state.plan.sub_queries) or state.readable_sources()
     if not state.findings:
         if reason is StopReason.BUDGET_TIME:
             return Outcome.TIMED_OUT
@@ -37,7 +41,7 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
     if state.draft is None:
         return Outcome.FAILED
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
-    incomplete = cut_short or state.failed_branches or unanswered(question, state) or not state.draft.evidence_ids
+    incomplete = cut_short or state.failed_branches or unanswered(question, state) or report_issues(state)
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
 
@@ -95,6 +99,8 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         why = STOP_REASON_TEXTS[reason]
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{why[0].upper()}{why[1:]}{report}.")
+    if state.findings and state.draft:
+        lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
     lines += [f"Not answered: {text}" for text in unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]

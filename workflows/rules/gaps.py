@@ -43,6 +43,9 @@ def silent_gap(query: PlanNode) -> GapDraft:
     """The gap that an unanswered sub-query leaves: its question is stated, never passed over."""
     if query.status is NodeStatus.FAILED:
         return GapDraft(description=f"The search for “{query.text[:250]}” failed, so it is not answered.", priority=1)
+    if query.status is NodeStatus.SKIPPED:
+        description = f"“{query.text[:250]}” was not looked into to its end ({query.status_reason})."
+        return GapDraft(description=description, priority=1)
     return GapDraft(description=f"Nothing in the sources answers “{query.text[:250]}”.", priority=2)
 
 

@@ -75,6 +75,15 @@ def follow(state: ResearchState, fresh: Sequence[PlanNode]) -> None:
     state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in again]
 
 
+def skip_unfinished(state: ResearchState, why: str) -> None:
+    """What is not done when a run ends is skipped, with the reason; a resumed run does it."""
+    unfinished = (NodeStatus.PENDING, NodeStatus.EXECUTING)
+    update = {"status": NodeStatus.SKIPPED, "status_reason": why}
+    state.plan = state.plan.with_nodes(
+        *(node.model_copy(update=update) for node in state.plan.nodes if node.status in unfinished)
+    )
+
+
 def unread_candidates(state: ResearchState) -> list[Candidate]:
     """Hits that were found and not read: the next rank window of a repeated gathering."""
     known = Identities(state.sources, state.aliases)

@@ -84,9 +84,11 @@ class RoleCaller:
         if problem is None:
             return None
         try:
-            return await self._call(role, f"{operation}/repair", fields, EngineKind.MODEL, problem, at)
+            output = await self._call(role, f"{operation}/repair", fields, EngineKind.MODEL, problem, at)
         except _Unusable:
             return None
+        self._run.note("status", f"{role.name}: an answer of no use was repaired", level="info", role=role.name)
+        return output
 
     def _engine_for(self, role: RoleSpec[I, O]) -> EngineKind:
         """The run's engine; a model that twice gave a role nothing useful is not paid for it a third time."""
@@ -110,7 +112,7 @@ class RoleCaller:
         except ActivityError as error:
             if isinstance(error.cause, ApplicationError):
                 left = left.unexplained_by(_usage(error))
-            raise _Unusable(self._problem(role, error, answer_key(operation, request), at)) from error
+            raise _Unusable(self._problem(role, error, request, at)) from error
         finally:
             self._holdings.close(number, left)
         return output
@@ -192,8 +194,8 @@ class RoleCaller:
         for warning in answer.warnings[:5]:
             self._run.note("status", f"{role.name}: {warning}", level="info")
 
-    def _problem(self, role: RoleSpec[I, O], error: ActivityError, answer: str, at: Moment) -> str | None:
-        """Account for a failed call, whose answer has this key.
+    def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I, at: Moment) -> str | None:
+        """Account for a failed call. One that can be repaired is no failed branch yet.
 
         A text if a repair may help, null if only the fallback can; else raises.
         """
@@ -202,9 +204,10 @@ class RoleCaller:
         cause = error.cause
         kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
         detail = _details(cause)
-        account_failure(self._run.state, role.name, answer, _usage(error), at.phase)
+        account_failure(self._run.state, role.name, answer_key(request.operation, request), _usage(error), at.phase)
         note = f"{role.name}: {kind}"
-        self._run.branch_failed(note)
+        if kind not in REPAIRABLE or request.repair is not None:
+            self._run.branch_failed(note)
         self._run.note("task.failed", f"{note}: {_short(cause)}", role=role.name, error=kind)
         if detail.get("problem") == STEERED:
             self._run.degrade(STEERED_NOTE)

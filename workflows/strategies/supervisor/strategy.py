@@ -13,7 +13,7 @@ from workflows.rules.gaps import asked_for, assessed
 from workflows.rules.sub_queries import follow, follow_ups, planned, unread_candidates
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
-from workflows.strategies.supervisor.iteration import stop_reason_after_synthesis
+from workflows.strategies.supervisor.iteration import should_iterate, stop_reason_after_synthesis
 from workflows.strategies.supervisor.pause import conclude, evaluate_phase
 from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.progress import LABELS, phase_summary, progress_of
@@ -144,7 +144,7 @@ class SupervisorStrategy:
         position_of(state).recommended = advice.should_iterate or asked_for(state.gaps)
         limit = run.resolved.limits.max_sub_queries
         # What is not going to be searched is not planned: its gap stays stated instead.
-        wanted = position_of(state).recommended
+        wanted = position_of(state).recommended and should_iterate(state)
         fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit) if wanted else []
         follow(state, fresh)
         self._close_hopeless(run, output.gap_analysis, fresh)
