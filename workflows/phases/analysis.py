@@ -32,17 +32,18 @@ def unanalyzed(state: ResearchState) -> list[PlanNode]:
 
 
 async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
-    """Analyze what was gathered and not analyzed yet.
+    """Analyze what was gathered and not analyzed yet, so many sub-queries at a time as `max_parallel` allows.
 
-    `again` repeats the iteration's sub-queries with the gate's issues.
+    `again` repeats the iteration's sub-queries with the pause's issues; what they give replaces what they gave.
     What was finished is merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
     """
     state = run.state
     repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
     queries = repeated if again else unanalyzed(state)
     issues = run.issues(Phase.ANALYSIS)
+    turns = asyncio.Semaphore(run.resolved.limits.max_parallel)
     work = {
-        query.id: asyncio.ensure_future(_analyze_one(run, query, issues, engine))
+        query.id: asyncio.ensure_future(_analyze_one(run, query, issues, engine, turns))
         for query in queries
         if sources_of(run, query)
     }
@@ -52,6 +53,11 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     except asyncio.CancelledError as cancelled:
         await run.abandon(list(work.values()))
         interruption = cancelled
+    answered = [
+        query for query in queries if (task := work.get(query.id)) and not task.cancelled() and task.exception() is None
+    ]
+    before = {gap.id: gap.status for gap in state.gaps}
+    withdraw(state, answered)
     for query in queries:
         task = work.get(query.id)
         if task is None:
@@ -60,6 +66,9 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
             interruption = interruption or task.exception()  # type: ignore[assignment]
         elif not task.cancelled():
             merge(run, query, _finished(run, query, task))
+    for gap in state.gaps:
+        if gap.status is GapStatus.SUPERSEDED and before.get(gap.id, gap.status) is not gap.status:
+            run.decide(AgentRole.ANALYZER, "gap_superseded", gap.description, {"gap_id": gap.id})
     if interruption is not None:
         raise interruption
 
@@ -74,9 +83,22 @@ def _finished(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOut
 
 
 async def _analyze_one(
-    run: ResearchRun, query: PlanNode, issues: list[GateIssue], engine: EngineKind | None
+    run: ResearchRun, query: PlanNode, issues: list[GateIssue], engine: EngineKind | None, turns: asyncio.Semaphore
 ) -> AnalysisOutput:
-    return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
+    async with turns:
+        return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
+
+
+def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
+    """Take back what earlier analyses of these sub-queries gave, but for passages that others or the draft rest on."""
+    names = {query.id for query in queries}
+    gone = [finding for finding in state.findings if finding.sub_query_id in names]
+    state.findings = [finding for finding in state.findings if finding.sub_query_id not in names]
+    kept = {item for finding in state.findings for item in finding.evidence_ids}
+    kept.update(state.draft.evidence_ids if state.draft else [])
+    unused = {item for finding in gone for item in finding.evidence_ids} - kept
+    state.evidence = {name: item for name, item in state.evidence.items() if name not in unused}
+    state.gaps = gaps.withdrawn(state.gaps, queries, state.iteration)
 
 
 def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> None:
@@ -109,7 +131,7 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> N
             run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
     if query.id not in state.analyzed_sub_queries:
         state.analyzed_sub_queries.append(query.id)
-    counted = query.model_copy(update={"finding_count": max(query.finding_count, len(findings))})
+    counted = query.model_copy(update={"finding_count": len(findings) if output else query.finding_count})
     stated = _merge_gaps(run, counted, fresh, output)
     merged = counted.model_copy(update={"stated_gaps": stated})
     state.plan = state.plan.with_nodes(merged)
@@ -139,12 +161,13 @@ def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
 def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
     """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
-    before = {gap.id: gap.status for gap in state.gaps}
-    if query.gap_id:
-        state.gaps = gaps.after_analysis(state.gaps, [query], fresh)
     drafts = list(output.gaps) if output else []
     if not query.finding_count and not drafts and not query.gap_id:
         drafts = [gaps.silent_gap(query)]
+    state.gaps = gaps.restated(state.gaps, drafts)
+    before = {gap.id: gap.status for gap in state.gaps}
+    if query.gap_id:
+        state.gaps = gaps.after_analysis(state.gaps, [query], fresh)
     # A follow-up that found nothing does not open the same hole under another name.
     opened = gaps.opened(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
     state.gaps = [*state.gaps, *opened]

@@ -13,6 +13,7 @@ from workflows.phases.gathering_results import Gathered, merge
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_share, unread
 from workflows.rules.duplicates import Identities
+from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.activity_options import read_options
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -26,13 +27,12 @@ class Gathering:
         self._sub_queries = sub_queries
         self._known = frozenset(run.state.sources)
         limits = run.resolved.limits
-        room = limits.max_sources - len(run.state.readable_sources())
-        self._budget = max(0, min(limits.max_new_sources, room))
-        self._per_query = limits.max_sources_per_query
-        self._searching = Searching(run, self._per_query)
+        self._budget = sources_left(run.state, limits)
+        self._room = {query.id: room_of(query, limits) for query in sub_queries}
+        self._searching = Searching(run)
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
-        self._found = Gathered(self._per_query)
+        self._found = Gathered(limits.max_sources_per_query)
 
     async def carry_out(self) -> None:
         """Search and read; whatever happens, what was finished is merged into the state.
@@ -65,7 +65,7 @@ class Gathering:
             async with self._turns:
                 self._run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
                 self._take(query, await self._searching.search(query))
-        share = guaranteed_share(self._budget, len(self._sub_queries), position, self._per_query)
+        share = guaranteed_share(self._budget, len(self._sub_queries), position, self._room[query.id])
         identities = self._identities()
         for hit in unread(self._found.hits(query.id), self._known, identities.identity_of)[:share]:
             self._start_read(identities.identity_of(hit), identities.leader_of(hit))
@@ -136,7 +136,7 @@ class Gathering:
 
     def _allotment(self, identity_of: Identity) -> Allotment:
         hits = {query.id: self._found.hits(query.id) for query in self._sub_queries}
-        return allot(hits, self._known, self._budget, self._per_query, identity_of)
+        return allot(hits, self._known, self._budget, self._room, identity_of)
 
     def _merge(self, *, complete: bool) -> None:
         identity_of = self._identities().identity_of

@@ -81,7 +81,9 @@ class _Merge:
         self._take_reads()
         self._take_repeats()
         if self._complete:
-            self._state.duplicates += self._allotment.duplicates
+            # What a gathering before had counted is not counted again.
+            first = [query.id for query in self._sub_queries if query.status is not NodeStatus.COMPLETED]
+            self._state.duplicates += sum(self._allotment.duplicates_by_sub_query.get(name, 0) for name in first)
         for query in self._sub_queries:
             self._take_query(query)
 
@@ -163,6 +165,7 @@ class _Merge:
         state.duplicates += folded
         merged_count = query.merged_count + folded
         finished = self._complete or error is not None
+        repeated = query.status is NodeStatus.COMPLETED
         duplicates = self._allotment.duplicates_by_sub_query.get(query.id, 0) + self._twice.get(query.id, 0)
         duplicates += merged_count
         merged = query.model_copy(
@@ -173,7 +176,7 @@ class _Merge:
                 "result_count": len(response.hits) if response else 0,
                 "new_source_count": query.new_source_count + self._new.get(query.id, 0),
                 "merged_count": merged_count,
-                "duplicate_count": duplicates if finished else query.duplicate_count + folded,
+                "duplicate_count": duplicates if finished and not repeated else query.duplicate_count + folded,
             }
         )
         state.plan = state.plan.with_nodes(merged)

@@ -112,11 +112,15 @@ def used_by(response: SearchResponse) -> Usage:
 class Searching:
     """Asks the providers for the sub-queries of one gathering; remembers who gave out."""
 
-    def __init__(self, run: ResearchRun, per_query: int) -> None:
+    def __init__(self, run: ResearchRun) -> None:
         self._run = run
         self._resolved = run.resolved
         self._places = places(run.resolved)
-        self._most = max(per_query * 2, run.resolved.search.max_results_per_query if run.resolved.web else 0)
+        some = 2 * run.resolved.limits.max_sources_per_query
+        self._most = {
+            place.name: some if place.name == CORPUS else run.resolved.search.max_results_per_query
+            for place in self._places
+        }
         self._failures: dict[str, set[str]] = {}
         self._answered: set[str] = set()
 
@@ -137,7 +141,7 @@ class Searching:
 
     def response(self, answers: Answers) -> SearchResponse:
         """One list of hits for the sub-query."""
-        return one_response(answers, self._most)
+        return one_response(answers, max(self._most.values(), default=0))
 
     def _usable(self) -> list[ProviderTurn]:
         """Those that were not lost; all of them once more when nobody is left, so that an outage can end."""
@@ -187,7 +191,7 @@ class Searching:
             corpus=corpus,
             corpus_digest=resolved.corpus.digest if resolved.corpus and corpus else "",
             text=query.text,
-            max_results=self._most,
+            max_results=self._most[place.name],
             source_type=place.source_type,
             domains_allow=[] if corpus else search.domains_allow,
             domains_deny=[] if corpus else search.domains_deny,

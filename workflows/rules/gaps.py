@@ -1,6 +1,6 @@
 """The life of a gap: opened by analysis, a silent sub-query or a person; closed by later evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from contracts.evidence import Finding, Gap
 from contracts.identity import gap_id
@@ -37,6 +37,31 @@ def opened(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> lis
             )
         )
     return fresh
+
+
+def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) -> list[Gap]:
+    """Gaps before sub-queries are analyzed again: what they had opened is superseded, what they had closed is open."""
+    opened, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
+    result = []
+    for gap in gaps:
+        status = gap.status
+        if gap.origin in opened and gap.iteration == iteration and status is GapStatus.OPEN:
+            status = GapStatus.SUPERSEDED
+        elif gap.id in closed:
+            status = GapStatus.OPEN
+        result.append(gap.model_copy(update={"status": status}))
+    return result
+
+
+def restated(gaps: Iterable[Gap], drafts: Iterable[GapDraft]) -> list[Gap]:
+    """Gaps with those open again that were taken back and are stated anew."""
+    stated = {gap_id(draft.description) for draft in drafts}
+    return [
+        gap.model_copy(update={"status": GapStatus.OPEN})
+        if gap.id in stated and gap.status is GapStatus.SUPERSEDED
+        else gap
+        for gap in gaps
+    ]
 
 
 def silent_gap(query: PlanNode) -> GapDraft:

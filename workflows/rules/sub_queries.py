@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from contracts.identity import sub_query_id
 from contracts.plan import PlanNode
+from contracts.resolved import EffectiveLimits
 from contracts.roles import GapAssessment, SubQueryDraft
 from contracts.sources import Candidate
 from contracts.state import ResearchState
@@ -84,7 +85,26 @@ def skip_unfinished(state: ResearchState, why: str) -> None:
     )
 
 
-def unread_candidates(state: ResearchState) -> list[Candidate]:
-    """Hits that were found and not read: the next rank window of a repeated gathering."""
+def room_of(query: PlanNode, limits: EffectiveLimits) -> int:
+    """How many more sources a sub-query may have; those that a gathering before has read count."""
+    return max(0, limits.max_sources_per_query - query.new_source_count)
+
+
+def sources_left(state: ResearchState, limits: EffectiveLimits) -> int:
+    """How many more sources may be read in this iteration."""
+    readable = state.readable_sources()
+    new = sum(source.iteration == state.iteration for source in readable)
+    return max(0, min(limits.max_new_sources - new, limits.max_sources - len(readable)))
+
+
+def unread_candidates(state: ResearchState, limits: EffectiveLimits) -> list[Candidate]:
+    """Hits that were found and not read, and may be: what a repeated gathering has to read."""
+    if not sources_left(state, limits):
+        return []
     known = Identities(state.sources, state.aliases)
-    return [candidate for candidate in state.candidates if known.identity_of(candidate.hit) not in state.sources]
+    room = {query.id: room_of(query, limits) for query in state.plan.sub_queries}
+    return [
+        candidate
+        for candidate in state.candidates
+        if room.get(candidate.sub_query_id) and known.identity_of(candidate.hit) not in state.sources
+    ]

@@ -116,13 +116,18 @@ class RunContext:
             for gap in fresh:
                 self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id})
 
-    def issues(self, phase: str) -> list[GateIssue]:
-        """Why a phase is done again; empty the first time."""
+    def retries(self, phase: str) -> bool:
+        """Whether the last pause wants a phase done again."""
         pause = self.state.pause
-        if pause is None or pause.phase != phase or pause.action is not Action.RETRY:
+        return pause is not None and pause.phase == phase and pause.action is Action.RETRY
+
+    def issues(self, phase: str) -> list[GateIssue]:
+        """Why a phase is done again, by its gate or else by the reflection on it; empty the first time."""
+        if not self.retries(phase) or self.state.pause is None:
             return []
         gates = [gate for gate in self.state.gates if gate.phase == phase]
-        return gates[-1].issues if gates else []
+        found = gates[-1].issues if gates else []
+        return found or [GateIssue(code="reflection", message=self.state.pause.rationale)]
 
     # --- records ---------------------------------------------------------------------------------------------------
     def note(self, kind: str, text: str, /, **data: Any) -> None:

@@ -15,6 +15,7 @@ from contracts.vocabulary import NodeStatus, Phase, Quality, SourceStatus, StopR
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
+from workflows.rules.sub_queries import unread_candidates
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -126,16 +127,19 @@ async def test_who_returns_first_decides_nothing() -> None:
 
 
 async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
-    """No search is asked again; the next rank window is read (C0-2, C0-27)."""
+    """No search is asked again; the next rank window fills the room that unreadable pages left (C0-2, C0-27)."""
     pages = [f"corpus:m/{number}" for number in range(4)]
-    shelf = Shelf({FIRST.text: pages, SECOND.text: []})
+    shelf = Shelf({FIRST.text: pages, SECOND.text: []}, broken={pages[0]})
     run = run_with(shelf)
     await gather(run)
     assert shelf.read == pages[:2]
-    await Gathering(run, [query for query in run.state.plan.sub_queries if query.id == FIRST.id]).carry_out()
-    assert sorted(shelf.read) == pages
+    for _ in range(2):
+        await Gathering(run, [query for query in run.state.plan.sub_queries if query.id == FIRST.id]).carry_out()
+    assert sorted(shelf.read) == pages[:3]
     assert shelf.searched == [FIRST.text, SECOND.text]
-    assert run.state.plan.sub_queries[0].new_source_count == 4
+    assert run.state.plan.sub_queries[0].new_source_count == 2
+    assert run.state.duplicates == 0
+    assert unread_candidates(run.state, run.resolved.limits) == []
 
 
 async def test_what_was_finished_before_an_interruption_is_kept() -> None:

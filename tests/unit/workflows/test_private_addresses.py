@@ -67,7 +67,7 @@ async def test_a_query_that_gives_the_canary_away_is_not_asked(texts: list[str],
         InProcessHost({"search": search}),
     )
     run.state.deadline_at = 4e9
-    answers = [await Searching(run, 5).search(query) for query in queries]
+    answers = [await Searching(run).search(query) for query in queries]
     assert asked == [text for position, text in enumerate(texts) if position not in refused]
     assert {position for position, answer in enumerate(answers) if answer.failed == "refused_private"} == refused
     assert (STEERED_NOTE in run.state.degraded) is bool(refused)

@@ -113,19 +113,16 @@ class SupervisorStrategy:
 
     async def _gather(self, run: ResearchRun) -> Unit:
         state = run.state
-        retrying = state.pause is not None and state.pause.action is Action.RETRY
+        retrying = run.retries(Phase.GATHERING)
         pending = state.pending_sub_queries()
         again = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
         run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(pending or again)})
         await Gathering(run, pending or (again if retrying else [])).carry_out()
-        return Unit(name=Phase.GATHERING, can_change=bool(unread_candidates(state)))
+        return Unit(name=Phase.GATHERING, can_change=bool(unread_candidates(state, run.resolved.limits)))
 
     async def _analyze(self, run: ResearchRun) -> Unit:
-        before = len(run.state.findings)
-        retrying = bool(run.issues(Phase.ANALYSIS))
-        await analyze(run, again=retrying)
-        changed = run.resolved.engine is EngineKind.MODEL or len(run.state.findings) != before
-        return Unit(name=Phase.ANALYSIS, can_change=changed and run.resolved.engine is EngineKind.MODEL)
+        await analyze(run, again=run.retries(Phase.ANALYSIS))
+        return Unit(name=Phase.ANALYSIS, can_change=run.resolved.engine is EngineKind.MODEL)
 
     async def _synthesize(self, run: ResearchRun) -> Unit:
         output = await run.ask(SYNTHESIZER, "write", write_input(run, issues=run.issues(Phase.SYNTHESIS)))
