@@ -347,6 +347,8 @@ class RoleSpec(Generic[I, O]):
     """Whether its prompt holds words of pages, documents or search hits: then it carries the run's canary."""
     expected_output_tokens: int = 1_000
     """Of a usual answer, for the estimate."""
+    work: str = ""
+    """The phase that is its work, for the decision log; its own name where that says it."""
     module: str | None = None
     """For a role from outside the product: the module with its `prompt_values(request, rendering)` and, where the
     defaults do not fit, `finish(work)` and `draft(request, documents)`; `prompts/<prompt>.md` lies beside it."""
@@ -367,6 +369,7 @@ PLANNER: Final = RoleSpec(
     PlanOutput,
     2_000,
     expected_output_tokens=1_000,
+    work="planning",
 )
 ANALYZER: Final = RoleSpec(
     "analyzer",
@@ -378,6 +381,7 @@ ANALYZER: Final = RoleSpec(
     AnalysisOutput,
     6_000,
     expected_output_tokens=2_500,
+    work="analysis",
 )
 SYNTHESIZER: Final = RoleSpec(
     "synthesizer",
@@ -390,6 +394,7 @@ SYNTHESIZER: Final = RoleSpec(
     16_000,
     True,
     expected_output_tokens=5_000,
+    work="synthesis",
 )
 REFINER: Final = RoleSpec(
     "refiner",
@@ -401,6 +406,7 @@ REFINER: Final = RoleSpec(
     RefineOutput,
     3_000,
     expected_output_tokens=1_500,
+    work="refinement",
 )
 SUPERVISOR: Final = RoleSpec(
     "supervisor",

@@ -96,6 +96,8 @@ class ResearchState(BaseModel):
     """What was decided after the last unit."""
     guidance: list[Guidance] = []
     decisions: list[AgentDecision] = []
+    decisions_dropped: int = 0
+    """How many the log did not take, being full."""
     events: list[Event] = []
     event_count: int = 0
     operations: dict[str, int] = {}

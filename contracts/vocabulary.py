@@ -84,7 +84,7 @@ NATURAL_STOPS: Final = (
 STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
     StopReason.NO_OPEN_GAPS: "no gap was left open",
     StopReason.NO_ACTIONABLE_GAPS: "the gaps that are left could not be closed with further searches",
-    StopReason.COVERAGE_SUFFICIENT: "the supervisor judged the coverage sufficient",
+    StopReason.COVERAGE_SUFFICIENT: "the gaps that are left were judged not to be worth another iteration",
     StopReason.MAX_ITERATIONS: "the limit of iterations was reached",
     StopReason.BUDGET_TIME: "the time limit was reached",
     StopReason.BUDGET_TOKENS: "the token limit was reached",

@@ -123,6 +123,7 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
         "claims": [asdict(claim) for claim in text.claims],
         "citations": [{"number": item.number, "source_id": item.source.id} for item in matter.cited],
         "decisions": [decision.model_dump(mode="json") for decision in state.decisions],
+        "decisions_dropped": state.decisions_dropped,
         "plan": {
             "brief": state.plan.brief,
             "nodes": [node.model_dump(mode="json", include=NODE_FIELDS) for node in state.plan.nodes],

@@ -23,7 +23,7 @@ from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.report_files import FORMATS, write_all, write_atomically
 from client.errors import ClientError
 from client.handle import ResearchHandle
-from client.view.decision_wording import providers_line
+from client.view.decision_wording import opinion_words, providers_line
 from client.view.rendering import duration, money, plural, printable
 from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
@@ -130,7 +130,8 @@ async def source(given: str, source_id: str, *, raw: bool) -> int:
 async def decisions(given: str, *, as_json: bool) -> int:
     """The decision log."""
     async with open_context() as context:
-        log = (await context.state(await context.resolve(given))).decisions
+        state = await context.state(await context.resolve(given))
+    log = state.decisions
     if as_json:
         output.document([each.model_dump(mode="json") for each in log])
         return ExitCode.COMPLETED
@@ -138,7 +139,11 @@ async def decisions(given: str, *, as_json: bool) -> int:
         where = f"{each.phase} {each.iteration}" if each.phase else ""
         head = f"{each.seq:>3}  {each.timestamp[11:19]}  {where:<14} {each.agent}: {each.action.replace('_', ' ')}"
         reason = CODE.sub(lambda code: code[0].replace("_", " "), printable(each.rationale))
+        opinion = printable(opinion_words(each))
+        reason = f"{reason} ({opinion})" if opinion else reason
         output.say(Text(head).append(f"  {reason}" if reason else "", "dim"))
+    if state.decisions_dropped:
+        output.tell(f"{plural(state.decisions_dropped, 'more decision')} of this run were not kept: the log was full")
     return ExitCode.COMPLETED
 
 

@@ -102,7 +102,8 @@ def _phase_started(view: LiveView, event: Event) -> LiveView:
     iteration = _number(event, "iteration") or _iteration_in(event.text)
     place = next((number for number, line in enumerate(view.phases) if line.phase == phase), len(view.phases))
     label = text_of(event, "label") or (view.phases[place].label if place < len(view.phases) else phase)
-    again = PhaseLine(phase, label, Mark.RUNNING, iteration, started=event.time)
+    detail = "again" if event.data.get("again") else ""
+    again = PhaseLine(phase, label, Mark.RUNNING, iteration, started=event.time, detail=detail)
     later = tuple(PhaseLine(line.phase, line.label, iteration=iteration) for line in view.phases[place + 1 :])
     tasks = () if phase == view.tasks_phase else view.tasks
     return replace(view, phases=(*view.phases[:place], again, *later), tasks=tasks)
@@ -119,6 +120,9 @@ def _phase_finished(view: LiveView, event: Event) -> LiveView:
 def _gate(view: LiveView, event: Event) -> LiveView:
     score, valid = event.data.get("score"), bool(event.data.get("valid", True))
     shown = f"{round(score, 1):g}/10" if isinstance(score, int | float) else ""
+    if not valid:
+        issues = event.data.get("issues")
+        shown = f"failed: {issues[0]}" if isinstance(issues, list) and issues else "failed"
     return _on_phase(view, event, lambda line: replace(line, gate=shown, gate_valid=valid))
 
 

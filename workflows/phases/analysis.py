@@ -68,7 +68,8 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
             merge(run, query, _finished(run, query, task))
     for gap in state.gaps:
         if gap.status is GapStatus.SUPERSEDED and before.get(gap.id, gap.status) is not gap.status:
-            run.decide(AgentRole.ANALYZER, "gap_superseded", gap.description, {"gap_id": gap.id})
+            outputs = {"status": gap.status.value}
+            run.decide(AgentRole.ANALYZER, "gap_superseded", gap.description, {"gap_id": gap.id}, outputs)
     if interruption is not None:
         raise interruption
 
@@ -175,7 +176,9 @@ def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output:
         run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)
     for gap in state.gaps:
         if gap.id in before and before[gap.id] is not gap.status:
-            run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id})
+            resolved_by = {"resolved_by": gap.resolved_by} if gap.resolved_by else {}
+            outputs = {"status": gap.status.value, **resolved_by}
+            run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
             kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
             run.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
     known = {gap.id for gap in state.gaps}

@@ -20,6 +20,8 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 RENDER = "render"
+CLOSING = "closing"
+"""The phase of what is analyzed and written because the run ends early."""
 
 
 async def close(run: ResearchRun, reason: StopReason) -> Outcome:
@@ -82,6 +84,7 @@ async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> St
 async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
     """Analyze without a model what was read, then write, within the reserve (or at once, if even that is used up)."""
     run.inbox.clear()
+    run.state.phase = CLOSING
     # After an outage that ate the deadline the run still gets its reserve.
     earliest = run.host.now().timestamp() + run.resolved.limits.reserve_seconds
     run.state.deadline_at = max(run.state.deadline_at, earliest)

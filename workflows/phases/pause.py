@@ -22,10 +22,10 @@ def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any]) -> 
     inputs = {"phase": gate.phase, "iteration": run.state.iteration}
     reasons = "; ".join(issue.message for issue in gate.issues)
     run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, {"quality_ok": gate.valid, **outputs})
-    result = "passed" if gate.valid else f"not passed ({reasons})"
+    result = f"passed, {gate.quality_score:.0f}/10" if gate.valid else f"failed: {reasons}"
     run.note(
         "gate.evaluated",
-        f"gate {gate.quality_score:.0f}/10 {result}",
+        f"gate {result}",
         phase=gate.phase,
         valid=gate.valid,
         score=gate.quality_score,

@@ -101,10 +101,11 @@ def unread_candidates(state: ResearchState, limits: EffectiveLimits) -> list[Can
     """Hits that were found and not read, and may be: what a repeated gathering has to read."""
     if not sources_left(state, limits):
         return []
-    known = Identities(state.sources, state.aliases)
     room = {query.id: room_of(query, limits) for query in state.plan.sub_queries}
-    return [
-        candidate
-        for candidate in state.candidates
-        if room.get(candidate.sub_query_id) and known.identity_of(candidate.hit) not in state.sources
-    ]
+    return [candidate for candidate in unread_hits(state) if room.get(candidate.sub_query_id)]
+
+
+def unread_hits(state: ResearchState) -> list[Candidate]:
+    """Hits that were found and not read, whether or not a limit allows it."""
+    known = Identities(state.sources, state.aliases)
+    return [candidate for candidate in state.candidates if known.identity_of(candidate.hit) not in state.sources]

@@ -114,7 +114,13 @@ class RunContext:
             fresh = opened(self.state, [draft], STEER)
             self.state.gaps = [*self.state.gaps, *fresh]
             for gap in fresh:
-                self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id})
+                self.decide(
+                    AgentRole.SUPERVISOR,
+                    "gap_opened",
+                    gap.description,
+                    {"gap_id": gap.id},
+                    {"status": gap.status.value},
+                )
 
     def retries(self, phase: str) -> bool:
         """Whether the last pause wants a phase done again."""
@@ -143,10 +149,14 @@ class RunContext:
         inputs: dict[str, Any] | None = None,
         outputs: dict[str, Any] | None = None,
         at: Moment | None = None,
-    ) -> None:
-        """Append to the decision log; `at` is where the run stood when what is decided upon was found out."""
+    ) -> int:
+        """Append to the decision log; `at` is where the run stood when what is decided upon was found out.
+
+        The number of the entry. A full log counts what it does not take.
+        """
+        number = len(self.state.decisions) + self.state.decisions_dropped + 1
         decision = AgentDecision(
-            seq=len(self.state.decisions) + 1,
+            seq=number,
             agent=agent,
             action=action,
             phase=at.phase if at else self.state.phase,
@@ -158,7 +168,16 @@ class RunContext:
         )
         if len(self.state.decisions) < MAX_DECISIONS:
             self.state.decisions.append(decision)
+        else:
+            self.state.decisions_dropped += 1
         self.note("decision.recorded", f"{agent}: {action} {rationale}".strip(), agent=agent, action=action)
+        return number
+
+    def decided(self, number: int, outputs: dict[str, Any]) -> None:
+        """Add to a decision what came of it."""
+        log = self.state.decisions
+        if number <= len(log):
+            log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
     def holds_private(self, url: str) -> bool:
         """Whether an address carries words that only this run knows: its canary, or what a person told it alone."""

@@ -46,7 +46,7 @@ class RoleCaller:
         """
         kind = engine or self._engine_for(role)
         operation = self._run.operation(step, at.iteration)
-        self._dispatched(role, operation, at)
+        number = self._dispatched(role, operation, at)
         try:
             output = await self._answer(role, operation, fields, kind, at)
         except ActivityError as error:
@@ -56,6 +56,9 @@ class RoleCaller:
             raise Interrupted(StopReason.INTERNAL_ERROR) from None
         self._run.operation_done(step, at.iteration)
         forget_failures(self._run.state, operation)
+        if number:
+            told = {"engine": output.account.engine.value, "model": output.account.model}
+            self._run.decided(number, {name: value for name, value in told.items() if value})
         return output
 
     async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, at: Moment) -> O:
@@ -222,11 +225,11 @@ class RoleCaller:
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
 
-    def _dispatched(self, role: RoleSpec[I, O], operation: str, at: Moment) -> None:
-        """S0-086: the dispatch is a decision of its own, without outputs until it is executed."""
-        if role.name != AgentRole.SUPERVISOR:
-            inputs = {"operation": operation}
-            self._run.decide(role.name, f"execute_{at.phase or role.name}", "", inputs, at=at)
+    def _dispatched(self, role: RoleSpec[I, O], operation: str, at: Moment) -> int:
+        """S0-086: the dispatch is a decision of its own, without outputs until it is done. Its number, 0 if none."""
+        if role.name == AgentRole.SUPERVISOR:
+            return 0
+        return self._run.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation}, at=at)
 
 
 class _Unusable(Exception):

@@ -8,7 +8,7 @@ from contracts.vocabulary import TOP_CONFIDENCE, Action, AgentRole, GatePolicy, 
 from workflows.phases.pause import call_hook, hear, question_of, record_gate
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.gates import evaluate
-from workflows.strategies.supervisor.iteration import decide, decision_meanwhile, retry_key, should_iterate
+from workflows.strategies.supervisor.iteration import decide, decision_meanwhile, mendable, retry_key, should_iterate
 from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.reflection_prompts import reflection_prompt
 
@@ -32,6 +32,7 @@ async def conclude(run: ResearchRun, opened: OpenPause) -> Pause:
         raise ValueError("a pause is opened by evaluate_phase")
     phase = Phase(opened.unit.name)
     hear(run, opened)
+    _record_reflection(run, opened)
     await call_hook(run, phase, reflection_prompt(phase, run.state))
     pause = decide(run.state, opened.gate, opened.reflection, can_change=opened.unit.can_change)
     if opened.meanwhile is not None and phase == Phase.REFINEMENT:
@@ -54,15 +55,30 @@ def phase_outputs(phase: Phase, state: ResearchState) -> dict[str, Any]:
     return {"unaddressed_gaps": len(state.unaddressed_gaps()), "should_iterate": should_iterate(state)}
 
 
+def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
+    """What the supervisor thinks of the phase, whatever is decided then."""
+    said = opened.reflection
+    if said is None:
+        return
+    outputs = {
+        "action": said.action.value,
+        "score": said.score,
+        "strengths": [text[:200] for text in said.strengths[:5]],
+        "weaknesses": [text[:200] for text in said.weaknesses[:5]],
+    }
+    inputs = {"phase": opened.unit.name, "iteration": opened.moment.iteration}
+    run.decide(AgentRole.SUPERVISOR, "reflect", said.rationale, inputs, outputs, opened.moment)
+
+
 def _record(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: Pause) -> None:
     state, at = run.state, opened.moment
     state.pause = pause
     if pause.action is Action.RETRY:
         position_of(state).retried.append(retry_key(gate.phase, at.iteration))
     elif not gate.valid and gate.policy is GatePolicy.STRICT:
-        for issue in gate.issues:
+        for issue in mendable(state, gate):
             run.degrade(f"{gate.phase} gate: {issue.message}")
-    if gate.phase == Phase.SYNTHESIS:
+    if gate.phase == Phase.SYNTHESIS and pause.action is not Action.RETRY:
         inputs = {
             "gap_count": len(state.unaddressed_gaps()),
             "iteration": state.iteration,

@@ -1,5 +1,7 @@
 """The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …), as S0 describes it."""
 
+from typing import Any
+
 from contracts.decisions import Pause
 from contracts.plan import Plan, PlanNode
 from contracts.progress import Progress
@@ -38,8 +40,9 @@ class SupervisorStrategy:
         phase = position_of(run.state).next_phase
         run.state.phase = phase
         await run.watchers.phase_entered(run)
-        text = f"{phase}, iteration {run.state.iteration}"
-        run.note("phase.started", text, phase=phase, label=LABELS[phase], iteration=run.state.iteration)
+        again = run.retries(phase)
+        text = f"{phase}{' again' if again else ''}, iteration {run.state.iteration}"
+        run.note("phase.started", text, phase=phase, label=LABELS[phase], iteration=run.state.iteration, again=again)
         work = {
             Phase.PLANNING: self._plan,
             Phase.GATHERING: self._gather,
@@ -116,8 +119,11 @@ class SupervisorStrategy:
         retrying = run.retries(Phase.GATHERING)
         pending = state.pending_sub_queries()
         again = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
-        run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(pending or again)})
-        await Gathering(run, pending or (again if retrying else [])).carry_out()
+        chosen = pending or (again if retrying else [])
+        number = run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(chosen)})
+        before = len(state.readable_sources())
+        await Gathering(run, chosen).carry_out()
+        run.decided(number, {"new_sources": len(state.readable_sources()) - before})
         return Unit(name=Phase.GATHERING, can_change=bool(unread_candidates(state, run.resolved.limits)))
 
     async def _analyze(self, run: ResearchRun) -> Unit:
@@ -153,6 +159,8 @@ class SupervisorStrategy:
         pursued = {query.gap_id for query in fresh}
         for gap in run.state.gaps:
             if gap.status is GapStatus.UNADDRESSABLE and gap.id in {item.gap_id for item in reviewed}:
-                run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id})
+                outputs: dict[str, Any] = {"status": gap.status.value}
+                run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id}, outputs)
             elif gap.id in pursued:
-                run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id})
+                outputs = {"sub_queries": [query.id for query in fresh if query.gap_id == gap.id]}
+                run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id}, outputs)
