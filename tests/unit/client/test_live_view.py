@@ -30,6 +30,19 @@ def test_a_phase_runs_from_its_start_to_its_end() -> None:
     assert (line.mark, line.detail, line.gate, line.seconds) == (Mark.DONE, "4 sub-queries", "10/10", 3.0)
 
 
+def test_a_gate_that_failed_says_why_and_a_retry_is_named() -> None:
+    """No points for what did not pass; the phase that is done again says so."""
+    issues = ["1 sources, at least 3", "no source is of high quality"]
+    news = [
+        event(1, "phase.started", phase="gathering", iteration=1),
+        event(2, "gate.evaluated", phase="gathering", valid=False, score=10.0, issues=issues),
+    ]
+    line = phase_line(fold(LiveView(), news), Phase.GATHERING)
+    assert (line.gate, line.gate_valid, line.detail) == ("failed: 1 sources, at least 3", False, "")
+    again = fold(LiveView(), [*news, event(3, "phase.started", phase="gathering", iteration=1, again=True)])
+    assert (phase_line(again, Phase.GATHERING).detail, phase_line(again, Phase.GATHERING).gate) == ("again", "")
+
+
 def test_events_that_were_seen_change_nothing() -> None:
     """A page that is asked for twice is folded once."""
     news = [event(1, "source.added", source_id="src-1", title="A"), event(2, "finding.added", "“x”", count=2)]
