@@ -11,6 +11,7 @@ from providers.verification.quantities import Quantity, find_quantities
 from providers.verification.wording import (
     BY,
     DIRECTED,
+    GRAMMATICAL,
     HEDGES,
     NEGATIONS,
     NEGATIVE_PREFIXES,
@@ -61,7 +62,12 @@ class Word:
     @property
     def content(self) -> bool:
         """Whether it says something by itself."""
-        return self.low not in FUNCTION_WORDS and not self.text.isdecimal() and (len(self.text) > 1)
+        return (
+            self.low not in FUNCTION_WORDS
+            and not (self.language != "en" and self.low in GRAMMATICAL)
+            and not self.text.isdecimal()
+            and (len(self.text) > 1)
+        )
 
     @property
     def name(self) -> bool:

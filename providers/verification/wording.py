@@ -111,6 +111,19 @@ DIRECTED: Final = frozenset(
 )
 """Stems between two names whose exchange changes what is said."""
 
+GRAMMATICAL: Final = _set(
+    """der die das den dem des ein eine einen einem einer eines er sie es ihr ihm ihn ihre sein seine wir ist sind war
+    waren hat haben hatte hatten wird werden wurde wurden und oder in im an am auf zu zum zur mit von vom für bei aus
+    nach über unter vor als wie dass sich auch noch so
+    le la les un une des du de d l il elle ils elles on est sont était a ont avait et ou à au aux en dans par pour avec
+    sur sous ce cette ces se son sa ses leur que qui y
+    el los las uno una unos unas del al lo su sus es son era fue ha han y o en con por para se que
+    i gli del della dei delle dello al alla nel nella è sono ha hanno e o di da in con su per che si
+    os as um uma do da dos das no na ao à é são foi tem e ou em com por para que se
+    de het een is zijn was heeft hebben en of in op aan met van voor bij uit naar dat die zich ook"""
+)
+"""Words of six languages that say nothing by themselves; English has its own list."""
+
 PASSIVE: Final = _set("is are was were be been being wird werden wurde wurden est sont été fue fueron es è sono foi é")
 BY: Final = _set("by von durch par por da dal dalla door")
 
