@@ -6,7 +6,7 @@ from typing import Final
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.parse_request import unavailable
 from contracts.presets import depth_of, effective_gates, effective_limits, preset
-from contracts.request import Constraints, EngineChoice, ResearchRequest, SearchOptions
+from contracts.request import Constraints, EngineChoice, ResearchRequest, SearchOptions, Verify
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveSearch,
@@ -67,6 +67,7 @@ def resolve(
         limits=limits,
         gates=effective_gates(request.gates, engine),
         hook=choose_hook(request, configuration),
+        verify=request.verify or Verify.LIGHT,
         on_deadline=request.on_deadline,
         system_prompt=request.system_prompt,
         context=request.context,

@@ -63,7 +63,7 @@ def unavailable(request: ResearchRequest) -> list[str]:
         "constraints.region": request.constraints is not None and request.constraints.region is not None,
         "gates.clarify": request.gates.clarify not in (None, Clarify.OFF),
         "gates.approve": request.gates.approve not in (None, Approve.NONE),
-        "verify": request.verify not in (None, Verify.OFF),
+        "verify: full": request.verify is Verify.FULL,
         "output.language": request.output.language != "same as question",
         "output.sections": request.output.sections is not None,
         "output.citation_style": request.output.citation_style is not CitationStyle.NUMERIC,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Turn
+from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Turn, Verify
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -111,6 +111,8 @@ class ResolvedResearch(Contract):
     limits: EffectiveLimits
     gates: EffectiveGates
     hook: Hook | None = None
+    verify: Verify = Verify.LIGHT
+    """How claims are checked: `light` is by rules, without a model."""
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = None
     context: list[Turn] = []

@@ -111,7 +111,7 @@ def resting_fields() -> str:
         follow_up_of="another",
         protected_sources=[],
     )
-    return " · ".join(f"`{line.split(':')[0]}`" for line in unavailable(asking))
+    return " · ".join(f"`{line.rpartition(': ')[0]}`" for line in unavailable(asking))
 
 
 def presets() -> str:

@@ -11,10 +11,11 @@ from string import Template
 from activities.reporting.fixed_sentences import OUTCOMES, count_noun, day
 from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
 from activities.reporting.markdown_layout import clean_characters, plain_text
-from activities.reporting.markdown_report import ReportText, checking_words, quality_words
+from activities.reporting.markdown_report import ReportText, quality_words
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.quoted_passages import QuotedPassage
 from activities.reporting.report_inputs import CitedSource, ReportInputs
+from activities.reporting.verification import describe_checking, verification_facts
 from contracts.sources import Source
 from contracts.vocabulary import Outcome
 
@@ -134,7 +135,7 @@ def _sources(matter: ReportInputs, text: ReportText, body: Body) -> str:
     )
     return (
         f'<section class="apparatus" id="sources"{_chrome(matter)}><h2>Sources</h2>'
-        f'<p class="lead">{_text(checking_words(text.claims))}</p>'
+        f'<p class="lead">{_text(describe_checking(text.claims, matter.resolved.verify))}</p>'
         + (f'<ol class="sources">{listed}</ol>' if listed else "")
         + (
             f'<details class="more"><summary>Also read, not cited ({len(matter.also_read)})</summary>'
@@ -153,8 +154,8 @@ def _fact(matter: ReportInputs, fact: Fact) -> str:
     return f"<dt>{fact.label}</dt><dd>{value}{command}{f'<ul>{items}</ul>' if items else ''}</dd>"
 
 
-def _method(matter: ReportInputs) -> str:
-    facts = "".join(_fact(matter, fact) for fact in method_facts(matter))
+def _method(matter: ReportInputs, text: ReportText) -> str:
+    facts = "".join(_fact(matter, fact) for fact in [*verification_facts(text.claims), *method_facts(matter)])
     return (
         f'<section class="apparatus" id="method"{_chrome(matter)}><h2>Method and limits</h2>'
         f'<dl class="method">{facts}</dl></section>'
@@ -178,7 +179,7 @@ def compose_html(matter: ReportInputs, text: ReportText) -> str:
         notice=_notice(matter),
         body=body.html,
         sources=_sources(matter, text, body),
-        method=_method(matter),
+        method=_method(matter, text),
         footer=_text(f"{matter.resolved.research_id} · durable-research {matter.product_version}"),
         chrome_language=_chrome(matter),
     )

@@ -4,12 +4,12 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from activities.reporting.claims import Claim
 from activities.reporting.markdown_layout import layout, plain_text
 from activities.reporting.markdown_report import ReportText
 from activities.reporting.method_section import usage_document
 from activities.reporting.quoted_passages import QuotedPassage, digest_form
 from activities.reporting.report_inputs import ReportInputs
+from activities.reporting.verification import summarize_verification
 from contracts.sources import Source
 
 SCHEMA_VERSION = 1
@@ -53,20 +53,6 @@ def _evidence(passage: QuotedPassage, matter: ReportInputs) -> dict[str, Any]:
         "start": item.start,
         "end": item.end,
         "page": item.page,
-    }
-
-
-def _fidelity(matter: ReportInputs, claims: list[Claim]) -> dict[str, Any]:
-    """How true the text is to its sources, as counted."""
-    matched = sum(claim.method == "quote_match" for claim in claims)
-    return {
-        "passages": len(matter.passages),
-        "passages_matched": len(matter.passages),
-        "claims": len(claims),
-        "claims_quote_match": matched,
-        "claims_unverified": len(claims) - matched,
-        "markers_removed": matter.numbered.unresolved,
-        "addresses_removed": len(matter.numbered.foreign_urls),
     }
 
 
@@ -130,7 +116,7 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
         },
         "queries": [query.model_dump(mode="json", include=QUERY_FIELDS) for query in state.plan.sub_queries],
         "usage": usage_document(state),
-        "fidelity": _fidelity(matter, text.claims),
+        "verification": summarize_verification(text.claims, matter),
         "degraded": state.degraded,
         "failed_branches": state.failed_branches,
         "limitations": state.limitations,

@@ -10,7 +10,7 @@ from tests.architecture.repository import PACKAGES, ROOT, imported_modules, pyth
 
 PURE_PROVIDERS = (
     "providers.interfaces", "providers.errors", "providers.domains", "providers.shared.cancellation_grace", "providers.sentences",
-    "providers.text"
+    "providers.text", "providers.verification",
 )  # fmt: skip
 
 

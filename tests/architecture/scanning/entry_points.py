@@ -7,11 +7,10 @@ from pathlib import Path
 from activities.assessment.question_fit import coverage
 from activities.assessment.source_assessment import content_quality
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
-from activities.reporting.claims import find_claims
+from activities.reporting.claims import CitedWords, find_claims
 from activities.reporting.html_body import render_body
 from activities.reporting.links import Registry, addresses, strip_addresses
 from activities.reporting.markdown_layout import clean_characters, code_span, escape_markdown
-from activities.reporting.quoted_passages import cut_passage
 from activities.roles.analyzer import Headings, find_quote
 from activities.roles.evidence_markers import Citable, PageWords, unify_markers
 from activities.roles.excerpts import excerpt, shown_parts
@@ -63,7 +62,7 @@ REGISTRY = Registry.of(["https://good.test/page", "corpus:manual/a.html"], "How 
 EVIDENCE = {
     "ev-0123456789": Evidence(id="ev-0123456789", source_id="src-a", start=0, end=1, quote_hash=identity.digest("x"))
 }
-PASSAGES = {"ev-0123456789": cut_passage(EVIDENCE["ev-0123456789"], "x")}
+CITED = {"ev-0123456789": CitedWords("x", "", "")}
 REFUSALS = (ProviderError, JsonError, InvalidRequest, ValueError)
 """What an entry point may raise about a text that it does not like."""
 
@@ -78,7 +77,7 @@ def _numbered(text: str) -> NumberedText:
 
 def _claims(text: str) -> object:
     numbered = _numbered(text)
-    return find_claims(numbered.text, numbered.marks, PASSAGES, REGISTRY)
+    return find_claims(numbered.text, numbered.marks, CITED, REGISTRY)
 
 
 def _html(text: str) -> object:

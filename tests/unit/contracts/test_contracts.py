@@ -92,7 +92,7 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "constraints": {"timeframe": "2025..2020"}}', "constraints.timeframe: ends before it begins"),
         ('{"query": "x", "search": {"domains_deny": ["http://a.b/"]}}', "search.domains_deny.0: "),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
-        ('{"query": "x", "verify": "full"}', "verify: not available yet"),
+        ('{"query": "x", "verify": "full"}', "verify: full: not available yet"),
         ('{"query": "x", "gates": {"approve": "plan"}}', "gates.approve: not available yet"),
         ('{"query": "x", "output": {"citation_style": "key"}}', "output.citation_style: not available yet"),
     ],

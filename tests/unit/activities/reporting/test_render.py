@@ -22,7 +22,8 @@ SAMPLE = Sample()
 KEYS = (
     "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
     "language corpus outcome stop_reason completeness iterations started_at ended_at report sources evidence findings "
-    "gaps claims citations decisions decisions_dropped plan queries usage fidelity degraded failed_branches limitations"
+    "gaps claims citations decisions decisions_dropped plan queries usage verification degraded failed_branches "
+    "limitations"
 )
 PARTS = {
     "corpus": "name digest files indexed_at",
