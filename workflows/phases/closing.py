@@ -5,10 +5,11 @@ import asyncio
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.activities import RenderedReport, RenderRequest, SaveRequest
+from contracts.activities import RenderedReport, RenderRequest, StateChange
 from contracts.outcome import Counts, Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
-from contracts.state import ResearchState
+from contracts.state import PACKED_EVENTS, ResearchState
+from contracts.state_changes import unpack_json
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, unanalyzed
 from workflows.phases.role_inputs import write_input
@@ -142,19 +143,17 @@ async def _ring(run: ResearchRun, seconds: float) -> None:
 async def _render(run: ResearchRun) -> RenderedReport:
     options = record_options(run.operation(RENDER), "render the report")
     resolved = run.resolved
-    packed = run.state.pack_for_report()
-    request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=packed)
-    return await run.host.execute(activities.render_report, request, options)
+
+    async def send(change: StateChange) -> RenderedReport:
+        request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, change=change)
+        return await run.host.execute(activities.render_report, request, options)
+
+    return await run.checkpoints.with_newest_state(send)
 
 
 async def _save_closed(run: ResearchRun) -> None:
-    options = record_options(run.operation("save"), "save the session")
-    resolved = run.resolved
-    request = SaveRequest(
-        research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack(), closed=True
-    )
     try:
-        await run.host.execute(activities.save_session, request, options)
+        await run.checkpoints.save(closed=True, events=PACKED_EVENTS)
     except ActivityError as error:
         if is_cancelled(error):
             raise
@@ -191,7 +190,7 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         stop_reason=reason,
         completeness=completeness_of(state, outcome),
         summary=rendered.summary or (state.draft.summary if state.draft else ""),
-        report=rendered.markdown,
+        report=rendered.markdown or unpack_json(rendered.packed),
         report_cut=rendered.cut,
         report_ref=rendered.files.markdown,
         files=rendered.files,

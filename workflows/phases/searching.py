@@ -112,8 +112,9 @@ def used_by(response: SearchResponse) -> Usage:
 class Searching:
     """Asks the providers for the sub-queries of one gathering; remembers who gave out."""
 
-    def __init__(self, run: ResearchRun, per_query: int) -> None:
+    def __init__(self, run: ResearchRun, sub_queries: list[SubQuery], per_query: int) -> None:
         self._run = run
+        self._questions = [query.text for query in sub_queries]
         self._resolved = run.resolved
         self._places = places(run.resolved)
         self._most = max(per_query * 2, run.resolved.search.max_results_per_query if run.resolved.web else 0)
@@ -169,11 +170,23 @@ class Searching:
             self._failed(query, operation, place.name, error)
             return
         self._answered.add(place.name)
+        response = self._known_by_entry(response)
         account(run.state, AgentRole.GATHERER, used_by(response))
         answers.responses.append(response)
         answers.asked.append((place.name, place.source_type.value, len(response.hits)))
         for warning in response.warnings:
             run.note("status", f"{place.name}: {warning}", level="info", provider=place.name)
+
+    def _known_by_entry(self, response: SearchResponse) -> SearchResponse:
+        """The response whose hits say who found them, in which place, and where their details are."""
+        if response.entry is None:
+            return response
+        self._run.state.noted(response.entry)
+        hits = [
+            hit.model_copy(update={"rank": rank, "provider": response.provider, "entries": [response.entry]})
+            for rank, hit in enumerate(response.hits, start=1)
+        ]
+        return response.model_copy(update={"hits": hits})
 
     def _request(self, operation: str, query: SubQuery, place: ProviderTurn) -> SearchRequest:
         resolved, search = self._resolved, self._resolved.search
@@ -194,6 +207,7 @@ class Searching:
             language=None if corpus else search.language,
             published_from=None if corpus else first,
             published_to=None if corpus else last,
+            questions=self._questions,
         )
 
     def _failed(self, query: SubQuery, operation: str, name: str, error: ActivityError) -> None:
