@@ -143,7 +143,7 @@ def _label(request: ReadRequest, found: SourceEntry) -> dict[str, object]:
     declared = found.quality_reason.startswith(CHOSEN_BY_OPERATOR)
     return {
         "url": "" if found.url == request.url else found.url,
-        "title": "" if found.title == request.title else found.title,
+        "title": "" if found.title == request.title and not request.wants_title else found.title,
         "publisher": found.publisher,
         "quality_reason": found.quality_reason if declared else "",
     }

@@ -23,7 +23,7 @@ from contracts.activities import (
     StateChange,
 )
 from contracts.documents import DocumentRef
-from contracts.notebooks import AnalysisEntry
+from contracts.notebooks import AnalysisEntry, without_told
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
@@ -75,7 +75,7 @@ class RecordsActivities:
         """Write a checkpoint as readable JSON: the stored state with what has changed since."""
         async with send_heartbeats():
             with translate_errors(RECORDS):
-                state = await changed_state(self._sessions, request.research_id, request.change)
+                state = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
                 text = json.dumps(await self._with_report(state), ensure_ascii=False)
                 await self._sessions.save(request.research_id, text, closed=request.closed)
         return SessionRef(research_id=request.research_id)
@@ -201,7 +201,9 @@ class RecordsActivities:
         return await self._content.get_text(_reference(state, request.name))
 
 
-async def changed_state(sessions: SessionStore, research_id: str, change: StateChange) -> dict[str, Any]:
+async def changed_state(
+    sessions: SessionStore, notebooks: Notebooks, research_id: str, change: StateChange
+) -> dict[str, Any]:
     """The stored state of a run with a change of it.
 
     A change that was made already is not made again. Raises `ApplicationError` of the type `SessionChanged` where the
@@ -210,18 +212,18 @@ async def changed_state(sessions: SessionStore, research_id: str, change: StateC
     before: dict[str, Any] = {}
     if change.base:
         try:
-            before = without_report(json.loads(await sessions.load(research_id) or "{}"))
+            before = without_told(without_report(json.loads(await sessions.load(research_id) or "{}")))
         except ContentCorrupt:
             raise _another_session() from None
         known = digest_of(before)
         if known == change.digest:
-            return before
+            return await notebooks.with_told(before)
         if known != change.base:
             raise _another_session()
     after: dict[str, Any] = apply_change(before, unpack_json(change.packed))
     if digest_of(after) != change.digest:
         raise _another_session()
-    return after
+    return await notebooks.with_told(after)
 
 
 def without_report(state: dict[str, Any]) -> dict[str, Any]:

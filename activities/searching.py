@@ -63,17 +63,22 @@ class SearchingActivities:
 
     async def _noted(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
         """The response with labels of its hits; the hits themselves are in the notebook."""
-        if self._notebooks is None or not response.hits:
+        if self._notebooks is None or not request.resolved_entry or not response.hits:
             return response
+        found = HitsEntry(
+            questions=request.questions,
+            date=request.date,
+            resolved_entry=request.resolved_entry,
+            hits=response.hits,
+        )
         with translate_errors(RECORDS):
-            entry = await self._notebooks.write(HitsEntry(questions=request.questions, hits=response.hits))
-        in_order = sorted(response.hits, key=lambda hit: hit.rank)
-        return response.model_copy(update={"hits": [label_of(hit) for hit in in_order], "entry": entry})
-
-
-def label_of(hit: SearchHit) -> SearchHit:
-    """What the workflow must know of a hit: which source it is, and what it is called; its place is its rank."""
-    return SearchHit(url=hit.url, title=hit.title, doi=hit.doi)
+            entry = await self._notebooks.write(found)
+        # What the workflow must know of a hit: which source it is, and what it is called; its place is its rank.
+        labels = [
+            SearchHit(url=hit.url, title=hit.title if place < request.titled else "", doi=hit.doi)
+            for place, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))
+        ]
+        return response.model_copy(update={"hits": labels, "entry": entry})
 
 
 def brief(response: SearchResponse) -> SearchResponse:

@@ -64,8 +64,14 @@ class SearchRequest(Terse):
     published_from: str | None = None
     """ISO date of the earliest publication, where the provider can tell."""
     published_to: str | None = None
+    titled: int = 50
+    """How many hits are told with their titles: the others are read only where some of those are not."""
     questions: list[str] = []
     """All sub-queries that are searched at the same time: what found pages will be judged by."""
+    date: str = ""
+    """Date of the run: recency is judged against it."""
+    resolved_entry: str = ""
+    """Hash of the stored resolution, which says how pages are judged; empty where reads are told everything."""
 
 
 class SearchResponse(Terse):
@@ -93,7 +99,6 @@ class SearchResponse(Terse):
 class ReadRequest(Terse):
     """One document to read."""
 
-    research_id: str
     tenant: str = "default"
     source_id: str
     url: str
@@ -118,10 +123,10 @@ class ReadRequest(Terse):
     """Hosts that none may belong to."""
     holds_private: bool = False
     """The address carries words that only this run knows: it is refused. False in old histories."""
-    resolved_entry: str = ""
-    """Hash of the stored resolution, which tells tenant, kind of search and domains; empty: they are here."""
     hit_entries: list[str] = []
-    """Hashes of the entries of the searches that found it, which tell what is not given here."""
+    """Hashes of the entries of the searches that found it, which tell what is not given here; empty: all is here."""
+    wants_title: bool = False
+    """Whether the title is not known where the read is asked for."""
 
 
 class ReadRecord(Terse):

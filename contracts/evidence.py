@@ -37,6 +37,22 @@ class Finding(Contract):
     """Hash of the stored entry that holds it with its evidence; None where it holds everything itself."""
 
 
+class PassagePlace(Contract):
+    """Where a passage stands: its id follows from that."""
+
+    source_id: str
+    start: int
+    end: int
+
+
+class FindingLabel(Contract):
+    """A finding as the workflow is told of it: its id follows from the rest, and an entry holds the details."""
+
+    statement: str
+    confidence: Confidence = Confidence.LOW
+    places: list[PassagePlace] = []
+
+
 class Gap(Contract):
     """What is still missing."""
 

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 
 from contracts.base import Terse
 from contracts.documents import DocumentRef, SectionHint
-from contracts.evidence import Evidence, Finding
-from contracts.identity import canonical_url, doi_of
+from contracts.evidence import Evidence, Finding, FindingLabel, PassagePlace
+from contracts.identity import canonical_url, doi_of, evidence_id, finding_id
 from contracts.roles import AnalysisOutput, AnalyzeInput, PlanInput, RoleInput, SourceExtract, WriteInput
 from contracts.sources import SearchHit, SourceAssessment, together
 from contracts.vocabulary import PageAccess, Quality
@@ -26,6 +26,10 @@ class HitsEntry(Terse):
 
     questions: list[str] = []
     """The sub-queries that were searched at the same time: what a page of the web is judged by."""
+    date: str = ""
+    """Of the run."""
+    resolved_entry: str = ""
+    """Hash of the stored resolution."""
     hits: list[SearchHit] = []
 
 
@@ -75,27 +79,27 @@ def hit_of(entries: list[HitsEntry], url: str, doi: str | None = None) -> Search
 
 
 def labels_of(output: AnalysisOutput, request: AnalyzeInput) -> AnalysisOutput:
-    """An analysis whose details are in an entry, as the workflow is told of it: what follows from the rest is left out.
+    """An analysis whose details are in an entry, as the workflow is told of it: without what follows from the rest.
 
     `with_what_follows` is its inverse.
     """
     given = {source.id: source.quality for source in request.sources}
     seen_all = set(given) == set(output.analyzed_source_ids or ())
+    place_of = {
+        item.id: PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in output.evidence
+    }
     return output.model_copy(
         update={
-            "findings": [
-                Finding(
-                    id=finding.id,
+            "labels": [
+                FindingLabel(
                     statement=finding.statement,
                     confidence=finding.confidence,
-                    evidence_ids=finding.evidence_ids,
+                    places=[place_of[key] for key in finding.evidence_ids],
                 )
                 for finding in output.findings
             ],
-            "evidence": [
-                Evidence(id=item.id, source_id=item.source_id, start=item.start, end=item.end)
-                for item in output.evidence
-            ],
+            "findings": [],
+            "evidence": [],
             # An opinion that is the one already known changes nothing.
             "quality_updates": [one for one in output.quality_updates if given.get(one.source_id) != one.quality],
             "analyzed_source_ids": None if seen_all else output.analyzed_source_ids,
@@ -107,13 +111,34 @@ def with_what_follows(output: AnalysisOutput, source_ids: list[str]) -> Analysis
     """An analysis with what `labels_of` left out; `source_ids` are those of the sources that were given."""
     if output.entry is None:
         return output
-    source_of = {item.id: item.source_id for item in output.evidence}
-    findings = [
-        finding.model_copy(update={"source_ids": list(dict.fromkeys(source_of[key] for key in finding.evidence_ids))})
-        for finding in output.findings
-    ]
+    evidence: dict[str, Evidence] = {}
+    findings: list[Finding] = []
+    for label in output.labels:
+        passages = [
+            Evidence(
+                id=evidence_id(place.source_id, place.start, place.end),
+                source_id=place.source_id,
+                start=place.start,
+                end=place.end,
+                entry=output.entry,
+            )
+            for place in label.places
+        ]
+        evidence |= {passage.id: passage for passage in passages}
+        keys = [passage.id for passage in passages]
+        findings.append(
+            Finding(
+                id=finding_id(label.statement, keys),
+                statement=label.statement,
+                confidence=label.confidence,
+                evidence_ids=keys,
+                source_ids=list(dict.fromkeys(passage.source_id for passage in passages)),
+                entry=output.entry,
+            )
+        )
     analyzed = source_ids if output.analyzed_source_ids is None else output.analyzed_source_ids
-    return output.model_copy(update={"findings": findings, "analyzed_source_ids": analyzed})
+    update = {"findings": findings, "evidence": list(evidence.values()), "analyzed_source_ids": analyzed}
+    return output.model_copy(update=update)
 
 
 def by_reference(request: I, resolved_entry: str) -> I:
@@ -157,3 +182,25 @@ def _writing(request: WriteInput) -> dict[str, Any]:
         "evidence": [item for item in request.evidence if not item.entry],
         "sources": sources,
     }
+
+
+TOLD_OF_SOURCE: Final = ("url", "title", "text", "content_hash")
+TOLD_OF_FINDING: Final = ("statement", "confidence", "evidence_ids", "source_ids")
+"""What a checkpoint does not send of a source or a finding that has an entry.
+
+Nor does it send evidence that has one, nor the addresses of sources under which they are known.
+"""
+
+
+def without_told(state: dict[str, Any]) -> dict[str, Any]:
+    """A stored state as JSON without what its entries tell: what a checkpoint sends (`Notebooks.with_told`)."""
+    sources = {key: _without(source, TOLD_OF_SOURCE) for key, source in state.get("sources", {}).items()}
+    findings = [_without(finding, TOLD_OF_FINDING) for finding in state.get("findings", [])]
+    evidence = {key: item for key, item in state.get("evidence", {}).items() if not item.get("entry")}
+    lean: dict[str, Any] = {"sources": sources, "findings": findings, "evidence": evidence, "aliases": {}}
+    kept = {name: value for name, value in state.items() if name not in lean}
+    return kept | {name: value for name, value in lean.items() if value}
+
+
+def _without(item: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in names} if item.get("entry") else item

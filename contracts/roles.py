@@ -13,7 +13,7 @@ from pydantic import Field
 from contracts.base import Contract, Terse
 from contracts.decisions import GateIssue, Guidance
 from contracts.documents import DocumentRef, ReportDraft, SectionHint
-from contracts.evidence import Evidence, Finding, Gap, QualityUpdate
+from contracts.evidence import Evidence, Finding, FindingLabel, Gap, QualityUpdate
 from contracts.plan import SubQuery
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
@@ -197,7 +197,8 @@ class AnalysisOutput(RoleOutput):
     dropped_quotes: int = 0
     """Quotes that stood in no stored text word for word: dropped, and counted."""
     entry: str | None = None
-    """Hash of the stored entry with findings and evidence as they are: what is here are labels. None: all is here."""
+    """Hash of the stored entry with findings and evidence, of which only `labels` are here. None: all is here."""
+    labels: list[FindingLabel] = []
 
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------

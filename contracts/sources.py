@@ -21,7 +21,7 @@ class SearchHit(Contract):
     """
 
     url: str
-    title: str
+    title: str = ""
     snippet: str = ""
     rank: int = Field(default=1, ge=1)
     provider: str = ""

@@ -122,7 +122,7 @@ class ReportingActivities:
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         """Number the citations and store `report.md`, `report.html` and `report.json`."""
         async with count_attempts(RECORDS, most_failures=None):
-            changed = await changed_state(self._sessions, request.research_id, request.change)
+            changed = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
             state = await self._notebooks.complete_state(ResearchState.model_validate(changed))
             corpus = state.resolved.corpus if state.resolved else None
             skipped = await self._skipped_of(corpus.name, corpus.digest) if corpus else []

@@ -14,8 +14,9 @@ from pydantic import BaseModel, ValidationError
 from contracts.activities import ReadRequest
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding
+from contracts.identity import canonical_url
 from contracts.names import CORPUS_SCHEME
-from contracts.notebooks import ENTRY_TYPE, AnalysisEntry, HitsEntry, SourceEntry, hit_of
+from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
 from contracts.roles import AnalyzeInput, PlanInput, RoleInput, RoleSpec, SourceExtract, WriteInput
@@ -167,12 +168,11 @@ class StoredNotebooks:
         if hit is None:
             raise ContentCorrupt(f"the notebook knows no hit of this address: {LOST}")
         update: dict[str, Any] = {"title": hit.title}
-        if request.resolved_entry:
-            resolved = await self.read(request.resolved_entry, ResolvedResearch)
-            update["tenant"] = resolved.tenant
-            # What a corpus is worth is declared; a page of the web is judged, and kept to the request's domains.
-            if not request.url.startswith(CORPUS_SCHEME):
-                update |= _judged_by(resolved, request.date, entries[0].questions, hit)
+        resolved = await self.read(entries[0].resolved_entry, ResolvedResearch)
+        update["tenant"] = resolved.tenant
+        # What a corpus is worth is declared; a page of the web is judged, and kept to the request's domains.
+        if not request.url.startswith(CORPUS_SCHEME):
+            update |= _judged_by(resolved, entries[0], hit)
         return request.model_copy(update=update), hit
 
     # --- the whole state ---------------------------------------------------------------------------------------------
@@ -187,6 +187,35 @@ class StoredNotebooks:
         update = {"sources": {source.id: source for source in sources}, "evidence": evidence, "findings": findings}
         return state.model_copy(update=update)
 
+    async def with_told(self, state: dict[str, Any]) -> dict[str, Any]:
+        """A state as JSON with what `without_told` left out. Raises as `read`."""
+        sources, findings = state.get("sources", {}), state.get("findings", [])
+        read = [source["entry"] for source in sources.values() if source.get("entry")]
+        told = dict(zip(read, await self.read_all(read, SourceEntry), strict=True))
+        found = list(dict.fromkeys(finding["entry"] for finding in findings if finding.get("entry")))
+        analyses = dict(zip(found, await self.read_all(found, AnalysisEntry), strict=True))
+        evidence = dict(state.get("evidence", {}))
+        for entry, analysis in analyses.items():
+            for item in analysis.evidence:
+                evidence.setdefault(item.id, _place_of(item, entry))
+        whole = {
+            key: _source_told(source, told[source["entry"]]) if source.get("entry") else source
+            for key, source in sources.items()
+        }
+        aliases: dict[str, str] = {}
+        for key, source in whole.items():
+            for url in (source["url"], *source.get("aliases", ())):
+                aliases.setdefault(canonical_url(url), key)
+        return state | {
+            "sources": whole,
+            "aliases": aliases,
+            "findings": [
+                _finding_told(finding, analyses[finding["entry"]]) if finding.get("entry") else finding
+                for finding in findings
+            ],
+            "evidence": evidence,
+        }
+
     async def _complete_source(self, source: Source) -> Source:
         if source.entry is None:
             hit = hit_of(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
@@ -196,33 +225,50 @@ class StoredNotebooks:
             told = {name: getattr(entry, name) for name in SOURCE_DETAILS}
             told["sections"] = await self._sections(entry.sections, entry.url, source.hit_entries, entry.text)
         fields = Source.model_fields
-        return source.model_copy(
-            update={name: value for name, value in told.items() if getattr(source, name) == fields[name].get_default()}
-        )
+        missing = [name for name in told if getattr(source, name) in ("", fields[name].get_default())]
+        return source.model_copy(update={name: told[name] for name in missing})
 
 
-def _judged_by(resolved: ResolvedResearch, date: str, questions: list[str], hit: SearchHit) -> dict[str, Any]:
+def _judged_by(resolved: ResolvedResearch, found: HitsEntry, hit: SearchHit) -> dict[str, Any]:
     search = resolved.search
     return {
         # All of them: which one found it first must not decide what a page is worth.
-        "query": "\n".join(questions),
+        "query": "\n".join(found.questions),
+        "date": found.date,
         "snippet": hit.snippet,
         "source_type": hit.source_type,
         "published_at": hit.published_at,
         "venue": hit.venue,
         "doi": hit.doi,
         "mode": search.source_types[0] if search.source_types else SourceType.WEB,
-        "published_from": published_between(search.timeframe, date)[0],
+        "published_from": published_between(search.timeframe, found.date)[0],
         "domains_allow": search.domains_allow,
         "domains_deny": search.domains_deny,
     }
 
 
-HIT_DETAILS: Final = ("snippet", "source_type", "authors", "venue", "doi", "published_at")
+HIT_DETAILS: Final = ("title", "snippet", "source_type", "authors", "venue", "doi", "published_at")
 SOURCE_DETAILS: Final = (
     *HIT_DETAILS,
     *("publisher", "retrieved_at", "quality_reason", "assessment", "access", "language", "raw", "text"),
 )
+
+
+def _source_told(source: dict[str, Any], entry: SourceEntry) -> dict[str, Any]:
+    text = entry.text.model_dump(mode="json", exclude_defaults=True) if entry.text else None
+    told = {"url": entry.url, "title": entry.title, "text": text}
+    return source | told | {"content_hash": entry.raw.hash if entry.raw else None}
+
+
+def _finding_told(finding: dict[str, Any], analysis: AnalysisEntry) -> dict[str, Any]:
+    told = next((each for each in analysis.findings if each.id == finding["id"]), None)
+    if told is None:
+        raise ContentCorrupt(f"the notebook knows nothing of the finding {finding['id']}: {LOST}")
+    return finding | told.model_dump(mode="json", include=set(TOLD_OF_FINDING))
+
+
+def _place_of(item: Evidence, entry: str) -> dict[str, Any]:
+    return {"id": item.id, "source_id": item.source_id, "start": item.start, "end": item.end, "entry": entry}
 
 
 def _complete_evidence(item: Evidence, analyses: dict[str, AnalysisEntry]) -> Evidence:

@@ -85,16 +85,10 @@ def merge(run: ResearchRun, query: SubQuery, output: AnalysisOutput | None) -> N
     fresh: list[Finding] = []
     if output:
         state.noted(output.entry)
-        state.evidence.update(
-            {
-                item.id: item.model_copy(update={"entry": output.entry})
-                for item in output.evidence
-                if item.id not in doubtful
-            }
-        )
+        state.evidence.update({item.id: item for item in output.evidence if item.id not in doubtful})
         known = {finding.id for finding in state.findings}
         fresh = [
-            finding.model_copy(update={"iteration": state.iteration, "sub_query_id": query.id, "entry": output.entry})
+            finding.model_copy(update={"iteration": state.iteration, "sub_query_id": query.id})
             for finding in findings
             if finding.id not in known
         ]

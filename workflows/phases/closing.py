@@ -8,7 +8,7 @@ from contracts import activities
 from contracts.activities import RenderedReport, RenderRequest, StateChange
 from contracts.outcome import Counts, Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
-from contracts.state import PACKED_EVENTS, ResearchState
+from contracts.state import ResearchState
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, unanalyzed
@@ -153,7 +153,7 @@ async def _render(run: ResearchRun) -> RenderedReport:
 
 async def _save_closed(run: ResearchRun) -> None:
     try:
-        await run.checkpoints.save(closed=True, events=PACKED_EVENTS)
+        await run.checkpoints.save(closed=True)
     except ActivityError as error:
         if is_cancelled(error):
             raise

@@ -30,7 +30,7 @@ class Gathering:
         room = limits.max_sources - len(run.state.readable_sources())
         self._budget = max(0, min(limits.max_new_sources, room))
         self._per_query = limits.max_sources_per_query
-        self._searching = Searching(run, sub_queries, self._per_query)
+        self._searching = Searching(run, self._per_query, sub_queries)
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
         self._found = Gathered(self._per_query)
@@ -99,21 +99,19 @@ class Gathering:
     def _read_request(self, identity: str, hit: SearchHit) -> ReadRequest:
         resolved = self._run.resolved
         request = ReadRequest(
-            research_id=resolved.research_id,
             source_id=identity,
             url=canonical_url(hit.url),
             corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
             holds_private=self._run.holds_private(hit.url),
-            resolved_entry=self._run.state.resolved_entry,
             hit_entries=hit.entries,
-            # What is left out here, the entries tell.
-            **({} if hit.entries and self._run.state.resolved_entry else self._told_in_full(hit)),
+            wants_title=not hit.title,
         )
-        return request if hit.url.startswith(CORPUS_SCHEME) else request.model_copy(update={"date": self._today()})
+        # What is left out here, the entries tell.
+        return request if hit.entries else request.model_copy(update=self._told_in_full(hit))
 
     def _told_in_full(self, hit: SearchHit) -> dict[str, Any]:
         """With what a page of the web is judged by, and kept to; what a corpus is worth is declared."""
-        resolved, search = self._run.resolved, self._run.resolved.search
+        resolved, search, today = self._run.resolved, self._run.resolved.search, self._run.state.started_at[:10]
         told = {"tenant": resolved.tenant, "title": hit.title}
         if hit.url.startswith(CORPUS_SCHEME):
             return told
@@ -126,13 +124,11 @@ class Gathering:
             "venue": hit.venue,
             "doi": hit.doi,
             "mode": search.source_types[0] if search.source_types else SourceType.WEB,
-            "published_from": published_between(search.timeframe, self._today())[0],
+            "published_from": published_between(search.timeframe, today)[0],
+            "date": today,
             "domains_allow": search.domains_allow,
             "domains_deny": search.domains_deny,
         }
-
-    def _today(self) -> str:
-        return self._run.state.started_at[:10]
 
     def _identities(self) -> Identities:
         """Which hits are one source, as far as searches have returned; made anew, so that arrival decides nothing."""

@@ -39,7 +39,14 @@ def analyze_input(run: ResearchRun, query: SubQuery, issues: list[GateIssue]) ->
     state = run.state
     return AnalyzeInput(
         brief=state.plan.brief,
-        sub_query=query,
+        sub_query=SubQuery(
+            id=query.id,
+            text=query.text,
+            origin=query.origin,
+            facet=query.facet,
+            expected_contribution=query.expected_contribution,
+            priority=query.priority,
+        ),
         sources=[extract_of(source) for source in sources_of(run, query)],
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),

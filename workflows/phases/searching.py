@@ -1,6 +1,7 @@
 """Searching for one sub-query: every provider of the run by its policy, one list of hits."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -112,8 +113,10 @@ def used_by(response: SearchResponse) -> Usage:
 class Searching:
     """Asks the providers for the sub-queries of one gathering; remembers who gave out."""
 
-    def __init__(self, run: ResearchRun, sub_queries: list[SubQuery], per_query: int) -> None:
+    def __init__(self, run: ResearchRun, per_query: int, sub_queries: Sequence[SubQuery] = ()) -> None:
+        """`sub_queries` are all that are searched at the same time."""
         self._run = run
+        self._titled = per_query
         self._questions = [query.text for query in sub_queries]
         self._resolved = run.resolved
         self._places = places(run.resolved)
@@ -207,7 +210,10 @@ class Searching:
             language=None if corpus else search.language,
             published_from=None if corpus else first,
             published_to=None if corpus else last,
+            titled=self._titled,
             questions=self._questions,
+            date=self._run.state.started_at[:10],
+            resolved_entry=self._run.state.resolved_entry,
         )
 
     def _failed(self, query: SubQuery, operation: str, name: str, error: ActivityError) -> None:

@@ -8,6 +8,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.activities import SaveRequest, StateChange
+from contracts.notebooks import without_told
 from contracts.state import PACKED_EVENTS
 from contracts.state_changes import change_between, digest_of, pack_json
 from workflows.run.activity_options import CallOptions, record_options
@@ -25,7 +26,7 @@ class Checkpoints:
     def __init__(self, run: RunContext, stored: dict[str, Any] | None = None) -> None:
         """`stored` is the snapshot of the state that the session store has already."""
         self._run = run
-        self._stored = stored
+        self._stored = None if stored is None else without_told(stored)
         self._task: asyncio.Task[None] | None = None
         self._wanted = False
 
@@ -52,7 +53,7 @@ class Checkpoints:
         """Save the newest state, with so many of the newest events. Raises `ActivityError`."""
         resolved = self._run.resolved
         how = options or record_options(self._run.operation("save"), "save the session")
-        snapshot = self._run.state.snapshot(events)
+        snapshot = without_told(self._run.state.snapshot(events))
 
         async def send(change: StateChange) -> None:
             request = SaveRequest(
@@ -71,7 +72,7 @@ class Checkpoints:
 
     async def with_newest_state(self, send: Callable[[StateChange], Awaitable[T]]) -> T:
         """Call an activity that works on the newest state, whether that is saved or not. Raises `ActivityError`."""
-        return await self._sent(send, self._run.state.snapshot(), self._stored)
+        return await self._sent(send, without_told(self._run.state.snapshot()), self._stored)
 
     async def _sent(
         self, send: Callable[[StateChange], Awaitable[T]], snapshot: dict[str, Any], stored: dict[str, Any] | None

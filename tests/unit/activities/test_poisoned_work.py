@@ -154,7 +154,7 @@ async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) 
             return ExtractedDocument(url=url, title="t", text=TEXT, raw=b"raw", media_type="text/html")
 
     activities = ReadingActivities(Shelf(), MemoryContent(), judge_of(poisoned(pool, ASSESSED), {}))
-    request = ReadRequest(research_id="r-1", operation="read/1", source_id="src-1", url="https://a.test/")
+    request = ReadRequest(source_id="src-1", url="https://a.test/")
     failure = await failed(activities.read_source, request)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
     assert failure.details == ({"kind": "crash"},)
