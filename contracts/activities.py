@@ -11,6 +11,7 @@ from contracts.outcome import Citation, ReportFiles, ResearchResult
 from contracts.request import SourceType
 from contracts.resolved import ResolvedResearch
 from contracts.sources import SearchHit, SourceAssessment
+from contracts.state_changes import unpack_json
 from contracts.usage import Usage
 from contracts.vocabulary import PageAccess, Quality
 
@@ -216,6 +217,11 @@ class RenderedReport(Terse):
     cut: bool = False
     summary: str = ""
     citations: list[Citation] = []
+
+    @property
+    def text(self) -> str:
+        """Its beginning, however it is written here."""
+        return self.markdown or (str(unpack_json(self.packed)) if self.packed else "")
 
 
 class DocumentPieceRequest(Terse):

@@ -6,8 +6,15 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.activities import SaveRequest, SessionRef, StateChange
+from contracts.notebooks import without_told
 from contracts.state import ResearchState
-from contracts.state_changes import apply_change, digest_of, unpack_json
+from contracts.state_changes import apply_change, change_between, digest_of, pack_json, unpack_json
+
+
+def whole_change(state: ResearchState) -> StateChange:
+    """The whole state as a change of nothing."""
+    snapshot = without_told(state.snapshot())
+    return StateChange(digest=digest_of(snapshot), packed=pack_json(change_between({}, snapshot)))
 
 
 class KeptSession:

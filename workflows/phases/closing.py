@@ -6,12 +6,12 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.activities import RenderedReport, RenderRequest, StateChange
-from contracts.outcome import Counts, Ending, ResearchResult
+from contracts.outcome import Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
-from contracts.state_changes import unpack_json
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, unanalyzed
+from workflows.phases.counts import counts_of
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.run.activity_options import record_options
@@ -162,24 +162,6 @@ async def _save_closed(run: ResearchRun) -> None:
             run.state.result = run.state.result.model_copy(update={"degraded": list(run.state.degraded)})
 
 
-def counts_of(state: ResearchState) -> Counts:
-    """How much there is of everything right now."""
-    cited = {citation.source_id for citation in state.citations}
-    return Counts(
-        iterations=state.iteration,
-        sub_queries=len(state.plan.sub_queries),
-        sources=len(state.readable_sources()),
-        sources_cited=len(cited),
-        duplicates=state.duplicates,
-        findings=len(state.findings),
-        evidence=len(state.evidence),
-        passages_cited=len(set(state.draft.evidence_ids)) if state.draft else 0,
-        gaps_open=len(state.unaddressed_gaps()),
-        gaps=len(state.gaps),
-        documents_searched=state.documents_searched,
-    )
-
-
 def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, reason: StopReason) -> ResearchResult:
     resolved = state.resolved
     if resolved is None:
@@ -190,7 +172,7 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         stop_reason=reason,
         completeness=completeness_of(state, outcome),
         summary=rendered.summary or (state.draft.summary if state.draft else ""),
-        report=rendered.markdown or unpack_json(rendered.packed),
+        report=rendered.text,
         report_cut=rendered.cut,
         report_ref=rendered.files.markdown,
         files=rendered.files,

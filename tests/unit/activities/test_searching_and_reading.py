@@ -145,7 +145,7 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
     assert content.data[record.raw.hash] == b"<p>raw</p>"
     assert content.data[record.text.hash].decode() == "Vacuum 🧹 text"
     assert record.content_hash == record.raw.hash
-    assert (record.title, record.characters) == ("From the hit", 13)
+    assert (record.title, record.text.size) == ("From the hit", 13)
     assert record.retrieved_at == "2026-11-21T00:00:00+00:00"
     assert "Vacuum 🧹" not in record.model_dump_json()
 
