@@ -30,6 +30,7 @@ from workers.dev_server.server import find_binary
 from workers.pools import run_pools
 
 ATTRIBUTES: Final = "attributes"
+PAYLOAD, EVENT = "payload", "event"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class Measured:
     events: int
     parts: dict[tuple[str, str, str], tuple[int, int]]
     """Event, activity and part → how many there are and their bytes."""
+
+    def count(self, event: str) -> int:
+        """How many events of a type there are."""
+        return sum(number for (kind, _, part), (number, _) in self.parts.items() if (kind, part) == (event, EVENT))
 
 
 async def measure_run(client: Client, folder: Path, request: dict[str, Any]) -> Measured:
@@ -70,7 +75,7 @@ def split(events: list[HistoryEvent]) -> dict[tuple[str, str, str], tuple[int, i
         kind = EventType.Name(event.event_type).removeprefix("EVENT_TYPE_").lower()
         activity = _activity(event, names)
         payloads = sum(payload.ByteSize() for payload in _payloads(event))
-        for part, size in (("payload", payloads), ("event", event.ByteSize() - payloads)):
+        for part, size in ((PAYLOAD, payloads), (EVENT, event.ByteSize() - payloads)):
             bytes_of[kind, activity, part] += size
             count_of[kind, activity, part] += bool(size)
     return {key: (count_of[key], size) for key, size in bytes_of.items() if size}

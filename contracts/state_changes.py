@@ -17,21 +17,25 @@ NOTHING: Final[list[Any]] = [REPLACE]
 
 
 def change_between(before: Any, after: Any) -> list[Any]:
-    """What makes `after` of `before`; both are JSON values."""
-    if type(before) is type(after) and before == after:
-        return NOTHING
-    if isinstance(before, dict) and isinstance(after, dict):
+    """What makes `after` of `before`; both are JSON values. A number and a truth value are never the same."""
+    if type(before) is not type(after):
+        return [REPLACE, after]
+    if isinstance(before, dict):
         changes = {
-            key: change_between(before[key], value) if key in before else [REPLACE, value]
+            key: change
             for key, value in after.items()
-            if key not in before or before[key] != value
+            if (change := change_between(before[key], value) if key in before else [REPLACE, value]) != NOTHING
         }
-        return [IN_OBJECT, changes, [key for key in before if key not in after]]
-    if isinstance(before, list) and isinstance(after, list) and len(before) <= len(after):
+        removed = [key for key in before if key not in after]
+        return [IN_OBJECT, changes, removed] if changes or removed else NOTHING
+    if isinstance(before, list) and len(before) <= len(after):
         pairs = enumerate(zip(before, after, strict=False))
-        changed = {str(index): change_between(old, new) for index, (old, new) in pairs if old != new}
-        return [IN_LIST, changed, after[len(before) :]]
-    return [REPLACE, after]
+        changed = {
+            str(index): change for index, pair in pairs if (change := change_between(*pair)) != NOTHING
+        }
+        added = after[len(before) :]
+        return [IN_LIST, changed, added] if changed or added else NOTHING
+    return NOTHING if before == after else [REPLACE, after]
 
 
 def apply_change(before: Any, change: list[Any]) -> Any:
@@ -43,6 +47,8 @@ def apply_change(before: Any, change: list[Any]) -> Any:
 
 
 def _applied(before: Any, change: list[Any]) -> Any:
+    if not isinstance(change, list):
+        raise ValueError("a change is a list")  # noqa: TRY004  as for any other value that is none
     kind, *rest = change
     if kind == REPLACE:
         return rest[0] if rest else before
