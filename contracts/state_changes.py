@@ -30,9 +30,7 @@ def change_between(before: Any, after: Any) -> list[Any]:
         return [IN_OBJECT, changes, removed] if changes or removed else NOTHING
     if isinstance(before, list) and len(before) <= len(after):
         pairs = enumerate(zip(before, after, strict=False))
-        changed = {
-            str(index): change for index, pair in pairs if (change := change_between(*pair)) != NOTHING
-        }
+        changed = {str(index): change for index, pair in pairs if (change := change_between(*pair)) != NOTHING}
         added = after[len(before) :]
         return [IN_LIST, changed, added] if changed or added else NOTHING
     return NOTHING if before == after else [REPLACE, after]

@@ -15,6 +15,7 @@ MOST_FINDINGS: Final = 20
 MOST_GAPS: Final = 10
 MOST_GATES: Final = 5
 MOST_DECISIONS: Final = 10
+RESOLVED: Final = {"research_id", "tenant", "language", "strategy", "depth", "engine", "models", "limits", "gates"}
 LONGEST: Final = 200
 """Characters of a text."""
 
@@ -24,13 +25,15 @@ def hook_view(state: ResearchState) -> dict[str, Any]:
     resolved = state.resolved
     gaps = sorted(state.gaps, key=lambda gap: gap.status is not GapStatus.OPEN)[:MOST_GAPS]
     return {
-        "research_id": resolved.research_id if resolved else "",
-        "query": _short(resolved.query, 10 * LONGEST) if resolved else "",
-        "language": resolved.language if resolved else "",
+        "resolved": {
+            **resolved.model_dump(mode="json", include=RESOLVED),
+            "query": _short(resolved.query, 10 * LONGEST),
+        }
+        if resolved
+        else None,
         "status": state.status.value,
         "phase": state.phase,
         "iteration": state.iteration,
-        "max_iterations": resolved.limits.max_iterations if resolved else 1,
         "plan": {
             "brief": _short(state.plan.brief, 5 * LONGEST),
             "sub_queries": [_sub_query(query) for query in state.plan.sub_queries[-MOST_SUB_QUERIES:]],

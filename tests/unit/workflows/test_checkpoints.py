@@ -10,8 +10,6 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import activities, failures
 from contracts.activities import Prepared, PrepareRequest, SaveRequest, SessionRef
-from contracts.decisions import Pause
-from contracts.progress import Progress
 from contracts.state import PACKED_EVENTS, ResearchState, Unit
 from contracts.vocabulary import Outcome
 from tests.fakes import states
@@ -34,6 +32,14 @@ class Killed(BaseException):
     """Everything that worked for the run is gone."""
 
 
+class SavedBefore(SupervisorStrategy):
+    """Begins a unit when the one before is saved."""
+
+    async def advance(self, run: ResearchRun) -> Unit | Finished:
+        await run.checkpoints.settle()
+        return await super().advance(run)
+
+
 class KilledAfter(SupervisorStrategy):
     """Lets some units through; once the last of them is saved, nothing goes on."""
 
@@ -46,12 +52,6 @@ class KilledAfter(SupervisorStrategy):
             raise Killed
         self.left -= 1
         return await super().advance(run)
-
-    async def pause(self, run: ResearchRun, unit: Unit) -> Pause:
-        return await super().pause(run, unit)
-
-    def progress(self, state: ResearchState) -> Progress:
-        return super().progress(state)
 
 
 async def prepared(world: World, *, again: bool) -> Prepared:
@@ -116,7 +116,7 @@ async def test_each_unit_sends_what_is_new(tmp_path: Path) -> None:
         return reference
 
     run.host.implementations[SAVE] = counted
-    await Driver(run, SupervisorStrategy()).conduct()
+    await Driver(run, SavedBefore()).conduct()
     units = sum(event.type == "phase.started" for event in run.state.events)
     assert len(sent) == 1 + units + 1
     assert [bool(request.change.base) for request in sent] == [False] + [True] * (units + 1)

@@ -25,7 +25,7 @@ def test_a_small_run_is_shown_whole() -> None:
         decisions=[AgentDecision(seq=1, agent="supervisor", action="proceed", rationale="enough")],
     )
     view = hook_view(state)
-    assert (view["phase"], view["iteration"], view["query"]) == ("analysis", 1, state.resolved.query)
+    assert (view["phase"], view["iteration"], view["resolved"]["query"]) == ("analysis", 1, state.resolved.query)
     assert [one["text"] for one in view["plan"]["sub_queries"]] == ["how rows are frozen"]
     assert view["sources"][source.id]["quality"] == "high"
     assert view["findings"][0]["statement"] == "Rows are frozen."
