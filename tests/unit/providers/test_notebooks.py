@@ -147,7 +147,8 @@ async def test_a_process_keeps_what_it_has_read(tmp_path: Path) -> None:
     world = World(tmp_path)
     hashes = [await world.notebooks.write(SourceEntry(url=f"u{n}", title="t")) for n in range(3)]
     notebooks = StoredNotebooks(world.content, kept=2)
-    await notebooks.read_all(hashes, SourceEntry)
+    for each in hashes:
+        await notebooks.read(each, SourceEntry)
     for each in hashes:
         await world.content.delete(DocumentRef(hash=each))
     assert [entry.url for entry in await notebooks.read_all(hashes[1:], SourceEntry)] == ["u1", "u2"]
