@@ -1,8 +1,11 @@
 """The base of every value that travels between processes."""
 
-from typing import Any
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
+
+WHOLE: Final = "whole"
+"""Context of serialization in which nothing is left out."""
 
 
 class Contract(BaseModel):
@@ -28,10 +31,14 @@ class Terse(Contract):
     """
 
     @model_serializer(mode="wrap")
-    def write_tersely(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def write_tersely(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
         """The fields that say something."""
         written: dict[str, Any] = write(self)
-        return _tersely(self, written)
+        return written if info.context == WHOLE else _tersely(self, written)
+
+    def whole(self) -> dict[str, Any]:
+        """All fields as JSON, for people and programs of theirs."""
+        return self.model_dump(mode="json", context=WHOLE)
 
 
 def _tersely(value: BaseModel, written: dict[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """The notebook of a run: what entries hold, what is missing, and sessions from before there were any."""
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
 from contracts.activities import PrepareRequest
@@ -119,10 +120,9 @@ async def test_an_entry_that_is_gone_is_an_error(
             raise
 
     run.host.implementations[activity] = without
-    try:
+    # The run may fail or end in part: what it was told is what counts.
+    with contextlib.suppress(ActivityError):
         await Driver(run, SupervisorStrategy(), stored=True).conduct()
-    except Exception as error:  # noqa: BLE001  a run may fail or end in part: what it was told is what counts
-        assert gone[:19] in str(error.__cause__)
     assert {error.type for error in caught} == {failures.CONTENT_MISSING}
     assert all(error.non_retryable and gone[:19] in error.message for error in caught)
     assert all("start it anew" in error.message for error in caught)
