@@ -25,7 +25,7 @@ TASKS_PER_ACTIVITY = 0.55
 
 @pytest.mark.parametrize(("name", "sources", "most"), BOUNDS, ids=[name for name, *_ in BOUNDS])
 async def test_a_history_stays_small(client: Client, tmp_path: Path, name: str, sources: int, most: int) -> None:
-    """Details lie in notebooks: the history of a large run holds ids, labels and references (S0-129)."""
+    """Details lie in notebooks: the history of a large run holds ids, labels and references."""
     run = await measure_run(client, tmp_path, LARGE_RUNS[name])
     activities, tasks = run.count("activity_task_scheduled"), run.count("workflow_task_completed")
     more = max(0.0, tasks - TASKS_PER_ACTIVITY * activities) * WORKFLOW_TASKS

@@ -103,7 +103,7 @@ def entry_of_finding(run: ResearchRun) -> str:
 async def test_an_entry_that_is_gone_is_an_error(
     tmp_path: Path, units: int, entry: Callable[[ResearchRun], str], activity: str
 ) -> None:
-    """No role works on less than it was sent: the failure names the entry and says what to do (X-4)."""
+    """No role works on less than it was sent: the failure names the entry and says what to do."""
     world = World(tmp_path)
     run = await stopped_after(world, units)
     gone = entry(run)
@@ -157,7 +157,7 @@ async def test_a_process_keeps_what_it_has_read(tmp_path: Path) -> None:
 
 
 async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:
-    """State and notebook together name all that a run has stored, originals included (S0-125)."""
+    """State and notebook together name all that a run has stored, originals included."""
     world = World(tmp_path)
     run = await begun(world)
     assert await Driver(run, SupervisorStrategy()).conduct() is Outcome.COMPLETED

@@ -80,7 +80,7 @@ async def begun(world: World, *, again: bool = False) -> ResearchRun:
 
 
 async def test_killed_after_any_unit_a_run_goes_on_after_it(tmp_path: Path) -> None:
-    """Each unit is done by processes of its own that know the stores alone; the report is that of one run (S0-130, X-4)."""
+    """Each unit is done by processes of its own that know the stores alone; the report is that of one run (S0-130, S0-131)."""
     whole = World(tmp_path / "whole")
     undisturbed = await begun(whole)
     await Driver(undisturbed, SupervisorStrategy()).conduct()
