@@ -198,12 +198,12 @@ class ResearchHandle:
         return log
 
     async def sources(self) -> list[Source]:
-        """Every source that the run knows."""
+        """Every source that the run knows, as the workflow knows it: the document `session.json` has all details."""
         known: list[Source] = await self._ask(names.SOURCES, list[Source])
         return known
 
     async def session(self) -> ResearchState:
-        """The whole state of the run."""
+        """The state of the run, as the workflow knows it: the document `session.json` has all details."""
         state: ResearchState = await self._ask(names.SESSION, ResearchState)
         return state
 

@@ -5,17 +5,18 @@ Workflows call these, `activities/` registers the implementations under the same
 
 from temporalio import activity
 
-from contracts.base import Contract
+from contracts.base import Terse
 from contracts.documents import DocumentRef
 from contracts.outcome import Citation, ReportFiles, ResearchResult
 from contracts.request import SourceType
 from contracts.resolved import ResolvedResearch
 from contracts.sources import SearchHit, SourceAssessment
+from contracts.state_changes import unpack_json
 from contracts.usage import Usage
 from contracts.vocabulary import PageAccess, Quality
 
 
-class PrepareRequest(Contract):
+class PrepareRequest(Terse):
     """Input of `prepare_research`."""
 
     research_id: str
@@ -25,7 +26,7 @@ class PrepareRequest(Contract):
     """True when the history starts anew: the session's own resolution stays as it is."""
 
 
-class Prepared(Contract):
+class Prepared(Terse):
     """Output of `prepare_research`."""
 
     resolved: ResolvedResearch
@@ -33,16 +34,17 @@ class Prepared(Contract):
     """A stored session to go on from (see `ResearchState.pack`)."""
     stored_result: ResearchResult | None = None
     """Set when the stored session is complete: the run ends with it."""
+    resolved_entry: str = ""
+    """Hash of `resolved` in the run's notebook; empty in old histories."""
 
 
-class SessionRef(Contract):
+class SessionRef(Terse):
     """A saved session."""
 
     research_id: str
-    document: DocumentRef | None = None
 
 
-class SearchRequest(Contract):
+class SearchRequest(Terse):
     """One query to one provider."""
 
     research_id: str
@@ -63,9 +65,17 @@ class SearchRequest(Contract):
     published_from: str | None = None
     """ISO date of the earliest publication, where the provider can tell."""
     published_to: str | None = None
+    titled: int = 50
+    """How many hits are told with their titles: the others are read only where some of those are not."""
+    questions: list[str] = []
+    """All sub-queries that are searched at the same time: what found pages will be judged by."""
+    date: str = ""
+    """Date of the run: recency is judged against it."""
+    resolved_entry: str = ""
+    """Hash of the stored resolution, which says how pages are judged; empty where reads are told everything."""
 
 
-class SearchResponse(Contract):
+class SearchResponse(Terse):
     """Hits in rank order, and what the provider can say of the words."""
 
     provider: str
@@ -83,14 +93,14 @@ class SearchResponse(Contract):
     """What earlier attempts paid for nothing; None for nothing."""
     warnings: list[str] = []
     """What the provider could not do of what was asked: one short line each."""
+    entry: str | None = None
+    """Hash of the stored entry with the hits as they are: what is here are labels. None: all is here."""
 
 
-class ReadRequest(Contract):
+class ReadRequest(Terse):
     """One document to read."""
 
-    research_id: str
     tenant: str = "default"
-    operation: str
     source_id: str
     url: str
     corpus_digest: str = ""
@@ -114,34 +124,41 @@ class ReadRequest(Contract):
     """Hosts that none may belong to."""
     holds_private: bool = False
     """The address carries words that only this run knows: it is refused. False in old histories."""
+    hit_entries: list[str] = []
+    """Hashes of the entries of the searches that found it, which tell what is not given here; empty: all is here."""
+    wants_title: bool = False
+    """Whether the title is not known where the read is asked for."""
 
 
-class ReadRecord(Contract):
-    """What reading gave: a short record, the text itself is in the content store."""
+class ReadRecord(Terse):
+    """What reading gave, in short: the rest is in an entry of the notebook, the text itself in the content store."""
 
-    url: str
-    """The final URL."""
-    title: str
+    url: str = ""
+    """The final URL; empty where it is the one that was asked."""
+    title: str = ""
+    """Empty where it is the one of the hit."""
     authors: list[str] = []
     publisher: str | None = None
     published_at: str | None = None
-    retrieved_at: str
-    media_type: str
+    doi: str | None = None
+    retrieved_at: str = ""
     content_hash: str
-    raw: DocumentRef
+    raw: DocumentRef | None = None
     text: DocumentRef
-    characters: int
     quality: Quality
     quality_reason: str = ""
+    best_quality: Quality = Quality.HIGH
+    """The best that an analyzer may call it."""
     assessment: SourceAssessment | None = None
     access: PageAccess = PageAccess.OPEN
     language: str | None = None
     cached: bool = False
     """Whether it came from the cache, so that no site was asked."""
-    warnings: list[str] = []
+    entry: str | None = None
+    """Hash of the stored entry about it; None: all is here."""
 
 
-class CheckProvidersRequest(Contract):
+class CheckProvidersRequest(Terse):
     """Which search providers are to be looked at before a run begins."""
 
     research_id: str
@@ -149,42 +166,65 @@ class CheckProvidersRequest(Contract):
     providers: list[str]
 
 
-class CheckedProviders(Contract):
+class CheckedProviders(Terse):
     """What the workers that search say of them."""
 
     unavailable: dict[str, str] = {}
     """Name → why it cannot be asked, with what to do about it; the others can."""
 
 
-class SaveRequest(Contract):
-    """A checkpoint: the packed state of a run."""
+class StateChange(Terse):
+    """A run's state as a change of the one that is stored (`contracts.state_changes`).
+
+    Whoever applies it compares both digests: a state is never put together from parts that do not belong together.
+    """
+
+    base: str = ""
+    """Digest of the stored state that is changed; empty where the change is the whole state."""
+    digest: str
+    """Digest of the state after it."""
+    packed: str
+    """The change as compressed JSON in base85."""
+
+
+class SaveRequest(Terse):
+    """A checkpoint."""
 
     research_id: str
     tenant: str = "default"
-    packed_state: str
+    change: StateChange
     closed: bool = False
     """True for the last save of a run."""
 
 
-class RenderRequest(Contract):
-    """Make the three forms of the report from the packed state (whose `draft` names the text)."""
+class RenderRequest(Terse):
+    """Make the three forms of the report from the state (whose `draft` names the text)."""
 
     research_id: str
     tenant: str = "default"
-    packed_state: str
+    change: StateChange
 
 
-class RenderedReport(Contract):
-    """The report with numbers, in the content store; `markdown` inline up to 128 KB."""
+class RenderedReport(Terse):
+    """The report with numbers, in the content store; its beginning of up to 128 KB also here.
+
+    The result of the workflow holds it to be read; here it is compressed JSON in base85 (`packed`).
+    """
 
     files: ReportFiles
-    markdown: str
+    markdown: str = ""
+    packed: str = ""
     cut: bool = False
     summary: str = ""
     citations: list[Citation] = []
 
+    @property
+    def text(self) -> str:
+        """Its beginning, however it is written here."""
+        return self.markdown or (str(unpack_json(self.packed)) if self.packed else "")
 
-class DocumentPieceRequest(Contract):
+
+class DocumentPieceRequest(Terse):
     """A piece of a stored document, for clients that reach only the engine."""
 
     research_id: str
@@ -196,7 +236,7 @@ class DocumentPieceRequest(Contract):
     limit: int = 1_000_000
 
 
-class DocumentPiece(Contract):
+class DocumentPiece(Terse):
     """At most 1 MB of a document."""
 
     text: str

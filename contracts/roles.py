@@ -10,10 +10,10 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import Field
 
-from contracts.base import Contract
+from contracts.base import Contract, Terse
 from contracts.decisions import GateIssue, Guidance
 from contracts.documents import DocumentRef, ReportDraft, SectionHint
-from contracts.evidence import Evidence, Finding, Gap, QualityUpdate
+from contracts.evidence import Evidence, Finding, FindingLabel, Gap, QualityUpdate
 from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
@@ -21,8 +21,11 @@ from contracts.usage import CallAccount
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
 
 
-class RoleInput(Contract):
-    """What every role is told: the envelope. A strategy leaves it out, and the run fills it in for each call."""
+class RoleInput(Terse):
+    """What every role is told: the envelope. A strategy leaves it out, and the run fills it in for each call.
+
+    What the run's notebook holds is sent as hashes of its entries, and filled in where the role is done.
+    """
 
     research_id: str = ""
     tenant: str = "default"
@@ -45,13 +48,15 @@ class RoleInput(Contract):
     """The validation error of the previous answer, when this call is its repair."""
     time_limit_seconds: float = 300.0
     """The caller's start-to-close timeout: a client must give up before it."""
+    resolved_entry: str = ""
+    """Hash of the stored resolution, which holds what is the same in every call of the run; empty: all is here."""
 
     def subject(self) -> str:
         """What the call is about, for the web UI; empty when the role's name says it."""
         return ""
 
 
-class RoleOutput(Contract):
+class RoleOutput(Terse):
     """What every role's answer carries."""
 
     account: CallAccount = CallAccount()
@@ -106,14 +111,20 @@ class PlanOutput(RoleOutput):
 class SourceExtract(Contract):
     """A source as the analyzer and the synthesizer are shown it."""
 
-    id: str
-    url: str
-    title: str
+    id: str = ""
+    url: str = ""
+    title: str = ""
     publisher: str | None = None
     snippet: str = ""
     quality: Quality = Quality.UNKNOWN
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
+    entry: str | None = None
+    """Hash of the stored entry that holds what is not given here."""
+    hit_entries: list[str] = []
+    """Hashes of the entries of searches that found it again."""
+    changed: bool = False
+    """Whether its quality is not what it was when it was read."""
 
 
 class AnalyzeInput(RoleInput):
@@ -181,9 +192,13 @@ class AnalysisOutput(RoleOutput):
     evidence: list[Evidence] = []
     gaps: list[GapDraft] = []
     quality_updates: list[QualityUpdate] = []
-    analyzed_source_ids: list[str] = []
+    analyzed_source_ids: list[str] | None = []
+    """None: all that were given."""
     dropped_quotes: int = 0
     """Quotes that stood in no stored text word for word: dropped, and counted."""
+    entry: str | None = None
+    """Hash of the stored entry with findings and evidence, of which only `labels` are here. None: all is here."""
+    labels: list[FindingLabel] = []
 
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------
@@ -205,6 +220,8 @@ class WriteInput(RoleInput):
     term_documents: dict[str, int] = {}
     cut_short: str | None = None
     """Why the run could not do all it planned (`budget_time`, `user_stopped`, …)."""
+    entries: list[str] = []
+    """Hashes of the stored analyses, in their order: findings, evidence and sources that are not given here."""
 
 
 class ReportTextDraft(Contract):

@@ -1,7 +1,6 @@
 """The one mutable model: the state of a run, owned by its workflow."""
 
-import base64
-import zlib
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
@@ -14,10 +13,13 @@ from contracts.progress import Event
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ReflectInput, ReflectOutput
 from contracts.sources import Candidate, QueryRecord, Source
+from contracts.state_changes import pack_json, unpack_json
 from contracts.usage import Usage
 from contracts.vocabulary import GapStatus, NodeStatus, Quality, RunStatus, SourceStatus
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: findings, evidence and sources are labels, the rest is in entries of the notebook. 1: everything is here."""
+READABLE_VERSIONS = (1, SCHEMA_VERSION)
 PACKED_EVENTS = 30
 
 
@@ -55,12 +57,20 @@ class OpenPause(BaseModel):
 
 
 class ResearchState(BaseModel):
-    """Ids, offsets, labels and short statements; quotes, drafts and page text are in the content store."""
+    """Ids, offsets, labels and short statements.
+
+    Details of sources, findings and evidence are in the entries of the notebook, quotes, drafts and page text in
+    documents of their own; all of them lie in the content store.
+    """
 
     model_config = ConfigDict(extra="ignore", validate_assignment=False)
 
     schema_version: int = SCHEMA_VERSION
     resolved: ResolvedResearch | None = None
+    resolved_entry: str = ""
+    """Hash of the notebook's entry of it; empty where there is none."""
+    notebook: list[str] = []
+    """Hashes of all stored entries of this run, in the order in which they came."""
     status: RunStatus = RunStatus.CREATED
     phase: str | None = None
     """The unit that is being worked on, by its name."""
@@ -157,23 +167,27 @@ class ResearchState(BaseModel):
         """Readable sources of high quality."""
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
 
+    def noted(self, entry: str | None) -> None:
+        """Remember an entry of the notebook; each stands once."""
+        if entry and entry not in self.notebook:
+            self.notebook.append(entry)
+
+    def snapshot(self, events: int = 0) -> dict[str, Any]:
+        """What is stored of the state, as JSON: without defaults, and with so many of the newest events."""
+        slim = self.model_copy(update={"events": self.events[-events:] if events else []})
+        if slim.result is not None and slim.result.report_ref is not None:
+            # The text of the report lies in a document of its own.
+            slim.result = slim.result.model_copy(update={"report": ""})
+        return {"schema_version": self.schema_version, **slim.model_dump(mode="json", exclude_defaults=True)}
+
     def pack(self) -> str:
-        """The state as compressed JSON in base85: a checkpoint that does not swell the history.
+        """The state as compressed JSON in base85.
 
         Of the events only the newest are kept: who watches a run has seen the others.
         """
-        return self._packed(exclude=set(), events=PACKED_EVENTS)
-
-    def pack_for_report(self) -> str:
-        """What rendering a report needs, in the same form: nothing of how the run goes on."""
-        return self._packed(exclude={"candidates", "operations", "aliases", "guidance", "position"}, events=0)
-
-    def _packed(self, exclude: set[str], events: int) -> str:
-        slim = self.model_copy(update={"events": self.events[-events:] if events else []})
-        text = slim.model_dump_json(exclude=exclude, exclude_defaults=True)
-        return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+        return pack_json(self.snapshot(PACKED_EVENTS))
 
     @classmethod
     def unpack(cls, packed: str) -> "ResearchState":
         """Inverse of `pack`. Raises ValueError if the text is no packed state."""
-        return cls.model_validate_json(zlib.decompress(base64.b85decode(packed)))
+        return cls.model_validate(unpack_json(packed))

@@ -3,17 +3,23 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from contracts.activities import SearchRequest, SearchResponse
+from pydantic import BaseModel
+
+from contracts.activities import ReadRequest, SearchRequest, SearchResponse
 from contracts.base import Contract
 from contracts.documents import DocumentRef
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleInput, RoleSpec
+from contracts.sources import SearchHit
+from contracts.state import ResearchState
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind, PageAccess
 from providers.domains import ANYWHERE, Domains
 from providers.errors import AnswerUnusable
+
+I = TypeVar("I", bound=RoleInput)
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,34 @@ class ContentStore(Protocol):
 
     async def delete(self, reference: DocumentRef) -> None:
         """Remove a document; no error if it is gone."""
+
+
+class Notebooks(Protocol):
+    """Entries of runs' notebooks in the content store; the workflow keeps their hashes (`contracts.notebooks`).
+
+    All that reads raises `ContentMissing` for an entry that is gone, and `ContentCorrupt` for one that does not hold
+    what it should.
+    """
+
+    async def write(self, entry: BaseModel) -> str:
+        """Store an entry; its hash. Raises `StorageFull`."""
+        ...
+
+    async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:
+        """A role's input with all that its entries hold."""
+        ...
+
+    async def complete_read(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
+        """A request to read with all that its entries hold, and the hit; None where it names no entry."""
+        ...
+
+    async def complete_state(self, state: ResearchState) -> ResearchState:
+        """The state with all that its entries hold."""
+        ...
+
+    async def with_told(self, state: dict[str, Any]) -> dict[str, Any]:
+        """A state as JSON with what a checkpoint does not send (`contracts.notebooks.without_told`)."""
+        ...
 
 
 @dataclass(frozen=True)

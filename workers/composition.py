@@ -36,6 +36,7 @@ from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.shared.rates import ServiceLimits
 from providers.storage.content import ObstoreContentStore
+from providers.storage.notebooks import StoredNotebooks
 from providers.storage.records import open_records
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from workers.dev_server.attach import watch_server
@@ -104,6 +105,7 @@ async def _contents(
     settings: Settings, client: Client, pools: set[str], stack: AsyncExitStack, *, refresh: bool
 ) -> PoolContents:
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
+    notebooks = StoredNotebooks(content)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
     library = CorpusLibrary(
         settings.home / CORPORA_FOLDER,
@@ -122,17 +124,19 @@ async def _contents(
         limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
         stack.push_async_callback(limiter.close)
         if "models" in pools:
-            activities["models"] = await _role_activities(settings, content, shared, limiter, isolated, stack)
+            activities["models"] = await _role_activities(
+                settings, content, notebooks, shared, limiter, isolated, stack
+            )
         if "search" in pools:
-            searching = await open_searching(settings, library, shared, limiter, stack)
+            searching = await open_searching(settings, library, shared, limiter, notebooks, stack)
             activities["search"] = [searching.check_providers, searching.search]
         if "reading" in pools:
-            activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
+            activities["reading"] = [await _reading(settings, library, children, content, notebooks, shared, stack)]
     if "records" in pools:
         sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
         configuration = configuration_of(settings, partial(has_search_attributes, client))
-        records = RecordsActivities(configuration, library, content, sessions)
-        reporting = ReportingActivities(content, library.skipped, product_version(), isolated)
+        records = RecordsActivities(configuration, library, content, sessions, notebooks)
+        reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
         activities["records"] = [
             records.prepare_research,
             records.save_session,
@@ -147,6 +151,7 @@ async def _reading(
     library: CorpusLibrary,
     children: SubprocessPool,
     content: ObstoreContentStore,
+    notebooks: StoredNotebooks,
     shared: SharedState,
     stack: AsyncExitStack,
 ) -> Callable[..., Any]:
@@ -157,7 +162,7 @@ async def _reading(
     )
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
     judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
-    return ReadingActivities(reader, content, judge).read_source
+    return ReadingActivities(reader, content, judge, notebooks=notebooks).read_source
 
 
 def slots_of(settings: Settings) -> dict[str, int]:
@@ -172,6 +177,7 @@ def slots_of(settings: Settings) -> dict[str, int]:
 async def _role_activities(
     settings: Settings,
     content: ObstoreContentStore,
+    notebooks: StoredNotebooks,
     shared: SharedState,
     limiter: Limiter,
     isolated: IsolatedCalls,
@@ -182,7 +188,9 @@ async def _role_activities(
         engines[EngineKind.MODEL] = create_language_model(settings, limiter, shared.store, isolated)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
-    return RoleActivities(engines, content, CallJournal(shared.calls, paid_answers), isolated).register()
+    return RoleActivities(
+        engines, content, CallJournal(shared.calls, paid_answers), isolated, notebooks=notebooks
+    ).register()
 
 
 @asynccontextmanager

@@ -21,10 +21,10 @@ from contracts.progress import EventPage, Progress
 from contracts.request import ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.sources import Source
-from contracts.state import ResearchState
+from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
 from workflows.driver import Driver
-from workflows.phases.closing import counts_of
+from workflows.phases.counts import counts_of
 from workflows.phases.searching import CORPUS
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options
@@ -75,8 +75,8 @@ class DeepResearchWorkflow:
         if self._inbox.interruption is None:
             prepared = await self._with_providers_checked(prepared, parsed.priority)
         strategy = strategy_of(prepared.resolved.strategy)
-        self._begin(prepared, started, strategy)
-        run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), WorkflowWatchers())
+        stored = self._begin(prepared, started, strategy)
+        run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), WorkflowWatchers(), stored)
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
@@ -85,7 +85,7 @@ class DeepResearchWorkflow:
         async def start_history_anew() -> None:
             if not workflow.info().is_continue_as_new_suggested():
                 return
-            saved = await driver.checkpoint_now()
+            saved = await run.checkpoints.save_with_events()
             await workflow.wait_condition(workflow.all_handlers_finished)
             if not saved or self._inbox.holds_something:
                 # What was asked for since the save would be lost with this history: the next boundary tries again.
@@ -226,19 +226,25 @@ class DeepResearchWorkflow:
                 task.exception()
         raise _stopped_before_it_began(workflow.info().workflow_id)
 
-    def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> None:
-        """Take over the stored session, or start a new one; the clock runs since the first workflow task."""
+    def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
+        """Take over the stored session, or start a new one; the clock runs since the first workflow task.
+
+        What the session store holds, None for nothing.
+        """
         resolved = prepared.resolved
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
+        stored = state.snapshot(PACKED_EVENTS) if prepared.packed_state else None
         continued = workflow.info().continued_run_id is not None
         if prepared.packed_state and not continued:
             state = resumed(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resumed)
-        state.resolved = resolved
+        state.resolved, state.resolved_entry = resolved, prepared.resolved_entry
+        state.noted(prepared.resolved_entry)
         state.started_at = state.started_at or started.isoformat(timespec="milliseconds")
         if not continued or not state.deadline_at:
             state.clock_started_at = started.timestamp()
             state.deadline_at = started.timestamp() + resolved.limits.deadline_seconds
         self._state = state
+        return stored
 
     def _failed(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""

@@ -8,20 +8,16 @@ from collections.abc import Awaitable, Callable
 
 from temporalio.exceptions import ActivityError
 
-from contracts import activities
-from contracts.activities import SaveRequest
 from contracts.decisions import Pause
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
 from workflows.phases.pause import reflect
-from workflows.run.activity_options import cancel_save_options, record_options
+from workflows.run.activity_options import cancel_save_options
 from workflows.run.call_errors import is_cancelled
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
-
-UNSAVED = "a checkpoint could not be saved"
 
 
 class Driver:
@@ -40,7 +36,6 @@ class Driver:
         self._strategy = strategy
         self._at_boundary = at_boundary
         self._stored = stored
-        self._checkpoint: asyncio.Task[None] | None = None
         self._reflecting: dict[str, asyncio.Task[None]] = {}
         """By unit: its reflection, under way or done."""
 
@@ -51,12 +46,12 @@ class Driver:
         alarm = asyncio.ensure_future(self._alarm())
         if not self._stored:
             # From the beginning there is something to go on from: a run that is terminated finds its paid answers.
-            self._checkpoint = asyncio.ensure_future(save(run, closed=False))
+            run.checkpoints.save_in_background()
         try:
             reason = await self._work()
             alarm.cancel()
             # No save of an older state may come after the last one.
-            await self._checkpoint_done()
+            await run.checkpoints.settle()
             run.inbox.closing = True
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline is OnDeadline.ABORT:
                 return await self._abort()
@@ -68,8 +63,7 @@ class Driver:
             raise
         finally:
             alarm.cancel()
-            if self._checkpoint is not None:
-                self._checkpoint.cancel()
+            run.checkpoints.abandon()
 
     async def keep_failed(self) -> None:
         """Save the session of a run that failed, if that is possible at all; else the last checkpoint remains."""
@@ -108,12 +102,13 @@ class Driver:
         self._reflect()
         last = state.open_pauses[-1]
         if last.meanwhile is not None:
+            self._run.checkpoints.save_in_background()
             return None
         pause = await self._conclude()
         self._check_interruption()
-        # A run that completes here is saved when it closes.
-        if last.unit.iteration_ended and pause.action is Action.ITERATE:
-            await self._boundary()
+        self._run.checkpoints.save_in_background()
+        if self._at_boundary is not None and last.unit.iteration_ended and pause.action is Action.ITERATE:
+            await self._at_boundary()
         return None
 
     def _reflect(self) -> None:
@@ -151,43 +146,17 @@ class Driver:
         while run.inbox.steering:
             run.steer(run.inbox.steering.pop(0))
 
-    async def _boundary(self) -> None:
-        """Save in the background; the history may start anew only once the session is saved."""
-        await self._checkpoint_done()
-        self._checkpoint = asyncio.ensure_future(save(self._run, closed=False))
-        if self._at_boundary is not None:
-            await self._at_boundary()
-
-    async def checkpoint_now(self) -> bool:
-        """Have the newest state saved before the history starts anew; whether it is."""
-        await self._checkpoint_done()
-        try:
-            await save(self._run, closed=False)
-        except ActivityError as error:
-            if is_cancelled(error):
-                raise
-            self._run.degrade(UNSAVED)
-            return False
-        return True
-
-    async def _checkpoint_done(self) -> None:
-        if self._checkpoint is None:
-            return
-        await self._run.host.settle([self._checkpoint])
-        if not self._checkpoint.cancelled() and isinstance(self._checkpoint.exception(), ActivityError):
-            self._run.degrade(UNSAVED)
-        self._checkpoint = None
-
     async def _abort(self) -> Outcome:
         """`on_deadline: abort`: save and stop, without a report."""
         self._run.state.status = RunStatus.TIMED_OUT
         self._run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
-        await save(self._run, closed=True)
+        await self._run.checkpoints.save(closed=True)
         return Outcome.TIMED_OUT
 
     async def _cancelled(self) -> None:
         """Keep the state, with one save of at most five seconds."""
         run = self._run
+        run.checkpoints.abandon()
         # The report may just have been written: without its result the run can go on, and says what it is.
         run.state.result = None
         run.state.status = RunStatus.CANCELLED
@@ -197,22 +166,7 @@ class Driver:
     async def _save_at_the_end(self, step: str, otherwise: str) -> None:
         """One save of at most five seconds; the run ends even if nobody can save."""
         run = self._run
-        options = cancel_save_options(run.operation(step))
         try:
-            await run.host.execute(activities.save_session, _save_request(run, closed=True), options)
+            await run.checkpoints.save(closed=True, options=cancel_save_options(run.operation(step)))
         except ActivityError:
             run.state.last_failure = otherwise
-
-
-async def save(run: ResearchRun, *, closed: bool) -> None:
-    """Write a checkpoint of the session."""
-    options = record_options(run.operation("save"), "save the session")
-    request = _save_request(run, closed=closed)
-    await run.host.execute(activities.save_session, request, options)
-
-
-def _save_request(run: ResearchRun, *, closed: bool) -> SaveRequest:
-    resolved = run.resolved
-    return SaveRequest(
-        research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack(), closed=closed
-    )

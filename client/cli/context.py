@@ -25,7 +25,7 @@ from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
 from workflows.deep_research import status_of
-from workflows.phases.closing import counts_of
+from workflows.phases.counts import counts_of
 
 NO_SERVER = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 LISTED = 500
@@ -168,7 +168,13 @@ class CommandContext:
             return {"md": result.report.encode()}
 
     async def state(self, research_id: str) -> ResearchState:
-        """The newest state there is: of the running run, else of the session store. Raises `CommandError`."""
+        """The newest state there is, with all details: of the running run, else of the session store.
+
+        Raises `CommandError`, and what reading the run's notebook raises.
+        """
+        return await self.stores.notebooks.complete_state(await self._state(research_id))
+
+    async def _state(self, research_id: str) -> ResearchState:
         kept = await self.stored_state(research_id)
         client = await self.client_if_running()
         if client is not None and (kept is None or kept.result is None):

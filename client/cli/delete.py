@@ -20,7 +20,9 @@ from client.errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from contracts import names
 from contracts.documents import DocumentRef
+from contracts.state import ResearchState
 from providers.errors import ContentCorrupt, SharedStateUnavailable
+from providers.storage.notebooks import entries_of
 from providers.storage.records import Records
 from workers.dev_server.files import ServerFiles
 
@@ -58,7 +60,9 @@ async def delete(given: str, *, yes: bool) -> int:
 
 
 def references_of(value: Any) -> Iterable[DocumentRef]:
-    """Every stored document that a state names, wherever in it."""
+    """Every stored document that a state names, wherever in it, and those of its notebook."""
+    if isinstance(value, ResearchState):
+        yield from entries_of(value)
     if isinstance(value, DocumentRef):
         yield value
     elif isinstance(value, BaseModel):

@@ -55,7 +55,7 @@ async def search(options: SearchCommandOptions) -> int:
     else:
         answer = await search_web(options)
     if options.as_json:
-        output.document(answer.model_dump(mode="json"))
+        output.document(answer.whole())
         return ExitCode.COMPLETED
     _tell_hits(answer)
     return ExitCode.COMPLETED

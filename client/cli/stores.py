@@ -7,12 +7,21 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Reader, SessionStore
+from providers.interfaces import (
+    CallStore,
+    ContentStore,
+    ExtractedDocument,
+    IsolatedCalls,
+    Notebooks,
+    Reader,
+    SessionStore,
+)
 from providers.isolation.calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
 from providers.search.corpus.published import open_published
 from providers.storage.content import ObstoreContentStore
+from providers.storage.notebooks import StoredNotebooks
 from providers.storage.records import Records, open_records
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from workers.settings.loading import Settings
@@ -50,6 +59,11 @@ class Stores:
         if self._content is None:
             self._content = ObstoreContentStore(self._settings.content_url or self._settings.home / "content")
         return self._content
+
+    @property
+    def notebooks(self) -> Notebooks:
+        """The notebooks of runs, in the content store."""
+        return StoredNotebooks(self.content)
 
     async def calls(self) -> CallStore:
         """The journal of calls, the same one as of a worker. Raises `NotConfigured`, `StorageFull`."""

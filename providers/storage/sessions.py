@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from contracts.state import SCHEMA_VERSION
+from contracts.state import READABLE_VERSIONS
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
 from providers.storage.records import ENDING, FirstLine, Records
@@ -96,7 +96,7 @@ def _state(research_id: str, data: bytes | None) -> str | None:
     if head["research_id"] != research_id or not isinstance(state, dict):
         raise SessionUnreadable(f"the session file {name} is damaged")
     versions = (head["schema_version"], state.get("schema_version"))
-    if versions != (FORMAT_VERSION, SCHEMA_VERSION):
+    if versions[0] != FORMAT_VERSION or versions[1] not in READABLE_VERSIONS:
         raise SessionUnreadable(f"the session file {name} is of version {versions}, which this one cannot read")
     return json.dumps(state, ensure_ascii=False)
 

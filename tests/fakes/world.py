@@ -28,6 +28,7 @@ from providers.reading.readers import RoutedReader
 from providers.shared.calls import SharedCallStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
+from providers.storage.notebooks import StoredNotebooks
 from providers.storage.records import FolderRecords
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from tests.fakes.corpus import MemoryCorpus
@@ -66,6 +67,7 @@ class World:
         self.content = ObstoreContentStore(folder / "content")
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = SharedCallStore(self.shared)
+        self.notebooks = StoredNotebooks(self.content)
         self.sessions = RecordSessionStore(FolderRecords(folder / SESSIONS))
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
@@ -80,11 +82,15 @@ class World:
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
-        roles = RoleActivities(self.engines, self.content, CallJournal(self.calls, paid_answers), self.isolated)
-        records = RecordsActivities(self.configuration, self.corpus, self.content, self.sessions)
-        searching = SearchingActivities(self.providers)
-        reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge)
-        reporting = ReportingActivities(self.content, self.corpus.skipped, "0.1.0", self.isolated)
+        roles = RoleActivities(
+            self.engines, self.content, CallJournal(self.calls, paid_answers), self.isolated, notebooks=self.notebooks
+        )
+        records = RecordsActivities(self.configuration, self.corpus, self.content, self.sessions, self.notebooks)
+        searching = SearchingActivities(self.providers, notebooks=self.notebooks)
+        reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge, notebooks=self.notebooks)
+        reporting = ReportingActivities(
+            self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
+        )
         return [
             *roles.register(),
             records.prepare_research,

@@ -224,7 +224,7 @@ def a_search(number: int) -> SearchRequest:
 
 def a_read(url: str) -> ReadRequest:
     """A page that a search found."""
-    return ReadRequest(research_id="r-0", operation="read/1", source_id="src-1", url=url)
+    return ReadRequest(source_id="src-1", url=url)
 
 
 def a_plan(number: int) -> PlanInput:

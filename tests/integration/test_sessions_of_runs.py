@@ -58,10 +58,10 @@ async def test_a_run_that_failed_goes_on(client: Client, tmp_path: Path, monkeyp
         world = model_world(tmp_path, api.base_url)
         put_text = world.content.put_text
 
-        async def no_room(text: str) -> object:
+        async def no_room(text: str, *media_type: str) -> object:
             if api.counts().get("synthesizer"):
                 raise StorageFull("no space is left")
-            return await put_text(text)
+            return await put_text(text, *media_type)
 
         async with running_workers(client, world):
             monkeypatch.setattr(world.content, "put_text", no_room)
@@ -101,7 +101,7 @@ async def test_a_cancel_while_the_end_is_saved_loses_nothing(
     closing = asyncio.Event()
 
     async def slow(research_id: str, state_json: str, *, closed: bool) -> None:
-        if json.loads(state_json)["result"] is not None and not closing.is_set():
+        if json.loads(state_json).get("result") is not None and not closing.is_set():
             closing.set()
             await asyncio.Event().wait()
         await save(research_id, state_json, closed=closed)

@@ -7,6 +7,7 @@ from temporalio.exceptions import ActivityError
 from contracts.decisions import GateIssue
 from contracts.evidence import Evidence, Finding
 from contracts.identity import gap_id
+from contracts.notebooks import with_what_follows
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalysisOutput
 from contracts.state import ResearchState
@@ -105,10 +106,13 @@ def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
 def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> None:
     """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before."""
     state = run.state
+    if output is not None:
+        output = with_what_follows(output, [source.id for source in sources_of(run, query)])
     doubtful = clashing(state, output.evidence) if output else set()
     findings = [one for one in output.findings if doubtful.isdisjoint(one.evidence_ids)] if output else []
     fresh: list[Finding] = []
     if output:
+        state.noted(output.entry)
         state.evidence.update({item.id: item for item in output.evidence if item.id not in doubtful})
         known = {finding.id for finding in state.findings}
         fresh = [
@@ -150,7 +154,7 @@ def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
 
 def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
     state = run.state
-    for source_id in output.analyzed_source_ids:
+    for source_id in output.analyzed_source_ids or ():
         if source_id in state.sources:
             state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
     for update in output.quality_updates:

@@ -5,12 +5,13 @@ import asyncio
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.activities import RenderedReport, RenderRequest, SaveRequest
-from contracts.outcome import Counts, Ending, ResearchResult
+from contracts.activities import RenderedReport, RenderRequest, StateChange
+from contracts.outcome import Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, unanalyzed
+from workflows.phases.counts import counts_of
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
@@ -147,43 +148,23 @@ async def _ring(run: ResearchRun, seconds: float) -> None:
 async def _render(run: ResearchRun) -> RenderedReport:
     options = record_options(run.operation(RENDER), "render the report")
     resolved = run.resolved
-    packed = run.state.pack_for_report()
-    request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=packed)
-    return await run.host.execute(activities.render_report, request, options)
+
+    async def send(change: StateChange) -> RenderedReport:
+        request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, change=change)
+        return await run.host.execute(activities.render_report, request, options)
+
+    return await run.checkpoints.with_newest_state(send)
 
 
 async def _save_closed(run: ResearchRun) -> None:
-    options = record_options(run.operation("save"), "save the session")
-    resolved = run.resolved
-    request = SaveRequest(
-        research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack(), closed=True
-    )
     try:
-        await run.host.execute(activities.save_session, request, options)
+        await run.checkpoints.save(closed=True)
     except ActivityError as error:
         if is_cancelled(error):
             raise
         run.degrade("the finished session could not be saved: only the engine's history has this result")
         if run.state.result is not None:
             run.state.result = run.state.result.model_copy(update={"degraded": list(run.state.degraded)})
-
-
-def counts_of(state: ResearchState) -> Counts:
-    """How much there is of everything right now."""
-    cited = {citation.source_id for citation in state.citations}
-    return Counts(
-        iterations=state.iteration,
-        sub_queries=len(state.plan.sub_queries),
-        sources=len(state.readable_sources()),
-        sources_cited=len(cited),
-        duplicates=state.duplicates,
-        findings=len(state.findings),
-        evidence=len(state.evidence),
-        passages_cited=len(set(state.draft.evidence_ids)) if state.draft else 0,
-        gaps_open=len(state.unaddressed_gaps()),
-        gaps=len(state.gaps),
-        documents_searched=state.documents_searched,
-    )
 
 
 def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, reason: StopReason) -> ResearchResult:
@@ -196,7 +177,7 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         stop_reason=reason,
         completeness=completeness_of(state, outcome),
         summary=rendered.summary or (state.draft.summary if state.draft else ""),
-        report=rendered.markdown,
+        report=rendered.text,
         report_cut=rendered.cut,
         report_ref=rendered.files.markdown,
         files=rendered.files,

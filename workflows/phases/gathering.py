@@ -1,6 +1,7 @@
 """Gathering: search, read as soon as the own search returned, merge in a fixed order."""
 
 import asyncio
+from typing import Any
 
 from contracts import activities
 from contracts.activities import ReadRecord, ReadRequest, SearchResponse
@@ -29,7 +30,7 @@ class Gathering:
         limits = run.resolved.limits
         self._budget = sources_left(run.state, limits)
         self._room = {query.id: room_of(query, limits) for query in sub_queries}
-        self._searching = Searching(run)
+        self._searching = Searching(run, sub_queries)
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
         self._found = Gathered(limits.max_sources_per_query)
@@ -89,45 +90,45 @@ class Gathering:
         run = self._run
         async with self._reading:
             request = self._read_request(identity, hit)
-            options = read_options(request.operation, f"read: {hit.title or hit.url}", run.remaining_work_seconds())
+            options = read_options(f"read/{identity}", f"read: {hit.title or hit.url}", run.remaining_work_seconds())
             record = await run.host.execute(activities.read_source, request, options)
-        run.note("source.added", f"read: {record.title}", source_id=identity, title=record.title)
+        title = record.title or hit.title
+        run.note("source.added", f"read: {title}", source_id=identity, title=title)
         return record
 
     def _read_request(self, identity: str, hit: SearchHit) -> ReadRequest:
         resolved = self._run.resolved
         request = ReadRequest(
-            research_id=resolved.research_id,
-            tenant=resolved.tenant,
-            operation=f"read/{identity}",
             source_id=identity,
             url=canonical_url(hit.url),
             corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
-            title=hit.title,
             holds_private=self._run.holds_private(hit.url),
+            hit_entries=hit.entries,
+            wants_title=not hit.title,
         )
-        return request if hit.url.startswith(CORPUS_SCHEME) else self._to_be_assessed(request, hit)
+        # What is left out here, the entries tell.
+        return request if hit.entries else request.model_copy(update=self._told_in_full(hit))
 
-    def _to_be_assessed(self, request: ReadRequest, hit: SearchHit) -> ReadRequest:
+    def _told_in_full(self, hit: SearchHit) -> dict[str, Any]:
         """With what a page of the web is judged by, and kept to; what a corpus is worth is declared."""
-        search, today = self._run.resolved.search, self._run.state.started_at[:10]
-        first, _ = published_between(search.timeframe, today)
-        return request.model_copy(
-            update={
-                # All of them: which one returned first must not decide what a page is worth.
-                "query": "\n".join(query.text for query in self._sub_queries),
-                "snippet": hit.snippet,
-                "source_type": hit.source_type,
-                "published_at": hit.published_at,
-                "venue": hit.venue,
-                "doi": hit.doi,
-                "mode": search.source_types[0] if search.source_types else SourceType.WEB,
-                "published_from": first,
-                "date": today,
-                "domains_allow": search.domains_allow,
-                "domains_deny": search.domains_deny,
-            }
-        )
+        resolved, search, today = self._run.resolved, self._run.resolved.search, self._run.state.started_at[:10]
+        told = {"tenant": resolved.tenant, "title": hit.title}
+        if hit.url.startswith(CORPUS_SCHEME):
+            return told
+        return told | {
+            # All of them: which one returned first must not decide what a page is worth.
+            "query": "\n".join(query.text for query in self._sub_queries),
+            "snippet": hit.snippet,
+            "source_type": hit.source_type,
+            "published_at": hit.published_at,
+            "venue": hit.venue,
+            "doi": hit.doi,
+            "mode": search.source_types[0] if search.source_types else SourceType.WEB,
+            "published_from": published_between(search.timeframe, today)[0],
+            "date": today,
+            "domains_allow": search.domains_allow,
+            "domains_deny": search.domains_deny,
+        }
 
     def _identities(self) -> Identities:
         """Which hits are one source, as far as searches have returned; made anew, so that arrival decides nothing."""

@@ -7,6 +7,8 @@ from typing import Any
 from temporalio.exceptions import ActivityError
 
 from contracts.activities import ReadRecord, SearchResponse
+from contracts.identity import canonical_url
+from contracts.names import CORPUS_SCHEME
 from contracts.plan import PlanNode
 from contracts.sources import Candidate, SearchHit, Source
 from contracts.usage import Usage
@@ -133,7 +135,8 @@ class _Merge:
                 raise error
             reason = reason_of(error)
             self._run.note("source.failed", f"skipped: {hit.title or hit.url} ({reason})", kind=reason, title=hit.title)
-            return Source(**known, status=SourceStatus.FAILED, status_reason=reason)
+            return Source(**known, status=SourceStatus.FAILED, status_reason=reason, hit_entries=hit.entries)
+        self._state.noted(task.result().entry)
         return _as_read(known, hit, task.result())
 
     def _take_repeats(self) -> None:
@@ -148,7 +151,13 @@ class _Merge:
                 fits = source.text is not None and hit.content_hash in (None, source.text.hash)
                 places = {(part.start, part.end) for part in source.sections}
                 fresh = [part for part in hit.sections if fits and (part.start, part.end) not in places]
-                update = {"sub_query_ids": owners, "sections": [*source.sections, *fresh][:MOST_SECTIONS]}
+                # Only a corpus tells where in a document it found something.
+                told = hit.entries if source.entry and hit.url.startswith(CORPUS_SCHEME) else []
+                update = {
+                    "sub_query_ids": owners,
+                    "sections": [*source.sections, *fresh][:MOST_SECTIONS],
+                    "hit_entries": list(dict.fromkeys([*source.hit_entries, *told])),
+                }
                 state.sources[source.id] = source.model_copy(update=update)
 
     # --- sub-queries -----------------------------------------------------------------------------------------------
@@ -242,13 +251,13 @@ def _as_read(known: dict[str, Any], hit: SearchHit, record: ReadRecord) -> Sourc
     return Source(
         **known
         | {
-            "url": record.url,
+            "url": record.url or canonical_url(hit.url),
             "title": record.title or hit.title,
             "authors": record.authors or hit.authors,
             "published_at": record.published_at or hit.published_at,
         },
         publisher=record.publisher,
-        retrieved_at=record.retrieved_at,
+        retrieved_at=record.retrieved_at or None,
         status=SourceStatus.FULL,
         quality=record.quality,
         quality_reason=record.quality_reason,
@@ -259,4 +268,6 @@ def _as_read(known: dict[str, Any], hit: SearchHit, record: ReadRecord) -> Sourc
         raw=record.raw,
         text=record.text,
         sections=hit.sections if fits else [],
+        best_quality=record.best_quality,
+        entry=record.entry,
     )

@@ -6,8 +6,9 @@ from temporalio.exceptions import ActivityError
 
 from contracts.decisions import GateResult
 from contracts.roles import SUPERVISOR, ReflectInput
-from contracts.state import OpenPause, ResearchState
+from contracts.state import OpenPause
 from contracts.vocabulary import AgentRole, ThinkMode
+from workflows.phases.hook_view import hook_view
 from workflows.run.activity_options import hook_options
 from workflows.run.call_errors import is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
@@ -88,11 +89,3 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
     run.guide("hook", answer or "", phase)
-
-
-def hook_view(state: ResearchState) -> dict[str, Any]:
-    """The state as a hook sees it: everything but events and packed details."""
-    hidden = {"events", "candidates", "term_documents", "operations", "result"}
-    view = state.model_dump(mode="json", exclude=hidden)
-    view["plan"]["sub_queries"] = [node for node in view["plan"]["nodes"] if node["needs_search"]]
-    return view

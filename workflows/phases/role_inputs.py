@@ -20,6 +20,9 @@ def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
         quality=source.quality,
         text=source.text,
         sections=source.sections if to_search else [],
+        entry=source.entry,
+        hit_entries=source.hit_entries if to_search else [],
+        changed=source.found_quality is not None,
     )
 
 
@@ -36,7 +39,14 @@ def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) ->
     state = run.state
     return AnalyzeInput(
         brief=state.plan.brief,
-        sub_query=query,
+        sub_query=PlanNode(
+            id=query.id,
+            text=query.text,
+            origin=query.origin,
+            facet=query.facet,
+            expected_contribution=query.expected_contribution,
+            priority=query.priority,
+        ),
         sources=[extract_of(source) for source in sources_of(run, query)],
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
@@ -53,12 +63,12 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
         brief=state.plan.brief,
-        sub_queries=[query.model_copy(update={"rationale": ""}) for query in state.plan.sub_queries],
+        sub_queries=[PlanNode(id=query.id, text=query.text, facet=query.facet) for query in state.plan.sub_queries],
         findings=state.findings,
         # A writer needs the places of passages, not their hashes: the audit has those from the session.
         evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],
         sources=[extract_of(source, to_search=False) for source in state.readable_sources() if source.id in cited],
-        gaps=state.gaps,
+        gaps=[gap.model_copy(update={"suggested_queries": [], "origin": "analysis"}) for gap in state.gaps],
         source_count=len(state.readable_sources()),
         high_quality_sources=sum(source.quality is Quality.HIGH for source in state.readable_sources()),
         improvements=state.report_improvements,

@@ -1,6 +1,7 @@
 """Searching for one sub-query: every provider of the run by its policy, one list of hits."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -112,8 +113,11 @@ def used_by(response: SearchResponse) -> Usage:
 class Searching:
     """Asks the providers for the sub-queries of one gathering; remembers who gave out."""
 
-    def __init__(self, run: ResearchRun) -> None:
+    def __init__(self, run: ResearchRun, sub_queries: Sequence[PlanNode] = ()) -> None:
+        """`sub_queries` are all that are searched at the same time."""
         self._run = run
+        self._titled = run.resolved.limits.max_sources_per_query
+        self._questions = [query.text for query in sub_queries]
         self._resolved = run.resolved
         self._places = places(run.resolved)
         some = 2 * run.resolved.limits.max_sources_per_query
@@ -173,11 +177,23 @@ class Searching:
             self._failed(query, operation, place.name, error)
             return
         self._answered.add(place.name)
+        response = self._known_by_entry(response)
         account(run.state, AgentRole.GATHERER, used_by(response))
         answers.responses.append(response)
         answers.asked.append((place.name, place.source_type.value, len(response.hits)))
         for warning in response.warnings:
             run.note("status", f"{place.name}: {warning}", level="info", provider=place.name)
+
+    def _known_by_entry(self, response: SearchResponse) -> SearchResponse:
+        """The response whose hits say who found them, in which place, and where their details are."""
+        if response.entry is None:
+            return response
+        self._run.state.noted(response.entry)
+        hits = [
+            hit.model_copy(update={"rank": rank, "provider": response.provider, "entries": [response.entry]})
+            for rank, hit in enumerate(response.hits, start=1)
+        ]
+        return response.model_copy(update={"hits": hits})
 
     def _request(self, operation: str, query: PlanNode, place: ProviderTurn) -> SearchRequest:
         resolved, search = self._resolved, self._resolved.search
@@ -198,6 +214,10 @@ class Searching:
             language=None if corpus else search.language,
             published_from=None if corpus else first,
             published_to=None if corpus else last,
+            titled=self._titled,
+            questions=self._questions,
+            date=self._run.state.started_at[:10],
+            resolved_entry=self._run.state.resolved_entry,
         )
 
     def _failed(self, query: PlanNode, operation: str, name: str, error: ActivityError) -> None:

@@ -8,6 +8,7 @@ from contracts import failures
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.decisions import Moment
 from contracts.expected_calls import worst_call
+from contracts.notebooks import by_reference
 from contracts.resolved import ModelPrice
 from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
 from contracts.usage import Usage
@@ -147,7 +148,9 @@ class RoleCaller:
         """Schedule the activity with the time that is left now: a call may have waited for its room."""
         run = self._run
         options = role_options(request.operation, summary, request.engine, run.remaining_work_seconds())
-        timed = request.model_copy(update={"time_limit_seconds": options.start_to_close.total_seconds()})
+        timed = by_reference(request, run.state.resolved_entry).model_copy(
+            update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
+        )
         return await run.within_limits(run.host.execute_role(role, timed, options))
 
     async def _reserved(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:

@@ -53,11 +53,9 @@ class Shelf:
             url=request.url,
             title=request.title,
             retrieved_at="2026-11-21T12:00:00+00:00",
-            media_type="text/plain",
             content_hash="sha256:" + "1" * 64,
             raw=states.EMPTY_REF,
             text=states.EMPTY_REF,
-            characters=10,
             quality=Quality.HIGH,
         )
 

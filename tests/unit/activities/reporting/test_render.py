@@ -1,6 +1,7 @@
 """The activity that renders a report."""
 
 import json
+from pathlib import Path
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -14,7 +15,11 @@ from contracts.identity import digest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState
 from providers.interfaces import SkippedFile
+from providers.storage.notebooks import StoredNotebooks
+from providers.storage.records import FolderRecords
+from providers.storage.sessions import RecordSessionStore
 from tests.fakes.isolation import HereCalls
+from tests.fakes.kept_sessions import whole_change
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPPED, VACUUM, Sample
 
@@ -58,8 +63,10 @@ async def run(state: ResearchState, draft: str | None, without: str = "") -> tup
         assert state.draft is not None
         state.draft = state.draft.model_copy(update={"document": reference})
     store.documents.pop(without, None)
-    activities = ReportingActivities(store, skipped_of, "0.1.0", HereCalls())
-    request = RenderRequest(research_id=RESEARCH_ID, packed_state=state.pack())
+    activities = ReportingActivities(
+        store, skipped_of, "0.1.0", HereCalls(), RecordSessionStore(FolderRecords(Path())), StoredNotebooks(store)
+    )
+    request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
     return await ActivityEnvironment().run(activities.render_report, request), store
 
 
@@ -67,9 +74,9 @@ async def test_three_forms_are_stored_and_agree() -> None:
     """The activity stores Markdown, HTML and JSON of one report and returns its text and numbers."""
     rendered, store = await run(SAMPLE.state(), SAMPLE.draft)
     expected = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
-    assert await store.get_text(rendered.files.markdown) == rendered.markdown == expected.markdown
+    assert await store.get_text(rendered.files.markdown) == rendered.text == expected.markdown
     document = json.loads(await store.get_text(rendered.files.json_document))
-    assert document["report"]["markdown"] == rendered.markdown
+    assert document["report"]["markdown"] == rendered.text
     assert (await store.get_text(rendered.files.html)).startswith("<!doctype html>")
     assert rendered.citations == [
         Citation(number=1, source_id=SAMPLE.rule.source_id),
@@ -160,7 +167,7 @@ async def test_state_without_an_ending_is_refused() -> None:
 async def test_state_without_a_draft_is_rendered() -> None:
     """A run that wrote nothing still gets its three forms."""
     rendered, _ = await run(SAMPLE.state(draft=None), None)
-    assert "No report text was written." in rendered.markdown
+    assert "No report text was written." in rendered.text
     assert (rendered.summary, rendered.citations) == ("", [])
 
 
@@ -168,7 +175,7 @@ async def test_long_report_is_cut_inline_and_stored_whole() -> None:
     """Inline text ends at 128,000 characters with a flag; the stored document is whole."""
     draft = f"# T\n\nTold [{SAMPLE.rule.id}].\n\n" + "word " * 30_000
     rendered, store = await run(SAMPLE.state(), draft)
-    assert (len(rendered.markdown), rendered.cut) == (INLINE_REPORT_CHARACTERS, True)
+    assert (len(rendered.text), rendered.cut) == (INLINE_REPORT_CHARACTERS, True)
     assert len(await store.get_text(rendered.files.markdown)) > INLINE_REPORT_CHARACTERS
 
 
