@@ -152,6 +152,8 @@ class Tally:
     unanswerable: int = 0
     admitted: int = 0
     seconds: float = 0.0
+    words: int = 0
+    """Of the short answers to what can be answered."""
 
     def add(self, question: Question, given: Answer) -> str:
         """Count one answer; returns what is wrong with it, or nothing."""
@@ -163,6 +165,7 @@ class Tally:
             self.admitted += admitted
             return "" if admitted else "not admitted"
         self.asked += 1
+        self.words += len(given.short.split())
         if question.is_right(given.short):
             self.right += 1
             return ""
@@ -176,6 +179,7 @@ class Tally:
             share(self.right, self.asked),
             share(self.confidently_wrong, self.asked),
             share(self.admitted, self.unanswerable),
+            f"{self.words / self.asked:.0f}" if self.asked else "",
             f"{self.seconds / both:.2f} s" if both else "",
         ]
 
@@ -284,8 +288,8 @@ def report(home: Path, collections: Sequence[Collection], split: str, *, verbose
         if wrong and verbose:
             print(f"  {question.id} {question.type}: {question.question} | {wrong} | {given.short[:200]}", flush=True)
     print(f"\n{split}: {len(questions)} questions\n")
-    print("| group | right in the short answer | confidently wrong | admitted | processor time a question |")
-    print("|---|---|---|---|---|")
+    print("| group | right in the short answer | confidently wrong | admitted | words in it | processor time each |")
+    print("|---|---|---|---|---|---|")
     for heading, tallies in (("set", by_set), ("language", by_language), ("type", by_type)):
         for name, tally in sorted(tallies.by_name.items()):
             print(f"| {heading} {name} | " + " | ".join(tally.row()) + " |")
