@@ -286,7 +286,7 @@ def report(home: Path, collections: Sequence[Collection], split: str, *, verbose
             tally.add(question, given)
         wrong = all_of_them.add(question, given)
         if wrong and verbose:
-            print(f"  {question.id} {question.type}: {question.question} | {wrong} | {given.short[:200]}", flush=True)
+            print(f"  {question.id} {question.type}: {question.question} | {wrong} | {given.short}", flush=True)
     print(f"\n{split}: {len(questions)} questions\n")
     print("| group | right in the short answer | confidently wrong | admitted | words in it | processor time each |")
     print("|---|---|---|---|---|---|")
