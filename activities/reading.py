@@ -12,7 +12,7 @@ from activities.attempts import count_attempts
 from activities.failures import READING, RECORDS, translate_errors
 from activities.roles.lenient_values import one_line, shorten
 from activities.roles.untrusted import INVISIBLE
-from contracts.activities import ReadRecord, ReadRequest
+from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import SourceEntry
 from contracts.sources import CHOSEN_BY_OPERATOR, SearchHit
 from providers.domains import domains_named

@@ -13,7 +13,8 @@ from activities.failures import RECORDS, translate_errors
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures
-from contracts.activities import (
+from contracts.documents import DocumentRef
+from contracts.messages import (
     DocumentPiece,
     DocumentPieceRequest,
     Prepared,
@@ -22,7 +23,6 @@ from contracts.activities import (
     SessionRef,
     StateChange,
 )
-from contracts.documents import DocumentRef
 from contracts.notebooks import AnalysisEntry, without_told
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import ResearchRequest

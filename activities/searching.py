@@ -7,7 +7,7 @@ from temporalio import activity
 
 from activities.attempts import count_attempts, send_heartbeats
 from activities.failures import RECORDS, SEARCHING, translate_errors
-from contracts.activities import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
+from contracts.messages import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.notebooks import HitsEntry
 from contracts.sources import SearchHit
 from contracts.usage import Usage

@@ -26,7 +26,7 @@ from benchmarks.ideal_wall import ANSWERED, Ideal, ideal_wall
 from benchmarks.processes import Peak, cpu_seconds, watched
 from benchmarks.runs import Measured, measure
 from contracts import activities, names
-from contracts.activities import SearchRequest
+from contracts.messages import SearchRequest
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus

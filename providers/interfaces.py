@@ -7,9 +7,9 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from contracts.activities import ReadRequest, SearchRequest, SearchResponse
 from contracts.base import Contract
 from contracts.documents import DocumentRef
+from contracts.messages import ReadRequest, SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleInput, RoleSpec
 from contracts.sources import SearchHit

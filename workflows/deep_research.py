@@ -11,8 +11,8 @@ from temporalio.common import RawValue, SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from contracts import activities, failures, names
-from contracts.activities import CheckProvidersRequest, Prepared, PrepareRequest
 from contracts.documents import ReportDraft
+from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.plan import PlanAnswer

@@ -15,8 +15,8 @@ from activities.reporting.json_report import compose_document, document_text
 from activities.reporting.markdown_report import compose_markdown
 from activities.reporting.report_inputs import ReportInputs, gather_matter
 from activities.roles.evidence_markers import without_markers
-from contracts.activities import RenderedReport, RenderRequest
 from contracts.documents import DocumentRef
+from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, ReportFiles
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json

@@ -10,7 +10,7 @@ from anthropic import APIConnectionError, APIStatusError
 from anthropic.types import MessageParam, ToolChoiceParam, WebSearchTool20250305Param
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.usage import Usage
 from providers.credentials import NO_KEY
 from providers.domains import Domains

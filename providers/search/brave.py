@@ -5,7 +5,7 @@ from typing import Final
 
 import httpx2
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.narrowing import Narrowing, brave_language, narrowing_of, spell_language
 from providers.search.service import Service

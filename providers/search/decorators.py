@@ -6,7 +6,7 @@ from contextlib import suppress
 from copy import copy
 from typing import Final, Protocol, runtime_checkable
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.usage import Usage
 from providers.errors import ProviderError

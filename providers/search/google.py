@@ -12,7 +12,7 @@ import httpx2
 from googleapiclient.discovery import build_from_document  # type: ignore[import-untyped]
 from googleapiclient.discovery_cache import get_static_doc  # type: ignore[import-untyped]
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.domains import Domains
 from providers.search.narrowing import Narrowing, google_language, narrowing_of, spell_language
 from providers.search.service import Service

@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-untyped]
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.search.narrowing import Days, narrowing_of
 from providers.search.service import Service
 from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Facts, Records, WebApi, WebSearch, Wire

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import httpx2
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.narrowing import Narrowing, narrowing_of
 from providers.search.service import Service

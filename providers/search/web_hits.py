@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
-from contracts.activities import SearchRequest, SearchResponse
 from contracts.identity import canonical_url
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.sources import SearchHit
 from providers.reading.cleaning import UNSEEN, clean, one_line
 from providers.search.availability import TRAITS

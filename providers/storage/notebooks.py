@@ -11,10 +11,10 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from contracts.activities import ReadRequest
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding
 from contracts.identity import canonical_url
+from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between

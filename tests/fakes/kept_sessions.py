@@ -5,7 +5,7 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import SaveRequest, SessionRef, StateChange
+from contracts.messages import SaveRequest, SessionRef, StateChange
 from contracts.notebooks import without_told
 from contracts.state import ResearchState
 from contracts.state_changes import apply_change, change_between, digest_of, pack_json, unpack_json

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import ProviderChoice
 from contracts.sources import SearchHit
 from contracts.vocabulary import EngineKind, Tier

@@ -7,17 +7,10 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import (
-    ReadRecord,
-    ReadRequest,
-    RenderedReport,
-    RenderRequest,
-    SearchRequest,
-    SearchResponse,
-)
 from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, QualityUpdate
 from contracts.identity import digest, evidence_id, finding_id
+from contracts.messages import ReadRecord, ReadRequest, RenderedReport, RenderRequest, SearchRequest, SearchResponse
 from contracts.outcome import Citation, ReportFiles
 from contracts.roles import (
     AnalysisOutput,

@@ -15,7 +15,7 @@ from activities.reporting.render import ReportingActivities
 from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
-from contracts.activities import ReadRequest
+from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind, Quality, Tier

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from activities.reporting.render import RENDERED
 from activities.roles.role_work import FINISHED
 from contracts import failures
-from contracts.activities import PrepareRequest
+from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER, PlanInput
 from contracts.state import ResearchState

@@ -17,7 +17,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.journal import AWAY
 from contracts import failures
-from contracts.activities import ReadRequest, SearchRequest
+from contracts.messages import ReadRequest, SearchRequest
 from contracts.names import POOLS
 from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Outcome

@@ -5,7 +5,7 @@ import asyncio
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.activities import RenderedReport, RenderRequest, StateChange
+from contracts.messages import RenderedReport, RenderRequest, StateChange
 from contracts.outcome import Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState

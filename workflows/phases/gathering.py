@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 from contracts import activities
-from contracts.activities import ReadRecord, ReadRequest, SearchResponse
 from contracts.identity import canonical_url
+from contracts.messages import ReadRecord, ReadRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import PlanNode
 from contracts.request import SourceType, published_between

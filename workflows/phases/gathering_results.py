@@ -6,8 +6,8 @@ from typing import Any
 
 from temporalio.exceptions import ActivityError
 
-from contracts.activities import ReadRecord, SearchResponse
 from contracts.identity import canonical_url
+from contracts.messages import ReadRecord, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import PlanNode
 from contracts.sources import Candidate, SearchHit, Source

@@ -8,8 +8,8 @@ from typing import Final
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
-from contracts.activities import SearchRequest, SearchResponse
 from contracts.canary import STEERED_NOTE
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.plan import PlanNode
 from contracts.request import SearchPolicy, SourceType, published_between
 from contracts.resolved import ProviderChoice, ResolvedResearch

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from contracts.activities import SearchResponse
 from contracts.identity import canonical_url, doi_of
+from contracts.messages import SearchResponse
 from contracts.sources import SearchHit, together
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
-from contracts.activities import SaveRequest, StateChange
+from contracts.messages import SaveRequest, StateChange
 from contracts.notebooks import without_told
 from contracts.state import PACKED_EVENTS
 from contracts.state_changes import change_between, digest_of, pack_json

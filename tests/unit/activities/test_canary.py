@@ -17,10 +17,10 @@ from activities.roles.model_call import RoleActivities
 from activities.roles.prompt_files import load_prompt
 from activities.roles.prompt_rendering import render_role
 from contracts import failures, roles
-from contracts.activities import PrepareRequest, ReadRequest
 from contracts.canary import STEERED
 from contracts.documents import DocumentRef
 from contracts.identity import digest
+from contracts.messages import PrepareRequest, ReadRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.domains import Domains

@@ -16,7 +16,7 @@ from activities.reporting.render import RENDERED, ReportingActivities
 from activities.roles.model_call import RoleActivities
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from contracts import failures, roles
-from contracts.activities import ReadRequest, RenderRequest
+from contracts.messages import ReadRequest, RenderRequest
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.extractive import ExtractiveEngine

@@ -16,7 +16,7 @@ from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
 from contracts import failures
-from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
+from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.sources import SearchHit
 from contracts.vocabulary import Quality
 from providers import errors

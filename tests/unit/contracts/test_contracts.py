@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.activities import SearchRequest
 from contracts.identity import canonical_url, evidence_id, finding_id, gap_id, source_id, sub_query_id
+from contracts.messages import SearchRequest
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
 from contracts.request import Depth, Gates, Limits

@@ -1,6 +1,6 @@
 """Messages that leave out what has its default value."""
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.roles import AnalysisOutput
 from contracts.sources import SearchHit
 from contracts.usage import CallAccount, Usage

@@ -10,8 +10,8 @@ import pytest
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
-from contracts.activities import PrepareRequest
 from contracts.documents import DocumentRef
+from contracts.messages import PrepareRequest
 from contracts.notebooks import AnalysisEntry, SourceEntry
 from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput
 from contracts.state import SCHEMA_VERSION, ResearchState

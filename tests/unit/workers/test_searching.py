@@ -9,7 +9,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.searching import SearchingActivities
-from contracts.activities import CheckProvidersRequest, SearchRequest, SearchResponse
+from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from contracts import activities
-from contracts.activities import SaveRequest
+from contracts.messages import SaveRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import GatePolicy, Outcome, RunStatus, ThinkMode
 from tests.fakes import states

@@ -9,7 +9,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import activities, failures
-from contracts.activities import Prepared, PrepareRequest, SaveRequest, SessionRef
+from contracts.messages import Prepared, PrepareRequest, SaveRequest, SessionRef
 from contracts.state import PACKED_EVENTS, ResearchState, Unit
 from contracts.vocabulary import Outcome
 from tests.fakes import states

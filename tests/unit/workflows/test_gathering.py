@@ -7,8 +7,8 @@ import pytest
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
-from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.identity import source_id
+from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Phase, Quality, SourceStatus, StopReason

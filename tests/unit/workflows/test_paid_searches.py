@@ -8,7 +8,7 @@ from temporalio import exceptions
 from temporalio.exceptions import ApplicationError, TimeoutType
 
 from contracts import failures
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.usage import Usage
 from contracts.vocabulary import NodeStatus, Phase, StopReason

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from contracts.activities import ReadRequest, SearchRequest, SearchResponse
 from contracts.canary import STEERED_NOTE
+from contracts.messages import ReadRequest, SearchRequest, SearchResponse
 from contracts.request import Turn
 from contracts.resolved import EffectiveSearch
 from contracts.vocabulary import NodeStatus

@@ -5,7 +5,7 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.sources import SearchHit

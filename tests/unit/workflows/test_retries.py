@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.roles import AnalysisOutput, AnalyzeInput, ReflectInput, ReflectOutput
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, GapStatus, Phase

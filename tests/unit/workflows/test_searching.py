@@ -6,7 +6,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SearchPolicy, SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.sources import SearchHit

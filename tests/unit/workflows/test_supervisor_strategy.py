@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from contracts.activities import PrepareRequest, SearchRequest, SearchResponse
+from contracts.messages import PrepareRequest, SearchRequest, SearchResponse
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason

@@ -8,7 +8,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import ReadRequest
+from contracts.messages import ReadRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Outcome, Phase, StopReason
 from tests.fakes import states

@@ -9,9 +9,10 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
-from contracts.activities import RenderedReport, RenderRequest, render_report
+from contracts.activities import render_report
 from contracts.documents import ReportDraft
 from contracts.identity import digest
+from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState
 from providers.interfaces import SkippedFile

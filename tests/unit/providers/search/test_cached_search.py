@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.sources import SearchHit
 from contracts.usage import Usage

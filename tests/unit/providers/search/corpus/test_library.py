@@ -8,8 +8,8 @@ import sqlite3
 import pytest
 import pytest_asyncio
 
-from contracts.activities import SearchRequest
 from contracts.identity import digest
+from contracts.messages import SearchRequest
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
