@@ -13,9 +13,9 @@ import structlog
 from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from contracts.names import POOLS
+from workers.workflow_runner import workflow_runner
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500
@@ -27,12 +27,6 @@ HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Lets a cancellation reach an activity in about a second; the SDK's default takes 7 to 23 s."""
 MOST_POLLERS = 20
 HEALTH_TIMEOUT = timedelta(seconds=2)
-PASSED_THROUGH = ("contracts",)
-"""What passes through the workflow sandbox besides the standard library, temporalio and pydantic.
-
-The sandbox imports everything else anew for each workflow instance. That isolates runs, and a large library would cost
-200 ms of processor time and 4 MB per run, so workflow files import only these.
-"""
 
 logger = structlog.get_logger(__name__)
 
@@ -68,11 +62,6 @@ def choose_pools(names: str | None) -> tuple[str, ...]:
     if unknown:
         raise UnknownPoolError(f"no pool is called {unknown[0]}: there are {', '.join(POOLS)}")
     return tuple(name for name in POOLS if not wanted or name in wanted)
-
-
-def workflow_runner() -> SandboxedWorkflowRunner:
-    """Create the runner of every workflow worker and of the replay tests."""
-    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
 
 
 def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta = GRACE) -> Worker:

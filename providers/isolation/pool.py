@@ -176,7 +176,7 @@ class SubprocessPool:
         cpu_seconds: float = 10,
         memory_bytes: int = MEMORY_BYTES,
         wall_seconds: float = 15,
-        recycle_after: int = 200,
+        recycle_after: int = 1_000,
     ) -> None:
         if size < 1:
             raise ValueError("a pool needs at least one child")
