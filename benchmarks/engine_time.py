@@ -1,9 +1,10 @@
 """What the engine itself costs per call: `python -m benchmarks.engine_time`.
 
-One kind of run, fourteen role calls (two of them repeat a request, which the journal answers), three searches and
-twenty-six pages, each run with pages of its own. The model, the search engine and the pages are fakes on loopback in processes of their own that answer at once: all the
-time that passes is ours. Server, keeper, worker and their children are whole processes with the settings that users
-have; the processor time of all of them is counted, that of the fakes and of this process is not.
+One kind of run: fourteen role calls (two of them repeat a request, which the journal answers), three searches and
+twenty-six pages, each run with pages of its own. The model, the search engine and the pages are fakes on loopback, in
+processes of their own, that answer at once: all the time that passes is ours. Server, worker and their children are
+whole processes with the settings that users have; their processor time is counted, that of the fakes and of this
+process is not.
 """
 
 import argparse
@@ -60,7 +61,7 @@ class Bench:
     asked: int = 0
 
     async def run(self) -> float:
-        """One run; its seconds, from asking to the answer. Raises AssertionError if it was not the run that is meant."""
+        """One run; its seconds, from asking to the answer. Raises AssertionError if it was another kind of run."""
         self.asked += 1
         began = time.monotonic()
         result: ResearchResult = await (await start(self.client, request(self.asked - 1))).result()
@@ -144,7 +145,8 @@ async def main() -> None:
         print(f"processor time of a run: {cpu:.2f} s ({told})", flush=True)
         if given.rounds:
             one, many = await crowded(Path(name) / "crowded", given.rounds)
-            print(f"{AT_ONCE} runs at once ÷ one, calls of {CALL_SECONDS} s: {many / one:.2f} ({many:.1f} ÷ {one:.2f} s)")
+            ratio = f"{many / one:.2f} ({many:.1f} ÷ {one:.2f} s)"
+            print(f"{AT_ONCE} runs at once ÷ one, calls of {CALL_SECONDS} s: {ratio}")
     print(f"\ntaken away by the machine's host meanwhile: {stolen_seconds() - stolen:.1f} s")
 
 

@@ -25,7 +25,8 @@ GRACE = timedelta(seconds=10)
 """How long a stopping worker lets its activities finish; then it cancels them, and another worker runs them."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Lets a cancellation reach an activity in about a second; the SDK's default takes 7 to 23 s."""
-MOST_POLLERS = 20
+FEWEST_POLLERS, MOST_POLLERS = 8, 20
+"""Tasks come in bursts, a page for each hit; one that finds no poller waiting goes through the server's database."""
 HEALTH_TIMEOUT = timedelta(seconds=2)
 
 logger = structlog.get_logger(__name__)
@@ -81,7 +82,8 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             graceful_shutdown_timeout=grace,
         )
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
-    pollers = PollerBehaviorAutoscaling(minimum=1, maximum=min(MOST_POLLERS, slots), initial=min(2, slots))
+    fewest = min(FEWEST_POLLERS, slots)
+    pollers = PollerBehaviorAutoscaling(minimum=fewest, maximum=min(MOST_POLLERS, slots), initial=fewest)
     return Worker(
         client,
         task_queue=POOLS[pool],

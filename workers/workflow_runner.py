@@ -19,8 +19,8 @@ PASSED_THROUGH: Sequence[str] = (
 """What passes through the workflow sandbox besides the standard library, temporalio and pydantic.
 
 The sandbox imports everything else anew for each run: the entry workflow, the driver, and strategies from outside the
-product. With all of ours that took 17 ms of processor time per run, in which the worker did nothing else. What passes is
-checked once, by `tests/architecture`: it names nothing that the sandbox would refuse it while a run goes on.
+product. All of ours took it 17 ms per run, in which the worker did nothing else. What passes is checked once, by
+`tests/architecture`: it names nothing that the sandbox would refuse while a run goes on.
 """
 
 
