@@ -104,6 +104,52 @@ def test_what_the_sandbox_refuses_is_found(source: str) -> None:
     assert refused_in_runs(source)
 
 
+MUTATORS = {"append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}
+
+
+def state_of_module(source: str) -> list[int]:
+    """Lines that change what a module holds."""
+    tree = ast.parse(source)
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    targets += [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+    held = {target.id for target in targets if isinstance(target, ast.Name)}
+
+    def changes(node: ast.AST) -> bool:
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            return isinstance(node.value, ast.Name) and node.value.id in held
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in MUTATORS:
+            return isinstance(called.value, ast.Name) and called.value.id in held
+        return isinstance(node, ast.Global)
+
+    return [node.lineno for node in ast.walk(tree) if changes(node)]  # type: ignore[attr-defined]
+
+
+def passes_through(path: Path) -> bool:
+    """Whether the sandbox imports a file once for all runs."""
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return any(f"{module}.".startswith(f"{name}.") for name in PASSED_THROUGH)
+
+
+@pytest.mark.parametrize("path", list(filter(passes_through, python_files("workflows"))), ids=relative)
+def test_what_runs_share_holds_no_state(path: Path) -> None:
+    """A module that passes through the sandbox is the same one for all runs: none can leave anything to another."""
+    assert state_of_module(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "seen = {}\ndef note(run): seen[run] = 1",
+        "seen: list[str] = []\ndef note(run): seen.append(run)",
+        "last = ''\ndef note(run):\n  global last\n  last = run",
+    ],
+)
+def test_state_of_a_module_is_found(source: str) -> None:
+    """The test above is no decoration."""
+    assert state_of_module(source)
+
+
 def test_strategies_from_outside_stay_in_the_sandbox() -> None:
     """What passes through is ours and tested here; whatever loads other packages is imported anew for each run."""
     passing = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH).passthrough_modules
