@@ -89,7 +89,7 @@ lint: setup
 format: setup
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
-# Twice as many workers as usual cores: two thirds of the time a test waits for a process, a lease or a heartbeat.
+# Four processes also on two cores: tests of whole processes wait for a restart, a lease or a heartbeat most of the time.
 test: lint
 	@echo 'Tests'
 	@if $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder; then echo 'All good: style, types, import rules and every test passed.'; \
