@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -53,8 +53,6 @@ from workflows.registry import WORKFLOWS
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
 """Child processes for extraction, and as many for all other work on texts from outside."""
-CALLS_PER_CHILD = 1_000
-"""Calls that a child runs before it is replaced: they are small, and loading its code takes long."""
 SHARING_POOLS = frozenset({"models", "search", "reading"})
 """Pools that share limits, caches and paid answers with other processes."""
 CONTENT_FOLDER, CORPORA_FOLDER = "content", "corpora"
@@ -115,9 +113,7 @@ async def _contents(
     )
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)
-    isolated: IsolatedCalls = KillableCalls(
-        await stack.enter_async_context(SubprocessPool(CHILDREN, recycle_after=CALLS_PER_CHILD))
-    )
+    isolated: IsolatedCalls = KillableCalls(await stack.enter_async_context(SubprocessPool(CHILDREN)))
     activities: dict[str, list[Callable[..., Any]]] = {}
     if pools & SHARING_POOLS:
         shared = await stack.enter_async_context(open_shared_state(settings))
@@ -134,7 +130,7 @@ async def _contents(
             activities["reading"] = [await _reading(settings, library, children, content, notebooks, shared, stack)]
     if "records" in pools:
         sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
-        configuration = configuration_of(settings, partial(has_search_attributes, client))
+        configuration = configuration_of(settings, _remembered(partial(has_search_attributes, client)))
         records = RecordsActivities(configuration, library, content, sessions, notebooks)
         reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
         activities["records"] = [
@@ -191,6 +187,18 @@ async def _role_activities(
     return RoleActivities(
         engines, content, CallJournal(shared.calls, paid_answers), isolated, notebooks=notebooks
     ).register()
+
+
+def _remembered(check: Callable[[], Awaitable[bool]]) -> Callable[[], Awaitable[bool]]:
+    """The check, which is not made again once it held: each run asks, and what a namespace has it keeps."""
+    held = False
+
+    async def remembered() -> bool:
+        nonlocal held
+        held = held or await check()
+        return held
+
+    return remembered
 
 
 @asynccontextmanager

@@ -76,7 +76,8 @@ class DeepResearchWorkflow:
             prepared = await self._with_providers_checked(prepared, parsed.priority)
         strategy = strategy_of(prepared.resolved.strategy)
         stored = self._begin(prepared, started, strategy)
-        run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), WorkflowWatchers(), stored)
+        watchers = WorkflowWatchers()
+        run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), watchers, stored)
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
@@ -108,7 +109,7 @@ class DeepResearchWorkflow:
             failure = self._failed(run, _unforeseen(error).message)
             await driver.keep_failed()
             raise failure from None
-        await WorkflowWatchers().phase_entered(run)
+        await watchers.phase_entered(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
         return _delivered(self._result(outcome), outcome, self._state.last_failure)
 
@@ -286,17 +287,22 @@ def _unforeseen(error: Exception) -> ApplicationError:
 class WorkflowWatchers(Watchers):
     """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
 
+    def __init__(self) -> None:
+        self._shown = ""
+
     def changed(self, run: RunContext) -> None:
         """Renew the current details; this adds nothing to the history."""
         workflow.set_current_details(details_markdown(run.state, run.host.now().timestamp()))
 
     async def phase_entered(self, run: RunContext) -> None:
-        """Renew the search attributes, if the namespace knows them."""
-        if not run.resolved.search_attributes:
-            return
+        """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
         state = run.state
+        phase = state.result.outcome.value if state.result else (state.phase or "")
+        if not run.resolved.search_attributes or phase == self._shown:
+            return
+        self._shown = phase
         values = {
-            names.PHASE_ATTRIBUTE: state.result.outcome.value if state.result else (state.phase or ""),
+            names.PHASE_ATTRIBUTE: phase,
             names.STRATEGY_ATTRIBUTE: run.resolved.strategy,
             names.TENANT_ATTRIBUTE: run.resolved.tenant,
         }

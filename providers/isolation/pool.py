@@ -26,6 +26,8 @@ MEMORY_BYTES: Final = 1_610_612_736
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
 START_GRACE_SECONDS: Final = 30.0
 """Time for a child to start, apart from the time of its first item: the interpreter has to load."""
+RECYCLE_AFTER: Final = 1_000
+"""Items after which a child is replaced. Loading its code takes as long as a hundred pages."""
 TRUSTED_PACKAGES: Final = ("providers.", "contracts.")
 
 
@@ -176,7 +178,7 @@ class SubprocessPool:
         cpu_seconds: float = 10,
         memory_bytes: int = MEMORY_BYTES,
         wall_seconds: float = 15,
-        recycle_after: int = 200,
+        recycle_after: int = RECYCLE_AFTER,
     ) -> None:
         if size < 1:
             raise ValueError("a pool needs at least one child")

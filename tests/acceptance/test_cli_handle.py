@@ -20,7 +20,7 @@ from contracts.messages import Prepared, PrepareRequest
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from workers.dev_server.attach import ensure_server, stop_server
-from workers.pools import workflow_runner
+from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 
 pytestmark = pytest.mark.acceptance

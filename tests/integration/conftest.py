@@ -84,7 +84,7 @@ async def running_workers(client: Client, world: World, pools: tuple[str, ...] =
 
 
 def _replaying(client: Client, contents: PoolContents) -> Worker:
-    from workers.pools import workflow_runner
+    from workers.workflow_runner import workflow_runner
 
     return Worker(
         client,

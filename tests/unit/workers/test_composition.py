@@ -130,3 +130,15 @@ async def test_work_on_outside_text_is_composed_with_processes_that_can_be_kille
         made["judge_of"][0],
     ):
         assert isinstance(isolated, KillableCalls)
+
+
+async def test_what_a_namespace_has_is_asked_once() -> None:
+    """Each run wants to know of search attributes; the server is asked until it has them, and then no more."""
+    answers = [False, True]
+
+    async def check() -> bool:
+        return answers.pop(0)
+
+    remembered = composition._remembered(check)
+    assert [await remembered() for _ in range(4)] == [False, True, True, True]
+    assert answers == []
