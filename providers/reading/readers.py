@@ -27,7 +27,17 @@ from providers.reading.egress.body import BodyLimits, FetchPolicy
 from providers.reading.egress.client import Egress, Fetched
 from providers.reading.extractor import extract_page
 from providers.reading.robots import Robots
-from providers.reading.sniffing import OPENING_BYTES, PDF, PERHAPS_PDF, check_type, provisional_kind
+from providers.reading.sniffing import (
+    ARCHIVES,
+    CSV,
+    MAIL,
+    NOTEBOOK,
+    OPENING_BYTES,
+    PDF,
+    PERHAPS_PDF,
+    check_type,
+    provisional_kind,
+)
 from providers.shared.cache import PAGE, Cache, Cached
 
 DEFAULT_TENANT: Final = "default"
@@ -36,14 +46,15 @@ STATED: Final = (
 )  # fmt: skip
 """What an extraction, a document and its kept form all say."""
 PAGE_LIMITS: Final = BodyLimits(most_bytes=3_000_000, seconds=30)
-PDF_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
+LARGE_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
+LARGE: Final = ARCHIVES | {PDF, PERHAPS_PDF, CSV, MAIL, NOTEBOOK}
 ACCEPT: Final = "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1"
 POLICY: Final = FetchPolicy(
     accept=ACCEPT,
     check_type=check_type,
     kind_of=provisional_kind,
     opening_bytes=OPENING_BYTES,
-    limits_of=lambda kind: PDF_LIMITS if kind in (PDF, PERHAPS_PDF) else PAGE_LIMITS,
+    limits_of=lambda kind: LARGE_LIMITS if kind in LARGE else PAGE_LIMITS,
     seconds=PAGE_LIMITS.seconds,
 )
 """Figures: reliability-and-security 2.2; the time counts for robots.txt, redirects and the page together."""

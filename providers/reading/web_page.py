@@ -1,7 +1,9 @@
 """A document of the web, from its bytes to what is kept of it: the entry that runs in a child process."""
 
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
@@ -17,7 +19,7 @@ from providers.reading.page_dates import date_in_url
 from providers.reading.page_language import page_language
 from providers.reading.page_signals import PageSignals, signals_of
 from providers.reading.second_opinion import with_second_opinion
-from providers.reading.sniffing import HTML, OPENING_BYTES, XML, DocumentKind, kind_of_body
+from providers.reading.sniffing import HTML, XML, DocumentKind, kind_of_body
 
 KEPT_BYTES: Final = 200_000
 """Of the text of one page, as UTF-8."""
@@ -29,7 +31,8 @@ def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extracti
 
     Raises `SourceUnreadable` with one of its kinds.
     """
-    found = shorten(_extract(body, kind_of_body(kind, body[:OPENING_BYTES]), charset, url))
+    name = PurePosixPath(unquote(urlsplit(url).path)).name
+    found = shorten(_extract(body, kind_of_body(kind, body, name), charset, url))
     return replace(
         found,
         language=page_language(found.text, language_code(found.language)),

@@ -17,19 +17,19 @@ from lxml.etree import LxmlError  # type: ignore[import-untyped]
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import BlockKind, Extraction, TextBuilder
 from providers.reading.cleaning import clean, escape_markup, is_name, one_line
+from providers.reading.formats.archives import open_archive
 from providers.reading.formats.docx_unseen import SeenRuns
 from providers.reading.html.rules import script_mark
 from providers.reading.html.tables import Cell, TableRow, write_rows
 
-UNPACKED_BYTES: Final = 100_000_000
 HEADING_STYLE: Final = re.compile(r"^(?:heading|überschrift|titre)\s*([1-6])", re.IGNORECASE)
 TITLE_STYLE: Final = re.compile(r"^(?:title|titel|titre)$", re.IGNORECASE)
 LIST_STYLE: Final = re.compile(r"^list", re.IGNORECASE)
 
 
 def extract_docx(raw: bytes) -> Extraction:
-    """The canonical text of a Word document. Raises `SourceUnreadable` malformed, too_large or no_text."""
-    _check_size(raw)
+    """The canonical text of a Word document. Raises `SourceUnreadable` malformed, too_large, encrypted, no_text."""
+    open_archive(raw)
     try:
         document = docx.Document(BytesIO(raw))
         builder, seen = TextBuilder(), SeenRuns(document)
@@ -55,15 +55,6 @@ def extract_docx(raw: bytes) -> Extraction:
         published_at=created.date().isoformat() if created else None,
         cut=builder.cut,
     )
-
-
-def _check_size(raw: bytes) -> None:
-    try:
-        size = sum(entry.file_size for entry in zipfile.ZipFile(BytesIO(raw)).infolist())
-    except zipfile.BadZipFile as error:
-        raise SourceUnreadable("malformed", "a damaged Word document") from error
-    if size > UNPACKED_BYTES:
-        raise SourceUnreadable("too_large", f"the document unpacks to more than {UNPACKED_BYTES} bytes")
 
 
 def _parts(document: Any) -> Iterator[Paragraph | Table]:

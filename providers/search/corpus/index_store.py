@@ -13,7 +13,7 @@ from providers.interfaces import SkippedFile
 from providers.search.corpus.indexing_task import IndexedFile
 from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "3"
+FORMAT: Final = "4"
 """Changes with the schema, the extraction, the stems or what is left out: an index of another format is built anew."""
 BUSY_SECONDS: Final = 30.0
 LEAST_FREE_BYTES: Final = 1_000_000
