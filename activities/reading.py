@@ -1,6 +1,7 @@
 """The activity `read_source`: read, archive, and tell in short what was read."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -76,6 +77,8 @@ class ReadingActivities:
         raw, text = await asyncio.gather(
             self._content.put(document.raw, media_type), self._content.put_text(document.text)
         )
+        starts = json.dumps(document.pages) if document.pages else ""
+        pages = await self._content.put_text(starts, "application/json") if starts else None
         judgement = await self._judge(request, document)
         return ReadRecord(
             url=document.url,
@@ -88,6 +91,7 @@ class ReadingActivities:
             content_hash=raw.hash,
             raw=raw,
             text=text,
+            pages=pages,
             characters=len(document.text),
             quality=judgement.quality,
             quality_reason=judgement.reason,

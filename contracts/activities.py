@@ -130,6 +130,8 @@ class ReadRecord(Contract):
     content_hash: str
     raw: DocumentRef
     text: DocumentRef
+    pages: DocumentRef | None = None
+    """The offsets at which its pages or slides begin, as a JSON list; None where it has none, and in old histories."""
     characters: int
     quality: Quality
     quality_reason: str = ""

@@ -42,7 +42,7 @@ from providers.shared.cache import PAGE, Cache, Cached
 
 DEFAULT_TENANT: Final = "default"
 STATED: Final = (
-    "title", "media_type", "authors", "publisher", "published_at", "access", "language", "warnings",
+    "title", "media_type", "authors", "publisher", "published_at", "access", "language", "warnings", "pages",
 )  # fmt: skip
 """What an extraction, a document and its kept form all say."""
 PAGE_LIMITS: Final = BodyLimits(most_bytes=3_000_000, seconds=30)
@@ -173,6 +173,7 @@ class KeptPage(StrictContract):
     access: PageAccess = PageAccess.OPEN
     language: str | None = None
     warnings: list[str] = Field(default_factory=list)
+    pages: list[int] = Field(default_factory=list)
     way: list[str] = Field(default_factory=list)
 
 

@@ -27,9 +27,9 @@ BEGINNING_ONLY: Final = "the text is long: only its first {kept:,} characters ar
 
 
 def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
-    """What is kept of a document, without its blocks; `kind` is provisional, as `charset` from the server's answer.
+    """What is kept of a document, without its blocks; `kind` is provisional, `charset` from the server's answer.
 
-    Raises `SourceUnreadable` with one of its kinds.
+    Of its pages those remain that begin in what is kept. Raises `SourceUnreadable` with one of its kinds.
     """
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     found = shorten(_extract(body, kind_of_body(kind, body, name), charset, url))
@@ -38,7 +38,7 @@ def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extracti
         language=page_language(found.text, language_code(found.language)),
         published_at=found.published_at or date_in_url(url),
         blocks=[],
-        pages=[],
+        pages=[start for start in found.pages if start < len(found.text)],
     )
 
 

@@ -157,7 +157,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
         "entities-in-facts": Poison(
             lambda: changed(simple_workbook(), "docProps/core.xml", ENTITIES + "<x>&a9;&e;</x>"), MALFORMED
         ),
-        "sheets": Poison(lambda: many_sheets(5_000), READABLE | GIVES_UP, keeps=SENTENCE),
+        "sheets": Poison(lambda: many_sheets(1_000), READABLE | GIVES_UP, keeps=SENTENCE),
         "far-cell": Poison(
             lambda: sheet(f'<row r="1">{text_cell("A1")}</row><row r="1048576">{text_cell("XFD1048576")}</row>'),
             READABLE | GIVES_UP, keeps=SENTENCE,
@@ -175,7 +175,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             READABLE, keeps=SENTENCE,
         ),
         "cells": Poison(
-            lambda: sheet("".join(f'<row r="{n}">' + "<c><v>1</v></c>" * 100 + "</row>" for n in range(1, 4_000))),
+            lambda: sheet("".join(f'<row r="{n}">' + "<c><v>1</v></c>" * 100 + "</row>" for n in range(1, 2_600))),
             READABLE | GIVES_UP,
         ),
         "formulas": Poison(
@@ -196,7 +196,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             ),
             MALFORMED,
         ),
-        "shapes": Poison(lambda: slides(shape(SENTENCE) * 20_000), READABLE | GIVES_UP, keeps=SENTENCE),
+        "shapes": Poison(lambda: slides(shape(SENTENCE) * 5_000), READABLE | GIVES_UP, keeps=SENTENCE),
         "entities": Poison(
             lambda: changed(slides(shape("x")), "docProps/core.xml", ENTITIES + "<x>&a9;&e;</x>"), READABLE | GIVES_UP
         ),
@@ -292,7 +292,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
     },
     "notebook": {
         "depth": Poison(lambda: b'{"nbformat": 4, "cells": ' + b"[" * 1_000_000, MALFORMED),
-        "cells": Poison(lambda: notebook(*[cell("markdown", SENTENCE)] * 20_000), READABLE | GIVES_UP, keeps=SENTENCE),
+        "cells": Poison(lambda: notebook(*[cell("markdown", SENTENCE)] * 5_000), READABLE | GIVES_UP, keeps=SENTENCE),
         "output": Poison(
             lambda: notebook(
                 cell("markdown", SENTENCE),
@@ -308,7 +308,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
     "csv": {
         "open-quote": Poison(lambda: b'a,b\n1,2\n"' + b"x" * 2_000_000, READABLE | GIVES_UP),
         "columns": Poison(lambda: b"," * 2_900_000, READABLE | {"empty"}),
-        "rows": Poison(lambda: b"a,b\n" * 700_000, READABLE, keeps="| a | b |"),
+        "rows": Poison(lambda: b"a,b\n" * 250_000, READABLE, keeps="| a | b |"),
         "quotes": Poison(lambda: b'"' * 2_900_000, READABLE | GIVES_UP | {"empty"}),
         "nul": Poison(lambda: b"a,b\n" * 100 + b"1,\x002\n", READABLE),
     },

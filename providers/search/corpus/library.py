@@ -10,13 +10,12 @@ from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.canonical_text import Extraction
 from providers.reading.extractor import extract_document
 from providers.reading.files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition, CorpusRegistry, corpus_name
 from providers.search.corpus.document_addresses import address_path, document_url, file_name, path_address, split_url
 from providers.search.corpus.index_query import PROVIDER, search_index
-from providers.search.corpus.index_reader import IndexStatus, open_index
+from providers.search.corpus.index_reader import IndexStatus, document_of, open_index
 from providers.search.corpus.indexing_task import sha256
 from providers.search.corpus.key_files import refuse_key, refuse_key_name
 from providers.search.corpus.published import PublishedIndexes, snapshot_of
@@ -179,7 +178,7 @@ class CorpusLibrary:
             return indexed
         found = await extract_document(self._pool, raw, file_name(path))
         refuse_key(found.text)
-        return _document(place, raw, found)
+        return document_of(place, raw, found.text, found)
 
     def _has_folder(self, name: str) -> bool:
         """Whether this host has the documents of a corpus."""
@@ -203,16 +202,7 @@ class CorpusLibrary:
             row = reader.document(path=address)
             if row is None or row.raw_hash != sha256(raw):
                 return None
-            return ExtractedDocument(
-                url=url,
-                title=row.title,
-                text=reader.text(row.id),
-                raw=raw,
-                media_type=row.media_type,
-                authors=row.authors,
-                publisher=row.publisher,
-                published_at=row.published_at,
-            )
+            return document_of(url, raw, reader.text(row.id), row)
 
 
 def _skipped(index: Path) -> list[SkippedFile]:
@@ -220,19 +210,6 @@ def _skipped(index: Path) -> list[SkippedFile]:
         return []
     with open_index(index) as reader:
         return reader.skipped()
-
-
-def _document(url: str, raw: bytes, found: Extraction) -> ExtractedDocument:
-    return ExtractedDocument(
-        url=url,
-        title=found.title,
-        text=found.text,
-        raw=raw,
-        media_type=found.media_type,
-        authors=found.authors,
-        publisher=found.publisher,
-        published_at=found.published_at,
-    )
 
 
 def path_url(path: Path) -> str:
@@ -243,4 +220,5 @@ def path_url(path: Path) -> str:
 async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     """Read one file outside any corpus, exactly as a corpus would. Raises `SourceUnreadable`."""
     raw = await asyncio.to_thread(read_regular_file, path)
-    return _document(path_url(path), raw, await extract_document(pool, raw, path.name))
+    found = await extract_document(pool, raw, path.name)
+    return document_of(path_url(path), raw, found.text, found)

@@ -27,7 +27,7 @@ from providers.reading.files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition
 from providers.search.corpus.document_addresses import address_path
 from providers.search.corpus.file_lock import file_lock
-from providers.search.corpus.index_reader import DocumentRow, IndexStatus, open_index
+from providers.search.corpus.index_reader import DocumentRow, IndexStatus, document_of, open_index
 from providers.search.corpus.index_store import BUSY_SECONDS, FORMAT, translated_errors
 from providers.search.corpus.indexing_task import sha256
 from providers.storage.content import ObstoreContentStore, is_on_this_host
@@ -175,16 +175,7 @@ class PublishedIndexes:
             )
         except ContentMissing:
             raise SourceUnreadable("not_found", "the document is not in the object store any more") from None
-        return ExtractedDocument(
-            url=url,
-            title=row.title,
-            text=text,
-            raw=raw,
-            media_type=row.media_type,
-            authors=row.authors,
-            publisher=row.publisher,
-            published_at=row.published_at,
-        )
+        return document_of(url, raw, text, row)
 
     async def _prune(self, newest: Snapshot) -> None:
         """Remove what only old snapshots hold that no session names; the holder of the publishing lock does it.
