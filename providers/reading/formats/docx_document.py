@@ -33,11 +33,12 @@ def extract_docx(raw: bytes) -> Extraction:
     try:
         document = docx.Document(BytesIO(raw))
         builder, seen = TextBuilder(), SeenRuns(document)
+        names = {style.style_id: style.name or "" for style in document.styles}
         for part in _parts(document):
             if isinstance(part, Table):
                 write_rows(builder, _rows(part, seen))
             else:
-                _write_paragraph(builder, part, seen)
+                _write_paragraph(builder, part, seen, names)
         core = document.core_properties
         title, author, created = core.title, core.author, core.created
     except (PackageNotFoundError, zipfile.BadZipFile, KeyError, ValueError, LxmlError, ParseError) as error:
@@ -61,11 +62,11 @@ def _parts(document: Any) -> Iterator[Paragraph | Table]:
     yield from document.iter_inner_content()
 
 
-def _write_paragraph(builder: TextBuilder, paragraph: Paragraph, seen: SeenRuns) -> None:
+def _write_paragraph(builder: TextBuilder, paragraph: Paragraph, seen: SeenRuns, names: dict[Any, str]) -> None:
     words = _words(paragraph, seen)
     if not words:
         return
-    style = (paragraph.style.name or "") if paragraph.style is not None else ""
+    style = names.get(paragraph._p.style, "")  # noqa: SLF001  # asking the library looks through all styles each time
     heading = HEADING_STYLE.match(style)
     level = int(heading.group(1)) if heading else 1 if TITLE_STYLE.match(style) else 0
     if level:

@@ -34,7 +34,7 @@ class SeenShapes:
         waiting = [(shape, 0) for shape in reversed(list(self._slide.shapes))]
         while waiting:
             shape, depth = waiting.pop()
-            if _is_hidden(shape) or (not depth and _is_beside(shape, width, height)):
+            if _is_hidden(shape) or (not depth and not _is_inherited(shape) and _is_beside(shape, width, height)):
                 continue
             if hasattr(shape, "shapes"):
                 if depth < DEEPEST:
@@ -138,6 +138,11 @@ class SeenShapes:
 def _is_hidden(shape: Any) -> bool:
     own = next(shape._element.iter(qn("p:cNvPr")), None)  # noqa: SLF001
     return own is not None and own.get("hidden") in {"1", "true"}
+
+
+def _is_inherited(shape: Any) -> bool:
+    """Whether the layout says where a shape lies, which takes long to look up, and nobody puts one beside the slide."""
+    return shape.is_placeholder and next(shape._element.iter(qn("a:xfrm"), qn("p:xfrm")), None) is None  # noqa: SLF001
 
 
 def _is_painted(shape: Any) -> bool:
