@@ -21,8 +21,8 @@ from client.handle import ResearchClient
 from contracts import names
 from contracts.documents import DocumentRef
 from providers.errors import ContentCorrupt, SharedStateUnavailable
-from providers.storage.records import Records
-from workers.dev_server.files import ServerFiles
+from providers.storage.stored_records import Records
+from workers.dev_server.server_files import ServerFiles
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"

@@ -68,7 +68,7 @@ class PrefixQueue:
                 async with asyncio.timeout(patience_seconds):
                     await leader.wait()
         elif not self._fresh(key):
-            async with self._leading(key):
+            async with self._lead(key):
                 yield
             self._remember(key)
             return
@@ -76,7 +76,7 @@ class PrefixQueue:
         self._remember(key)
 
     @asynccontextmanager
-    async def _leading(self, key: str) -> AsyncIterator[None]:
+    async def _lead(self, key: str) -> AsyncIterator[None]:
         ended = self._leaders[key] = asyncio.Event()
         try:
             yield

@@ -18,19 +18,19 @@ def iso_date(value: str) -> str | None:
     written = value.strip()
     found = COMPACT.match(written) or ISO_LIKE.match(written)
     if found is not None:
-        return _checked(*found.groups())
+        return _check_date(*found.groups())
     read = parsedate(written) if written[:1].isalpha() else None
-    return None if read is None else _checked(str(read[0]), str(read[1]), str(read[2]))
+    return None if read is None else _check_date(str(read[0]), str(read[1]), str(read[2]))
 
 
 def date_in_url(url: str) -> str | None:
     """The date in the path of a URL (`/2024/05/17/…`, `/2024-05-17-…`, `…_20240517`), at least to the month."""
     path = urlsplit(url).path
     found = IN_PATH.search(path) or COMPACT_IN_PATH.search(path)
-    return None if found is None else _checked(*found.groups())
+    return None if found is None else _check_date(*found.groups())
 
 
-def _checked(year: str, month: str | None = None, day: str | None = None) -> str | None:
+def _check_date(year: str, month: str | None = None, day: str | None = None) -> str | None:
     try:
         date(int(year), int(month or 1), int(day or 1))
     except ValueError:

@@ -137,12 +137,12 @@ class CachedReader:
         A page is kept for all runs, and given only to those whose domains its way keeps to.
         """
         domains.check(url)
-        found = await self._found(url, tenant, domains)
+        found = await self._find(url, tenant, domains)
         for address in (*found.value.way, found.value.url):
             domains.check(address)
         return replace(found.value, cached=True) if found.hit else found.value
 
-    async def _found(self, url: str, tenant: str, domains: Domains) -> Cached[ExtractedDocument]:
+    async def _find(self, url: str, tenant: str, domains: Domains) -> Cached[ExtractedDocument]:
         while True:
             mine = False
 

@@ -143,14 +143,14 @@ class Robots:
 
     async def _look_up(self, site: str) -> _Known:
         try:
-            fetched = await self._shared_or_fetched(site)
+            fetched = await self._share_or_fetch(site)
             rules = None if fetched.text is None else await asyncio.to_thread(parse, fetched.text)
         except (SourceUnreadable, Retryable) as error:
             wait = min(error.retry_after or 0.0, LONGEST_FAILURE) if isinstance(error, Retryable) else 0.0
             return _Known(self._clock() + max(wait, FAILURE_KEPT_SECONDS), failure=error)
         return _Known(self._clock() + KEPT_SECONDS - fetched.age, rules)
 
-    async def _shared_or_fetched(self, site: str) -> FetchedRules:
+    async def _share_or_fetch(self, site: str) -> FetchedRules:
         """What the store holds, else what the site says, which is put there.
 
         A store that does not answer costs the sharing, not the reading: the site itself is asked then.

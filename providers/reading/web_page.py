@@ -45,14 +45,14 @@ def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extracti
 def shorten(found: Extraction, most_bytes: int = KEPT_BYTES) -> Extraction:
     """The extraction with whole blocks up to a size, and a line that says what was left out."""
     if len(found.text) <= most_bytes // 4 or len(data := found.text.encode("utf-8")) <= most_bytes:
-        return _warned(found) if found.cut else found
+        return _warn_of_cut(found) if found.cut else found
     most = len(data[:most_bytes].decode("utf-8", "ignore"))
     ends = (_end(found.text, block) for block in found.blocks)
     kept = max((end for end in ends if end <= most), default=0) or max(found.text.rfind(" ", 0, most), 1)
-    return _warned(replace(found, text=found.text[:kept].rstrip(), cut=True))
+    return _warn_of_cut(replace(found, text=found.text[:kept].rstrip(), cut=True))
 
 
-def _warned(found: Extraction) -> Extraction:
+def _warn_of_cut(found: Extraction) -> Extraction:
     return replace(found, warnings=[*found.warnings, BEGINNING_ONLY.format(kept=len(found.text))])
 
 

@@ -15,16 +15,6 @@ import time
 import traceback
 from pathlib import Path
 
-from workers.dev_server.files import (
-    FAILED,
-    READY,
-    STARTING,
-    STOPPED,
-    FileLock,
-    ServerDescription,
-    ServerError,
-    ServerFiles,
-)
 from workers.dev_server.gateway import Gateway
 from workers.dev_server.ports import LOOPBACK, PortLeases, choose_ports
 from workers.dev_server.server import (
@@ -35,6 +25,16 @@ from workers.dev_server.server import (
     read_version,
     set_up_namespace,
     start_server,
+)
+from workers.dev_server.server_files import (
+    FAILED,
+    READY,
+    STARTING,
+    STOPPED,
+    FileLock,
+    ServerDescription,
+    ServerError,
+    ServerFiles,
 )
 from workers.private_files import keep_files_private
 

@@ -13,7 +13,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from workers.dev_server.files import FileLock, ServerDescription
+from workers.dev_server.server_files import FileLock, ServerDescription
 
 LOOPBACK = "127.0.0.1"
 USUAL_PORT = 7233

@@ -26,7 +26,7 @@ from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from providers.credentials import in_clear
 from providers.models.model_directory import DEFAULT_ENDPOINT
-from workers.settings.files import (
+from workers.settings.configuration_files import (
     FILE_NAME,
     SettingsError,
     details,
@@ -263,7 +263,7 @@ def load_settings(
     files = values_of_files(
         user_folder or user_config_folder(),
         working_directory or Path.cwd(),
-        asked.config or _named_by_variable(given),
+        asked.config or _read_variable_names(given),
     )
     values = merge_values(files.values, environment_values(given))
     values = merge_values(values, asked.values())
@@ -306,7 +306,7 @@ def without_user(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _named_by_variable(environment: Mapping[str, str]) -> Path | None:
+def _read_variable_names(environment: Mapping[str, str]) -> Path | None:
     """The file that the variable names. Raises `SettingsError` for a relative path."""
     text = environment.get(CONFIG_VARIABLE, "").strip()
     path = Path(text).expanduser()

@@ -102,7 +102,7 @@ class Egress:
         for _ in range(MOST_REDIRECTS + 1):
             if permit is not None:
                 await permit(target)
-            with _translated():
+            with _translate_errors():
                 response = await self._transport.handle_async_request(self._request(target, policy))
                 try:
                     location = _redirection(response, policy.statuses)
@@ -128,7 +128,7 @@ class Egress:
         elif location.startswith("//"):
             written = f"{current.scheme}:{location}"
         else:
-            written = _joined(current, location)
+            written = _join_location(current, location)
         target = check_url(written, self._allow_hosts)
         if current.scheme == "https" and target.scheme == "http":
             raise refused("redirect", "a redirect from https to http")
@@ -151,7 +151,7 @@ class _GuardedTransport(httpx2.AsyncHTTPTransport):
         )
 
 
-def _joined(current: httpx2.URL, location: str) -> str:
+def _join_location(current: httpx2.URL, location: str) -> str:
     try:
         return str(current.join(location))
     except (httpx2.InvalidURL, ValueError) as error:
@@ -204,7 +204,7 @@ async def _document(
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """What the client raises, as errors of ours; its messages may quote the server and are left out."""
     try:
         yield

@@ -56,7 +56,7 @@ class SeenRuns:
 
     def _is_unseen(self, run: Any, styles: list[Any], ground: Color | None) -> bool:
         own = run.find(qn("w:rPr"))
-        places = [own, *(style.find(qn("w:rPr")) for style in self._resting(_value(own, "w:rStyle"))), *styles]
+        places = [own, *(style.find(qn("w:rPr")) for style in self._follow_styles(_value(own, "w:rStyle"))), *styles]
         places = [place for place in places if place is not None]
         if any(_is_on(places, name) for name in ("w:vanish", "w:webHidden", "w:specVanish")):
             return True
@@ -169,7 +169,7 @@ class SeenRuns:
         on = "@w:default='1' or @w:default='true' or @w:default='on'"
         return next(iter(self._document.styles.element.xpath(f"w:style[@w:type='paragraph'][{on}]/@w:styleId")), None)
 
-    def _resting(self, name: str | None) -> list[Any]:
+    def _follow_styles(self, name: str | None) -> list[Any]:
         found: list[Any] = []
         while name in self._styles and len(found) < MOST_STYLES:
             found.append(self._styles[name])
@@ -178,10 +178,10 @@ class SeenRuns:
 
     def _of_paragraph(self, paragraph: Any, wanted: str = "w:rPr") -> list[Any]:
         name = _value(paragraph.find(qn("w:pPr")), "w:pStyle") or self._default_paragraph
-        return [style.find(qn(wanted)) for style in self._resting(name)]
+        return [style.find(qn(wanted)) for style in self._follow_styles(name)]
 
     def _styles_of(self, table: Any) -> list[Any]:
-        return self._resting(_value(table.find(qn("w:tblPr")), "w:tblStyle"))
+        return self._follow_styles(_value(table.find(qn("w:tblPr")), "w:tblStyle"))
 
     def _of_tables(self, inside: list[Any]) -> list[Any]:
         return [

@@ -35,7 +35,7 @@ def extract_epub(raw: bytes) -> Extraction:
     names = frozenset(archive.namelist())
     package_name = _package_of(parse_xml(read_entry(archive, CONTAINER)))
     package = parse_xml(read_entry(archive, package_name))
-    locked = _locked(archive, names)
+    locked = _find_locked(archive, names)
     titles = _titles(archive, names, package, package_name)
     builder = TextBuilder()
     chapters = list(_chapters(package, package_name, names))
@@ -70,7 +70,7 @@ def _package_of(container: Element) -> str:
     raise SourceUnreadable("malformed", "the book does not say where its content is")
 
 
-def _locked(archive: zipfile.ZipFile, names: frozenset[str]) -> set[str]:
+def _find_locked(archive: zipfile.ZipFile, names: frozenset[str]) -> set[str]:
     """The entries that only a program with a key can read; fonts are among them in books for everybody."""
     if LOCKS not in names:
         return set()
@@ -81,7 +81,7 @@ def _locked(archive: zipfile.ZipFile, names: frozenset[str]) -> set[str]:
 def _chapters(package: Element, package_name: str, names: frozenset[str]) -> Iterator[str]:
     """The entries of the chapters in reading order, each once; what a reader does not pass through is left out."""
     items = {
-        element.get("id"): _resolved(package_name, element.get("href", ""))
+        element.get("id"): _resolve(package_name, element.get("href", ""))
         for element in package.iter()
         if local_name(element) == "item" and element.get("media-type") in CHAPTERS
     }
@@ -98,7 +98,7 @@ def _titles(archive: zipfile.ZipFile, names: frozenset[str], package: Element, p
     for item in package.iter():
         if local_name(item) != "item":
             continue
-        name = _resolved(package_name, item.get("href", ""))
+        name = _resolve(package_name, item.get("href", ""))
         if name not in names:
             continue
         if item.get("media-type") == "application/x-dtbncx+xml":
@@ -118,10 +118,10 @@ def _add_title(found: dict[str, str], name: str, labels: list[Element], targets:
     words = one_line(clean("".join("".join(label.itertext()) for label in labels[:1])))[:300]
     for target in targets[:1]:
         if words:
-            found.setdefault(_resolved(name, target), words)
+            found.setdefault(_resolve(name, target), words)
 
 
-def _resolved(base: str, reference: str) -> str:
+def _resolve(base: str, reference: str) -> str:
     """The entry that a reference leads to; empty for one that leads out of the book."""
     parts = urlsplit(reference)
     if parts.scheme or parts.netloc or not parts.path:
@@ -147,5 +147,5 @@ def _write_chapter(builder: TextBuilder, archive: zipfile.ZipFile, name: str, ti
 
 def _sheet(archive: zipfile.ZipFile, chapter: str, href: str) -> str:
     """A style sheet of the book; empty if it has none of that name."""
-    name = _resolved(chapter, href)
+    name = _resolve(chapter, href)
     return decode(read_entry(archive, name))[:LONGEST_SHEET] if name in archive.NameToInfo else ""

@@ -58,7 +58,7 @@ def _write_cell(builder: TextBuilder, cell: dict[str, Any]) -> None:
         add_code(builder, clean(source))
         if shown.get("outputs_hidden") is not True and cell.get("collapsed") is not True:
             for output in _list(cell, "outputs"):
-                add_code(builder, clean(_printed(output))[:LONGEST_OUTPUT])
+                add_code(builder, clean(_read_output(output))[:LONGEST_OUTPUT])
     elif kind == "heading":
         words, level = one_line(clean(source)), min(max(_whole(cell.get("level")), 1), 6)
         if words:
@@ -72,7 +72,7 @@ def _write_cell(builder: TextBuilder, cell: dict[str, Any]) -> None:
                 raise
 
 
-def _printed(output: Any) -> str:
+def _read_output(output: Any) -> str:
     """What a cell printed or returned, as text; errors with their message, pictures not at all."""
     if not isinstance(output, dict):
         return ""

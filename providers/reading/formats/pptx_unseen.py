@@ -114,10 +114,10 @@ class SeenShapes:
             if part.tag == qn("a:srgbClr"):
                 return color_of(f"#{value}")
             if part.tag == qn("a:schemeClr"):
-                return self._theme.get(self._mapped(value))
+                return self._theme.get(self._map_name(value))
         return None
 
-    def _mapped(self, name: str) -> str:
+    def _map_name(self, name: str) -> str:
         mapping = self._slide.slide_layout.slide_master._element.find(qn("p:clrMap"))  # noqa: SLF001
         found = None if mapping is None else mapping.get(name)
         return str(found or THEME.get(name, name))

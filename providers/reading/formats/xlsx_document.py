@@ -163,7 +163,7 @@ class _Looks:
         style = cell._style_id  # noqa: SLF001  # asking for fonts and fills of every cell would take most of the time
         if style not in self._hiding:
             self._hiding[style] = _is_unseen(cell)
-        return "" if self._hiding[style] else _written(cell.value, str(cell.number_format))
+        return "" if self._hiding[style] else _write_value(cell.value, str(cell.number_format))
 
 
 def _is_unseen(cell: Any) -> bool:
@@ -184,7 +184,7 @@ def _color(stated: Any) -> Color | None:
     return color_of(f"#{stated.rgb[-6:].lower()}") if stated.type == "rgb" and isinstance(stated.rgb, str) else None
 
 
-def _written(value: Any, layout: str) -> str:
+def _write_value(value: Any, layout: str) -> str:
     """A value as a reader would say it: dates in ISO form, shares with their sign."""
     match value:
         case bool():

@@ -212,7 +212,7 @@ class _Writer:
         if tag in HEADINGS or (tag == "div" and is_titled(element)):
             self._heading(element, HEADINGS.get(tag, 1), depth=depth)
         elif tag in {"pre", "xmp", "listing", "plaintext"}:
-            self._preformatted(element)
+            self._write_preformatted(element)
         elif tag == "table" and is_data_table(element):
             self._table(element, depth=depth)
         elif tag in {"ul", "ol", "dir"}:
@@ -247,7 +247,7 @@ class _Writer:
             before = "#" * level + " "
             self.builder.add(BlockKind.HEADING, words, before=before, level=level, link_share=share)
 
-    def _preformatted(self, element: Element) -> None:
+    def _write_preformatted(self, element: Element) -> None:
         code = code_of(element)
         page = self._page_size(element)
         self.after_term = False

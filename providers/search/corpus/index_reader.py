@@ -182,8 +182,11 @@ class IndexReader:
         ).fetchone()
         if row is None:
             return None
-        *plain, authors, publisher, published_at, pages = row
-        return DocumentRow(*plain, json.loads(authors), publisher, published_at, json.loads(pages))
+        place, found, raw_hash, text_hash, media_type, title, authors, publisher, published_at, pages = row
+        return DocumentRow(
+            place, found, raw_hash, text_hash, media_type, title, json.loads(authors), publisher, published_at,
+            json.loads(pages),
+        )  # fmt: skip
 
     def snippet(self, passage: int) -> str:
         """The beginning of a passage on one line."""

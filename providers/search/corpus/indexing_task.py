@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from providers.reading.extraction import extract
-from providers.reading.files import read_regular_file
+from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, snippet_of, word_keys
 from providers.search.corpus.key_files import refuse_key
 from providers.text import words

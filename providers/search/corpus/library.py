@@ -11,7 +11,7 @@ from providers.errors import CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.extractor import extract_document
-from providers.reading.files import read_regular_file
+from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition, CorpusRegistry, corpus_name
 from providers.search.corpus.document_addresses import address_path, document_url, file_name, path_address, split_url
 from providers.search.corpus.index_query import PROVIDER, search_index
@@ -148,9 +148,9 @@ class CorpusLibrary:
     async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
         """Files that were left out, with reasons, by path. Raises `CorpusUnknown`."""
         if self._published is not None and (found := await self._published.find(name, digest)) is not None:
-            return await asyncio.to_thread(_skipped, await self._published.index_file(found))
+            return await asyncio.to_thread(_list_skipped, await self._published.index_file(found))
         self._registry.get(name)
-        return await asyncio.to_thread(_skipped, self._index(name))
+        return await asyncio.to_thread(_list_skipped, self._index(name))
 
     async def read(self, url: str, digest: str = "") -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`: of a published snapshot, else of the folder.
@@ -173,7 +173,7 @@ class CorpusLibrary:
         refuse_key_name((root / path).resolve().relative_to(root).as_posix())
         refuse_key(raw)
         place = document_url(name, path_address(path))
-        indexed = await asyncio.to_thread(self._indexed, name, path_address(path), place, raw)
+        indexed = await asyncio.to_thread(self._find_indexed, name, path_address(path), place, raw)
         if indexed is not None:
             return indexed
         found = await extract_document(self._pool, raw, file_name(path))
@@ -194,7 +194,7 @@ class CorpusLibrary:
         with open_index(index) as reader:
             return reader.status()
 
-    def _indexed(self, name: str, address: str, url: str, raw: bytes) -> ExtractedDocument | None:
+    def _find_indexed(self, name: str, address: str, url: str, raw: bytes) -> ExtractedDocument | None:
         index = self._index(name)
         if not index.exists():
             return None
@@ -205,7 +205,7 @@ class CorpusLibrary:
             return document_of(url, raw, reader.text(row.id), row)
 
 
-def _skipped(index: Path) -> list[SkippedFile]:
+def _list_skipped(index: Path) -> list[SkippedFile]:
     if not index.exists():
         return []
     with open_index(index) as reader:

@@ -10,7 +10,7 @@ from typing import Final
 from providers.errors import SourceUnreadable
 from providers.interfaces import SkippedFile
 from providers.reading.extraction import LARGEST_FILE
-from providers.reading.files import unreadable
+from providers.reading.regular_files import unreadable
 from providers.search.corpus.document_addresses import path_address
 from providers.search.corpus.key_files import WHY, is_key_name, refuse_key_name
 

@@ -21,7 +21,7 @@ from providers.domains import ANYWHERE, Domains
 from providers.extractive import ExtractiveEngine
 from providers.extractive.engine import MAKE_DRAFT
 from providers.interfaces import ExtractedDocument
-from providers.isolation.calls import MOST_KILLED, KillableCalls
+from providers.isolation.killable_calls import MOST_KILLED, KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls

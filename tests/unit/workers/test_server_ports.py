@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.dev_server.files import ServerDescription
 from workers.dev_server.ports import PortLeases, choose_ports, port_is_free
+from workers.dev_server.server_files import ServerDescription
 
 PORT = 41_233
 
