@@ -6,12 +6,12 @@ import re
 import struct
 import time
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import httpx2
+from cachetools import LRUCache
 from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
 from providers.errors import Retryable, SharedStateUnavailable, SourceUnreadable, StorageFull
@@ -108,7 +108,7 @@ class Robots:
         self._agent = agent
         self._clock = clock
         self._store = store
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: LRUCache[str, _Known] = LRUCache(KEPT_SITES)
         self._loading: dict[str, asyncio.Lock] = {}
 
     async def check(self, url: httpx2.URL) -> float:
@@ -129,11 +129,7 @@ class Robots:
             async with lock:
                 known = self._known.get(site)
                 if known is None or self._clock() > known.until:
-                    known = await self._look_up(site)
-                    self._known[site] = known
-                    self._known.move_to_end(site)
-                    if len(self._known) > KEPT_SITES:
-                        self._known.popitem(last=False)
+                    known = self._known[site] = await self._look_up(site)
         finally:
             if not lock.locked():
                 self._loading.pop(site, None)

@@ -185,10 +185,6 @@ class Settings(BaseSettings):
         asked = Limits.model_validate(override.model_dump(include=set(Limits.model_fields)))
         return EffectiveLimits.model_validate(effective_limits(base, asked).model_dump() | own)
 
-    def with_corpus(self, name: str, corpus: CorpusSettings) -> "Settings":
-        """The same configuration with one more folder, as `--corpus DIR` adds it."""
-        return self.model_copy(update={"corpus": {**self.corpus, name: corpus}})
-
     def secrets(self) -> list[str]:
         """Every value that no log may show."""
         held = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]

@@ -1,7 +1,7 @@
 """The one way out: every request to a host that a user, a model or a page named goes through `Egress.fetch`.
 
-Checks are made where they cannot be left out: the text of each URL in `egress_gate`, the address of each connection
-in `egress_network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
+Checks are made where they cannot be left out: the text of each URL in `url_gate`, the address of each connection
+in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
 credentials or environment variables take part.
 """
 
@@ -121,7 +121,7 @@ class Egress:
         return httpx2.Request("GET", target, headers=headers, extensions={"timeout": self._waits})
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
-        """Where a redirect leads, kind_of_body as it is written and before anything is put together from it."""
+        """Where a redirect leads, judged as it is written, before anything is put together from it."""
         check_characters(location)
         if BEFORE_ANY_SCHEME.match(location):
             written = location

@@ -11,6 +11,7 @@ from lxml import etree  # type: ignore[import-untyped]
 from providers.errors import SourceUnreadable
 from providers.reading.cleaning import clean, is_name, one_line
 from providers.reading.html.rules import Element
+from providers.reading.html.styles import Color, color_of
 from providers.reading.page_dates import iso_date
 
 UNPACKED_BYTES: Final = 100_000_000
@@ -93,6 +94,18 @@ def office_facts(archive: zipfile.ZipFile) -> StatedFacts:
     """The properties of an Office file; none where it states none."""
     name = "docProps/core.xml"
     return stated_facts(parse_xml(read_entry(archive, name))) if name in archive.namelist() else StatedFacts()
+
+
+def theme_colors(part: bytes) -> dict[str, Color]:
+    """The colours of the theme of an Office document by their names."""
+    found = {}
+    for scheme in (element for element in parse_xml(part).iter() if local_name(element) == "clrScheme"):
+        for entry in scheme:
+            value = next((color.get("lastClr") or color.get("val") for color in entry), None)
+            color = color_of(f"#{value.lower()}") if value else None
+            if color is not None:
+                found[local_name(entry)] = color
+    return found
 
 
 def _all(root: Element, name: str) -> list[str]:

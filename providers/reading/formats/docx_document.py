@@ -16,8 +16,8 @@ from lxml.etree import LxmlError  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import BlockKind, Extraction, TextBuilder
-from providers.reading.cleaning import clean, escape_markup, is_name, one_line
-from providers.reading.formats.archives import open_archive
+from providers.reading.cleaning import clean, escape_markup, one_line
+from providers.reading.formats.archives import office_facts, open_archive
 from providers.reading.formats.docx_unseen import SeenRuns
 from providers.reading.html.rules import script_mark
 from providers.reading.html.tables import Cell, TableRow, write_rows
@@ -29,7 +29,7 @@ LIST_STYLE: Final = re.compile(r"^list", re.IGNORECASE)
 
 def extract_docx(raw: bytes) -> Extraction:
     """The canonical text of a Word document. Raises `SourceUnreadable` malformed, too_large, encrypted, no_text."""
-    open_archive(raw)
+    facts = office_facts(open_archive(raw))
     try:
         document = docx.Document(BytesIO(raw))
         builder, seen = TextBuilder(), SeenRuns(document)
@@ -39,8 +39,6 @@ def extract_docx(raw: bytes) -> Extraction:
                 write_rows(builder, _rows(part, seen))
             else:
                 _write_paragraph(builder, part, seen, names)
-        core = document.core_properties
-        title, author, created = core.title, core.author, core.created
     except (PackageNotFoundError, zipfile.BadZipFile, KeyError, ValueError, LxmlError, ParseError) as error:
         raise SourceUnreadable("malformed", "a damaged Word document") from error
     if not builder.blocks:
@@ -48,12 +46,12 @@ def extract_docx(raw: bytes) -> Extraction:
     text = builder.text()
     first = builder.blocks[0]
     return Extraction(
-        title=(one_line(clean(title or "")) or one_line(text[first.start : first.end]))[:300],
+        title=facts.title or one_line(text[first.start : first.end])[:300],
         text=text,
         media_type="application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         blocks=builder.blocks,
-        authors=[name] if is_name(name := one_line(clean(author or ""))) else [],
-        published_at=created.date().isoformat() if created else None,
+        authors=list(facts.authors),
+        published_at=facts.published_at,
         cut=builder.cut,
     )
 

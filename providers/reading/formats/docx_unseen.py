@@ -5,12 +5,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from docx.oxml.ns import qn
-from lxml import etree  # type: ignore[import-untyped]
 
+from providers.reading.formats.archives import theme_colors
 from providers.reading.html.styles import WHITE, Color, alike, color_of
 
 TEXT_2010: Final = "{http://schemas.microsoft.com/office/word/2010/wordml}"
-DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 SMALLEST: Final = 4
 """Half points."""
 NARROWEST: Final = 5
@@ -143,18 +142,9 @@ class SeenRuns:
     @cached_property
     def _theme(self) -> dict[str, Color]:
         """Colours of the theme by name."""
-        found = {"lt1": WHITE, "dk1": Color(0, 0, 0)}
         parts = [relation for relation in self._document.part.rels.values() if relation.reltype.endswith("/theme")]
-        for relation in parts[:1]:
-            parser = etree.XMLParser(resolve_entities=False, no_network=True)
-            root = etree.fromstring(relation.target_part.blob, parser)
-            for scheme in root.iter(f"{DRAWING}clrScheme"):
-                for entry in scheme:
-                    value = next((part.get("lastClr") or part.get("val") for part in entry), None)
-                    color = color_of(f"#{value.lower()}") if value else None
-                    if color is not None:
-                        found[etree.QName(entry).localname] = color
-        return found
+        known = theme_colors(parts[0].target_part.blob) if parts else {}
+        return {"lt1": WHITE, "dk1": Color(0, 0, 0)} | known
 
     @cached_property
     def _styles(self) -> dict[str, Any]:

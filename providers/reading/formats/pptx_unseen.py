@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from lxml import etree  # type: ignore[import-untyped]
 from pptx.opc.constants import RELATIONSHIP_TYPE
 from pptx.oxml.ns import qn
 
-from providers.reading.formats.archives import parse_xml
+from providers.reading.formats.archives import theme_colors
 from providers.reading.html.styles import Color, alike, color_of
 
 SMALLEST: Final = 200
@@ -125,14 +124,7 @@ class SeenShapes:
     @cached_property
     def _theme(self) -> dict[str, Color]:
         part = self._slide.slide_layout.slide_master.part.part_related_by(RELATIONSHIP_TYPE.THEME)
-        found = {}
-        for scheme in parse_xml(part.blob).iter(qn("a:clrScheme")):
-            for entry in scheme:
-                value = next((color.get("lastClr") or color.get("val") for color in entry), None)
-                color = color_of(f"#{value.lower()}") if value else None
-                if color is not None:
-                    found[etree.QName(entry).localname] = color
-        return found
+        return theme_colors(part.blob)
 
 
 def _is_hidden(shape: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from contracts.activities import SearchRequest, SearchResponse
@@ -13,7 +13,7 @@ from providers.isolation.pool import SubprocessPool
 from providers.reading.extractor import extract_document
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition, CorpusRegistry, corpus_name
-from providers.search.corpus.document_addresses import address_path, document_url, file_name, path_address, split_url
+from providers.search.corpus.document_addresses import address_path, document_url, path_address, split_url
 from providers.search.corpus.index_query import PROVIDER, search_index
 from providers.search.corpus.index_reader import IndexStatus, document_of, open_index
 from providers.search.corpus.indexing_task import sha256
@@ -176,7 +176,7 @@ class CorpusLibrary:
         indexed = await asyncio.to_thread(self._find_indexed, name, path_address(path), place, raw)
         if indexed is not None:
             return indexed
-        found = await extract_document(self._pool, raw, file_name(path))
+        found = await extract_document(self._pool, raw, PurePosixPath(path).name)
         refuse_key(found.text)
         return document_of(place, raw, found.text, found)
 
@@ -212,13 +212,9 @@ def _list_skipped(index: Path) -> list[SkippedFile]:
         return reader.skipped()
 
 
-def path_url(path: Path) -> str:
-    """The `file:` URL of a path."""
-    return path.absolute().as_uri()
-
-
 async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     """Read one file outside any corpus, exactly as a corpus would. Raises `SourceUnreadable`."""
     raw = await asyncio.to_thread(read_regular_file, path)
     found = await extract_document(pool, raw, path.name)
-    return document_of(path_url(path), raw, found.text, found)
+    place = await asyncio.to_thread(path.absolute)
+    return document_of(place.as_uri(), raw, found.text, found)
