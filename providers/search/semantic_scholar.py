@@ -11,10 +11,11 @@ from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-unt
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.activities import SearchRequest, SearchResponse
+from providers.reading.page_dates import iso_date
 from providers.search.narrowing import Days, narrowing_of
 from providers.search.service import Service
 from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Facts, Records, WebApi, WebSearch, Wire
-from providers.search.web_hits import RawResult, hit_limit, iso_date, respond, shorten_query
+from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
 DEFAULT_BASE_URL: Final = "https://api.semanticscholar.org"
 SERVICE: Final = Service("Semantic Scholar", "SEMANTIC_SCHOLAR_BASE_URL", "SEMANTIC_SCHOLAR_API_KEY")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from email import message_from_bytes
 from email.header import decode_header, make_header
 from email.message import Message
-from email.utils import parsedate
 from typing import Any, Final
 
 from providers.errors import SourceUnreadable
@@ -51,7 +50,7 @@ def extract_mail(raw: bytes) -> Extraction:
         media_type="message/rfc822",
         blocks=builder.blocks,
         authors=[name] if is_name(name) else [],
-        published_at=_date(message),
+        published_at=iso_date(_header(message, "Date")),
         cut=builder.cut,
         warnings=list(writer.warnings()),
     )
@@ -123,8 +122,3 @@ def _header(message: Message, name: str) -> str:
     except (LookupError, UnicodeError, ValueError):
         words = stated
     return one_line(clean(words))
-
-
-def _date(message: Message) -> str | None:
-    stated = parsedate(_header(message, "Date"))
-    return None if stated is None else iso_date("-".join(map(str, stated[:3])))

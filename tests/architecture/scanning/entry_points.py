@@ -97,7 +97,7 @@ def _corpus(text: str) -> object:
 def _hit(text: str) -> object:
     return (
         web_hits.plain(text, len(text)), web_hits.usable_url("https://a.test/" + text), web_hits.usable_doi(text),
-        web_hits.iso_date(text), web_hits.shorten_query(text, 400),
+        web_hits.shorten_query(text, 400),
     )  # fmt: skip
 
 
