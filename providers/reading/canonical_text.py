@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from contracts.vocabulary import PageAccess
+from providers.reading.cleaning import one_line
 
 BACKTICKS: Final = re.compile("`+")
 TEXT_LIMIT: Final = 2_000_000
@@ -133,6 +134,16 @@ class TextBuilder:
     def text(self) -> str:
         """The text so far."""
         return "".join(self._parts)
+
+    def first(self) -> str:
+        """The words of the first block, on one line."""
+        return one_line(self.text()[self.blocks[0].start : self.blocks[0].end])
+
+    def finish(self, media_type: str, left_out: str = "", **stated: Any) -> Extraction:
+        """What was written, with what the document states; `left_out` is the warning for one that was cut."""
+        warnings = [left_out] if self.cut and left_out else []
+        known = {"title": "", **stated, "warnings": [*warnings, *stated.get("warnings", ())]}
+        return Extraction(text=self.text(), media_type=media_type, blocks=self.blocks, cut=self.cut, **known)
 
     def _append(self, part: str) -> None:
         if part:

@@ -2,7 +2,7 @@
 
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Final
 
@@ -48,11 +48,14 @@ def read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
         raise SourceUnreadable("malformed", "a part of the document is damaged or missing") from error
 
 
-def parse_xml(data: bytes) -> Element:
-    """The tree of a part; nothing is loaded, entities stay closed. Raises `SourceUnreadable` malformed."""
+def parse_xml(data: bytes, encoding: str | None = None) -> Element:
+    """The tree of a part; nothing is loaded, entities stay closed. Raises `SourceUnreadable` malformed.
+
+    `encoding` goes before the one that the part states.
+    """
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, attribute_defaults=False,
-        huge_tree=False, remove_comments=True, remove_pis=True,
+        huge_tree=False, remove_comments=True, remove_pis=True, encoding=encoding,
     )  # fmt: skip
     try:
         return etree.fromstring(data, parser)
@@ -71,7 +74,7 @@ class StatedFacts:
     """What a document says about itself in Dublin Core."""
 
     title: str = ""
-    authors: tuple[str, ...] = ()
+    authors: list[str] = field(default_factory=list)
     publisher: str | None = None
     language: str | None = None
     published_at: str | None = None
@@ -83,7 +86,7 @@ def stated_facts(root: Element) -> StatedFacts:
     dates = [*_all(root, "date"), *(one_line(found.text or "") for found in root.iter(f"{TERMS}created"))]
     return StatedFacts(
         title=next(iter(_all(root, "title")), "")[:300],
-        authors=tuple(dict.fromkeys(names)),
+        authors=list(dict.fromkeys(names)),
         publisher=next((name for name in _all(root, "publisher") if is_name(name)), None),
         language=next(iter(_all(root, "language")), None),
         published_at=next(filter(None, map(iso_date, dates)), None),

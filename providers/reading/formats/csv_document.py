@@ -36,14 +36,7 @@ def extract_csv(text: str) -> Extraction:
     grid.close()
     if not builder.blocks:
         raise SourceUnreadable("empty", "the file holds nothing but separators")
-    return Extraction(
-        title="",
-        text=builder.text(),
-        media_type="text/csv",
-        blocks=builder.blocks,
-        cut=builder.cut,
-        warnings=[ROWS_LEFT_OUT] if builder.cut else [],
-    )
+    return builder.finish("text/csv", ROWS_LEFT_OUT)
 
 
 def separator_of(text: str) -> str | None:

@@ -43,17 +43,8 @@ def extract_docx(raw: bytes) -> Extraction:
         raise SourceUnreadable("malformed", "a damaged Word document") from error
     if not builder.blocks:
         raise SourceUnreadable("no_text", "the document holds no text")
-    text = builder.text()
-    first = builder.blocks[0]
-    return Extraction(
-        title=facts.title or one_line(text[first.start : first.end])[:300],
-        text=text,
-        media_type="application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        blocks=builder.blocks,
-        authors=list(facts.authors),
-        published_at=facts.published_at,
-        cut=builder.cut,
-    )
+    stated = vars(facts) | {"title": facts.title or builder.first()[:300]}
+    return builder.finish("application/vnd.openxmlformats-officedocument.wordprocessingml.document", **stated)
 
 
 def _parts(document: Any) -> Iterator[Paragraph | Table]:

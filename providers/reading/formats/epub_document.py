@@ -48,19 +48,7 @@ def extract_epub(raw: bytes) -> Extraction:
     builder.cut = builder.cut or len(chapters) > MOST_CHAPTERS
     if not builder.blocks:
         raise SourceUnreadable("no_text", "the book holds no text")
-    facts = stated_facts(package)
-    return Extraction(
-        title=facts.title,
-        text=builder.text(),
-        media_type="application/epub+zip",
-        blocks=builder.blocks,
-        language=facts.language,
-        authors=list(facts.authors),
-        publisher=facts.publisher,
-        published_at=facts.published_at,
-        cut=builder.cut,
-        warnings=[CHAPTERS_LEFT_OUT] if builder.cut else [],
-    )
+    return builder.finish("application/epub+zip", CHAPTERS_LEFT_OUT, **vars(stated_facts(package)))
 
 
 def _package_of(container: Element) -> str:

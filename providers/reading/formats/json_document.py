@@ -37,13 +37,7 @@ def extract_json(text: str) -> Extraction:
         builder.add(BlockKind.ITEM, line, before="  " * min(depth, DEEPEST_INDENT) + "- ")
     if not builder.blocks:
         raise SourceUnreadable("no_text", "the document holds no values")
-    return Extraction(
-        title=_title(parsed.value),
-        text=builder.text(),
-        media_type="application/json",
-        blocks=builder.blocks,
-        cut=builder.cut,
-    )
+    return builder.finish("application/json", title=_title(parsed.value))
 
 
 def _lines(value: Any, depth: int) -> Iterator[tuple[int, str]]:

@@ -41,17 +41,13 @@ def extract_mail(raw: bytes) -> Extraction:
     writer.write(message, 1)
     if not writer.said:
         raise SourceUnreadable("no_text", "the mail holds no text")
-    builder = writer.builder
     sender = _header(message, "From")
     name = sender.partition("<")[0].strip(' "') or sender
-    return Extraction(
+    return writer.builder.finish(
+        "message/rfc822",
         title=_header(message, "Subject")[:300],
-        text=builder.text(),
-        media_type="message/rfc822",
-        blocks=builder.blocks,
         authors=[name] if is_name(name) else [],
         published_at=iso_date(_header(message, "Date")),
-        cut=builder.cut,
         warnings=list(writer.warnings()),
     )
 

@@ -34,14 +34,8 @@ def extract_notebook(text: str) -> Extraction:
         raise SourceUnreadable("no_text", "the notebook holds no text")
     found = builder.text()
     headings = (found[block.start : block.end] for block in builder.blocks if block.kind is BlockKind.HEADING)
-    return Extraction(
-        title=_stated_title(notebook) or next(headings, ""),
-        text=found,
-        media_type="application/x-ipynb+json",
-        blocks=builder.blocks,
-        cut=builder.cut,
-        warnings=[CELLS_LEFT_OUT] if builder.cut else [],
-    )
+    title = _stated_title(notebook) or next(headings, "")
+    return builder.finish("application/x-ipynb+json", CELLS_LEFT_OUT, title=title)
 
 
 def _cells(notebook: Any) -> Iterator[dict[str, Any]]:

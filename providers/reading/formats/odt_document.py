@@ -44,17 +44,8 @@ def extract_odt(raw: bytes) -> Extraction:
     if not builder.blocks:
         raise SourceUnreadable("no_text", "the document holds no text")
     facts = stated_facts(parse_xml(read_entry(archive, "meta.xml")) if "meta.xml" in names else content)
-    text, first = builder.text(), builder.blocks[0]
-    return Extraction(
-        title=facts.title or one_line(text[first.start : first.end])[:300],
-        text=text,
-        media_type="application/vnd.oasis.opendocument.text",
-        blocks=builder.blocks,
-        language=facts.language,
-        authors=list(facts.authors),
-        published_at=facts.published_at,
-        cut=builder.cut,
-    )
+    stated = vars(facts) | {"title": facts.title or builder.first()[:300]}
+    return builder.finish("application/vnd.oasis.opendocument.text", **stated)
 
 
 def _is_body(element: Element) -> bool:

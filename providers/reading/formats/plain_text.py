@@ -26,13 +26,9 @@ def extract_plain_text(text: str) -> Extraction:
     write_plain_text(builder, clean(text))
     if not builder.blocks:
         raise SourceUnreadable("empty", "the file holds nothing but white space")
-    found = builder.text()
-    first = builder.blocks[0]
-    words = one_line(found[first.start : first.end])
-    title = words if first.kind is BlockKind.HEADING or len(words) <= LONGEST_HEADING else ""
-    return Extraction(
-        title=title[:LONGEST_TITLE], text=found, media_type="text/plain", blocks=builder.blocks, cut=builder.cut
-    )
+    words, kind = builder.first(), builder.blocks[0].kind
+    title = words if kind is BlockKind.HEADING or len(words) <= LONGEST_HEADING else ""
+    return builder.finish("text/plain", title=title[:LONGEST_TITLE])
 
 
 def extract_log(text: str) -> Extraction:
@@ -46,10 +42,7 @@ def extract_log(text: str) -> Extraction:
             break
     if not builder.blocks:
         raise SourceUnreadable("empty", "the file holds nothing but white space")
-    return Extraction(
-        title="", text=builder.text(), media_type="text/plain", blocks=builder.blocks, cut=builder.cut,
-        warnings=[LINES_LEFT_OUT] if builder.cut else [],
-    )  # fmt: skip
+    return builder.finish("text/plain", LINES_LEFT_OUT)
 
 
 def write_plain_text(builder: TextBuilder, text: str) -> None:

@@ -51,18 +51,12 @@ def extract_pptx(raw: bytes) -> Extraction:
         raise SourceUnreadable("malformed", "a damaged presentation") from error
     if not builder.blocks:
         raise SourceUnreadable("no_text", "the presentation holds no text that is shown")
-    warnings = ([LEFT_OUT] if builder.cut else []) + ([HIDDEN.format(count=hidden)] if hidden else [])
-    text, first = builder.text(), builder.blocks[0]
-    return Extraction(
-        title=facts.title or one_line(text[first.start : first.end])[:300],
-        text=text,
-        media_type="application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        blocks=builder.blocks,
-        authors=list(facts.authors),
-        published_at=facts.published_at,
-        pages=pages,
-        cut=builder.cut,
-        warnings=warnings,
+    stated = vars(facts) | {"title": facts.title or builder.first()[:300], "pages": pages}
+    return builder.finish(
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        LEFT_OUT,
+        **stated,
+        warnings=[HIDDEN.format(count=hidden)] if hidden else [],
     )
 
 

@@ -59,16 +59,9 @@ def extract_xlsx(raw: bytes) -> Extraction:
         raise SourceUnreadable("malformed", "a damaged workbook") from error
     if all(block.kind is BlockKind.HEADING for block in builder.blocks):
         raise SourceUnreadable("no_text", "the workbook holds no values that are shown")
-    warnings = ([LEFT_OUT] if builder.cut else []) + ([HIDDEN.format(count=hidden)] if hidden else [])
-    return Extraction(
-        title=facts.title,
-        text=builder.text(),
-        media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        blocks=builder.blocks,
-        authors=list(facts.authors),
-        published_at=facts.published_at,
-        cut=builder.cut,
-        warnings=warnings,
+    warnings = [HIDDEN.format(count=hidden)] if hidden else []
+    return builder.finish(
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", LEFT_OUT, **vars(facts), warnings=warnings
     )
 
 
