@@ -28,6 +28,7 @@ SERVICE: Final = Service(
     "ANTHROPIC_BASE_URL",
     "ANTHROPIC_API_KEY",
     "see the model's name, and whether the account's settings allow web search",
+    key_header="x-api-key",
 )
 ANSWER_SECONDS: Final = 60.0
 """A model has to speak before and after the search."""
@@ -131,7 +132,7 @@ class AnthropicSearch(WebSearch):
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
             raise NotConfigured("searching by the model's endpoint needs a key: set ANTHROPIC_API_KEY")
         key = api_key or NO_KEY
-        super().__init__(client, base_url, headers={"x-api-key": key}, timeout_seconds=timeout_seconds, variant=model)
+        super().__init__(client, api_key=key, base_url=base_url, timeout_seconds=timeout_seconds, variant=model)
         over = httpx2.AsyncClient(transport=OverWebApi(self._api), trust_env=False, follow_redirects=False)
         self._sdk = ExplicitClient(api_key=key, base_url=self._api.base_url, http_client=over)
         self._model = model
