@@ -1,6 +1,7 @@
 """The activity `read_source`: read, archive, and tell in short what was read."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -92,6 +93,8 @@ class ReadingActivities:
         raw, text = await asyncio.gather(
             self._content.put(document.raw, media_type), self._content.put_text(document.text)
         )
+        starts = json.dumps(document.pages) if document.pages else ""
+        pages = await self._content.put_text(starts, "application/json") if starts else None
         judgement = await self._judge(request, document)
         found = SourceEntry(
             source_id=request.source_id,
@@ -120,6 +123,7 @@ class ReadingActivities:
         record = ReadRecord(
             content_hash=raw.hash,
             text=text,
+            pages=pages,
             quality=judgement.quality,
             best_quality=best_quality(found.access, judgement.assessment),
             access=found.access,

@@ -17,6 +17,7 @@ class Evidence(Contract):
     """SHA-256 of the quote: what `research audit` compares. Empty where an entry of the notebook holds it."""
     heading: str = ""
     page: int | None = None
+    """The page or slide on which it begins, from 1; None where its source has none."""
     sub_query_id: str | None = None
     entry: str | None = None
     """Hash of the stored entry that holds the rest of it; None where it holds everything itself."""

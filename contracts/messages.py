@@ -140,6 +140,8 @@ class ReadRecord(Terse):
     content_hash: str
     raw: DocumentRef | None = None
     text: DocumentRef
+    pages: DocumentRef | None = None
+    """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
     quality: Quality
     quality_reason: str = ""
     best_quality: Quality = Quality.HIGH

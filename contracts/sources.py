@@ -123,6 +123,8 @@ class Source(Contract):
     """SHA-256 of the raw bytes."""
     raw: DocumentRef | None = None
     text: DocumentRef | None = None
+    pages: DocumentRef | None = None
+    """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
     sections: list[SectionHint] = []
     analyzed: bool = False
     found_quality: Quality | None = None

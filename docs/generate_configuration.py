@@ -26,7 +26,7 @@ from contracts.request import (
     Verify,
 )
 from contracts.strategies import PLANNED, declared
-from workers.settings.files import is_harmless
+from workers.settings.configuration_files import is_harmless
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
 

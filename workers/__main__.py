@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from providers.errors import ProviderError
-from workers.dev_server.files import ServerError
+from workers.dev_server.server_files import ServerError
 from workers.pools import UnknownPoolError, choose_pools
 from workers.private_files import keep_files_private
 from workers.process import PortUnusableError, ProcessOptions, run

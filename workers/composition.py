@@ -20,7 +20,7 @@ from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine, IsolatedCalls, Limiter, SharedStore
-from providers.isolation.calls import KillableCalls
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
 from providers.models.chat import Chat
@@ -37,8 +37,8 @@ from providers.shared.politeness import Politeness
 from providers.shared.rates import ServiceLimits
 from providers.storage.content import ObstoreContentStore
 from providers.storage.notebooks import StoredNotebooks
-from providers.storage.records import open_records
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import open_records
 from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents

@@ -11,7 +11,7 @@ from string import Template
 from activities.reporting.fixed_sentences import OUTCOMES, count_noun, day
 from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
 from activities.reporting.markdown_layout import clean_characters, plain_text
-from activities.reporting.markdown_report import ReportText, quality_words
+from activities.reporting.markdown_report import ReportText, pages_of, quality_words
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.quoted_passages import QuotedPassage
 from activities.reporting.report_inputs import CitedSource, ReportInputs
@@ -86,10 +86,8 @@ def _contents(matter: ReportInputs, sections: list[ReportSection]) -> str:
 
 def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str]) -> str:
     evidence = passage.evidence
-    page = f"page {evidence.page}" if evidence.page is not None else ""
-    where = " · ".join(
-        part for part in (f"§ {matter.show(evidence.heading)}" if evidence.heading else "", page) if part
-    )
+    section = f"§ {matter.show(evidence.heading)}" if evidence.heading else ""
+    where = " · ".join(filter(None, (section, pages_of(item.source, [evidence.page]))))
     back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
                     for index, place in enumerate(places, start=1))  # fmt: skip
     cited = f'<p class="back">Cited at {back}</p>' if back else ""

@@ -1,5 +1,6 @@
 """The report as Markdown: the text with numbers, its sources, its method and its limits."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from activities.reporting.citations import CitationMark
@@ -16,9 +17,11 @@ from activities.reporting.markdown_layout import code_span
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
 from activities.reporting.verification import describe_checking, verification_facts
+from contracts.sources import Source
 from contracts.vocabulary import Outcome, Quality
 
 HEADINGS_SHOWN = 3
+PAGES_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,17 @@ def headings_of(item: CitedSource) -> list[str]:
     return list(dict.fromkeys(passage.evidence.heading for passage in item.passages if passage.evidence.heading))
 
 
+def pages_of(source: Source, pages: Iterable[int | None]) -> str:
+    """The pages of passages as a citation names them (`p. 12`, `slides 3, 7`); empty where there are none."""
+    numbers = sorted({page for page in pages if page is not None})
+    if not numbers:
+        return ""
+    slides = source.raw is not None and source.raw.media_type.endswith("presentation")
+    name = ("slide", "slides") if slides else ("p.", "pp.")
+    shown = ", ".join(map(str, numbers[:PAGES_SHOWN])) + (", …" if len(numbers) > PAGES_SHOWN else "")
+    return f"{name[len(numbers) > 1]} {shown}"
+
+
 def quality_words(quality: Quality, reason: str) -> str:
     """A source's quality with the reason for it."""
     known = "quality not assessed" if quality is Quality.UNKNOWN else f"quality {quality.value}"
@@ -63,7 +77,8 @@ def _source_line(matter: ReportInputs, item: CitedSource) -> str:
     section = "; ".join(headings[:HEADINGS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     quality = matter.escape(quality_words(source.quality, source.quality_reason))
     name = matter.escape(source.title) or "Untitled"
-    place = f" § {section}" if section else ""
+    pages = pages_of(source, (passage.evidence.page for passage in item.passages))
+    place = (f" § {section}" if section else "") + (f" · {pages}" if pages else "")
     read = f"read {day(source.retrieved_at)}"
     return f"- [{item.number}] {name}{place} · {quality} · {read} · {_address(matter, source.url)}"
 

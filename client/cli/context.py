@@ -20,7 +20,7 @@ from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server.attach import describe_server, detach_server, ensure_server
-from workers.dev_server.files import ServerMovedError
+from workers.dev_server.server_files import ServerMovedError
 from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection

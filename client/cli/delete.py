@@ -23,8 +23,8 @@ from contracts.documents import DocumentRef
 from contracts.state import ResearchState
 from providers.errors import ContentCorrupt, SharedStateUnavailable
 from providers.storage.notebooks import entries_of
-from providers.storage.records import Records
-from workers.dev_server.files import ServerFiles
+from providers.storage.stored_records import Records
+from workers.dev_server.server_files import ServerFiles
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from client.cli.errors import CommandError
 from contracts.documents import DocumentRef
-from providers.storage.records import Records
+from providers.storage.stored_records import Records
 
 LEFT_BEHIND: Final = "left-behind"
 NOTE: Final = TypeAdapter(list[DocumentRef])

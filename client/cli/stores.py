@@ -16,14 +16,14 @@ from providers.interfaces import (
     Reader,
     SessionStore,
 )
-from providers.isolation.calls import KillableCalls
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
 from providers.search.corpus.published import open_published
 from providers.storage.content import ObstoreContentStore
 from providers.storage.notebooks import StoredNotebooks
-from providers.storage.records import Records, open_records
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import Records, open_records
 from workers.settings.loading import Settings
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))

@@ -8,10 +8,10 @@ from contracts.roles import ReportTextDraft, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GapStatus, NodeStatus
 from providers.extractive import brief_text
 from providers.extractive.arrangement import Arrangement, BriefSection, arrange
+from providers.extractive.brief_quotations import Quotation, quotations
 from providers.extractive.brief_text import blockquote, one_line
 from providers.extractive.facets import ENTITY_PREFIX
 from providers.extractive.question import Question, read_question
-from providers.extractive.quotations import Quotation, quotations
 from providers.extractive.ranking import Reading, aim_of, readings
 from providers.extractive.settings_table import table_line
 from providers.text import STEMMED_LANGUAGES

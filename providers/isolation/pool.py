@@ -71,7 +71,7 @@ def outcome_of(frame: Any) -> TaskOutcome:
         case ("value", value):
             return TaskOutcome(value=value)
         case ("raised", str(type_name), str(message), str(kind)) if type_name in RAISED:
-            return TaskOutcome(error=_raised(type_name, message, kind))
+            return TaskOutcome(error=_rebuild_error(type_name, message, kind))
         case ("memory",):
             return TaskOutcome(error=TaskKilled("memory"))
         case ("failed", str(type_name), str(place)):
@@ -80,7 +80,7 @@ def outcome_of(frame: Any) -> TaskOutcome:
             return TaskOutcome(error=TaskKilled("crash"))
 
 
-def _raised(type_name: str, message: str, kind: str) -> ProviderError:
+def _rebuild_error(type_name: str, message: str, kind: str) -> ProviderError:
     error = RAISED[type_name]
     if error is SourceUnreadable:
         return SourceUnreadable(kind, message)

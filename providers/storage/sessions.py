@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from contracts.state import READABLE_VERSIONS
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
-from providers.storage.records import ENDING, FirstLine, Records
+from providers.storage.stored_records import ENDING, FirstLine, Records
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class RecordSessionStore:
 
     async def list(self) -> list[StoredSession]:
         """All sessions, newest first; a damaged one is listed with the status `unreadable`."""
-        found = [_listed(line) for line in await _in_thread(self._records.first_lines)]
+        found = [_list_one(line) for line in await _in_thread(self._records.first_lines)]
         return sorted(found, key=lambda session: session.saved_at, reverse=True)
 
     async def delete(self, research_id: str) -> None:
@@ -77,7 +77,7 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
         "research_id": research_id,
         "saved_at": datetime.now(UTC).isoformat(timespec="microseconds"),
         "closed": closed,
-        **_shown(json.loads(state_json)),
+        **_show(json.loads(state_json)),
     }
     return f'{{"head": {json.dumps(head)},\n"state": {state_json}}}\n'.encode()
 
@@ -101,7 +101,7 @@ def _state(research_id: str, data: bytes | None) -> str | None:
     return json.dumps(state, ensure_ascii=False)
 
 
-def _listed(first: FirstLine) -> StoredSession:
+def _list_one(first: FirstLine) -> StoredSession:
     """One entry of the list from a document's first line."""
     try:
         head = _head(json.loads(first.line.decode("utf-8").rstrip().removesuffix(",") + "}")["head"])
@@ -126,7 +126,7 @@ def _head(head: Any) -> dict[str, Any]:
     return {"schema_version": None, **head}
 
 
-def _shown(state: Any) -> dict[str, str]:
+def _show(state: Any) -> dict[str, str]:
     """What a list shows of a state. Raises ValueError."""
     if not isinstance(state, dict):
         raise ValueError("a state is a JSON object")  # noqa: TRY004  as for any other text that is no state

@@ -25,12 +25,12 @@ from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, SearchProvider, TenantReader
 from providers.models import paid_answers
 from providers.reading.readers import RoutedReader
-from providers.shared.calls import SharedCallStore
+from providers.shared.paid_calls import SharedCallStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.notebooks import StoredNotebooks
-from providers.storage.records import FolderRecords
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import FolderRecords
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.isolation import HereCalls

@@ -267,6 +267,7 @@ def _as_read(known: dict[str, Any], hit: SearchHit, record: ReadRecord) -> Sourc
         content_hash=record.content_hash,
         raw=record.raw,
         text=record.text,
+        pages=record.pages,
         sections=hit.sections if fits else [],
         best_quality=record.best_quality,
         entry=record.entry,

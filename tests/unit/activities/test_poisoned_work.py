@@ -22,12 +22,12 @@ from providers.domains import ANYWHERE, Domains
 from providers.extractive import ExtractiveEngine
 from providers.extractive.engine import MAKE_DRAFT
 from providers.interfaces import ExtractedDocument
-from providers.isolation.calls import MOST_KILLED, KillableCalls
+from providers.isolation.killable_calls import MOST_KILLED, KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
 from providers.storage.notebooks import StoredNotebooks
-from providers.storage.records import FolderRecords
 from providers.storage.sessions import RecordSessionStore
+from providers.storage.stored_records import FolderRecords
 from tests.fakes.kept_sessions import whole_change
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore

@@ -1,6 +1,7 @@
 """The activities `search` and `read_source`, and the beats of all."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -148,6 +149,16 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
     assert (record.title, record.text.size) == ("From the hit", 13)
     assert record.retrieved_at == "2026-11-21T00:00:00+00:00"
     assert "Vacuum 🧹" not in record.model_dump_json()
+
+
+async def test_the_beginnings_of_pages_are_stored_beside_the_text() -> None:
+    """However many pages a document has, the record of it stays small; one without pages has no list."""
+    content = MemoryContent()
+    record = await read(document(pages=list(range(0, 50_000, 10))), content)
+    assert record.pages is not None
+    assert json.loads(content.data[record.pages.hash])[:3] == [0, 10, 20]
+    assert len(record.model_dump_json()) < 2_000
+    assert (await read(document())).pages is None
 
 
 async def test_a_page_is_read_within_the_domains_of_the_run() -> None:

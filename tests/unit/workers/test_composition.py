@@ -13,7 +13,7 @@ from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
-from providers.isolation.calls import KillableCalls
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from workers import composition
@@ -107,9 +107,9 @@ async def test_work_on_outside_text_is_composed_with_processes_that_can_be_kille
     made: dict[str, tuple[Any, ...]] = {}
 
     def recording(kind: type) -> Any:
-        def make(*arguments: Any) -> Any:
+        def make(*arguments: Any, **others: Any) -> Any:
             made[kind.__name__] = arguments
-            return kind(*arguments)
+            return kind(*arguments, **others)
 
         return make
 

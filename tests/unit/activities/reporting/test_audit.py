@@ -11,7 +11,7 @@ from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import render
 from contracts.identity import digest
 from providers.errors import ContentMissing
-from providers.isolation.calls import KillableCalls
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample

@@ -16,7 +16,7 @@ from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
 from providers.storage.content import name_of
-from providers.storage.records import FolderRecords
+from providers.storage.stored_records import FolderRecords
 from tests.fakes.valkey import ValkeyServer, running_valkey
 from workers.settings.loading import load_settings
 from workers.shared_state import open_shared_state

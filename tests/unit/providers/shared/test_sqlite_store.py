@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
-from providers.shared.calls import SharedCallStore
+from providers.shared.paid_calls import SharedCallStore
 from providers.shared.stores import sqlite_store
 from providers.shared.stores.sqlite_store import PATIENCE_SECONDS, SqliteSharedStore, pauses
 

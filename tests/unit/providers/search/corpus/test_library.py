@@ -14,6 +14,7 @@ from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
 from tests.fakes.documents import one_page_pdf
+from tests.fakes.office_documents import presentation, saved, workbook
 
 PAGES = {
     "wal.html": "<title>Write-Ahead Log</title><h1>Write-Ahead Log</h1><p>Every change is first written to the log.</p>"
@@ -190,6 +191,26 @@ async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, fold
     assert (snapshot.files, snapshot.skipped) == (6, len(kinds))
     assert (await library.read("corpus:manual/x.pdf")).media_type == "text/html"
     assert (await library.read("corpus:manual/inside.md")).title == "Notes"
+
+
+async def test_office_documents_are_found_and_read_with_their_pages(tmp_path, pool):
+    """Sheets and slides are searched like pages; an old format is left out with what to do about it."""
+    root = tmp_path / "office"
+    root.mkdir()
+    (root / "plan.pptx").write_bytes(saved(presentation()))
+    (root / "figures.xlsx").write_bytes(saved(workbook()))
+    (root / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument\0".encode("utf-16-le"))
+    library = CorpusLibrary(tmp_path / "home", pool)
+    library.add("manual", root)
+    snapshot = await library.refresh("manual")
+    assert (snapshot.files, snapshot.skipped) == (2, 1)
+    (skipped,) = await library.skipped("manual")
+    assert (skipped.path, skipped.kind) == ("old.doc", "wrong_type")
+    assert skipped.reason.endswith("save it as .docx")
+    (hit,) = (await ask(library, "which site is in the north")).hits
+    assert (hit.url, hit.sections[0].heading) == ("corpus:manual/figures.xlsx", "Backups")
+    document = await library.read("corpus:manual/plan.pptx")
+    assert document.pages == [0, document.text.index("# Costs"), document.text.index("# Costs")]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
