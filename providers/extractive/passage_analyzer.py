@@ -109,7 +109,7 @@ def _find_agreeing(
 
 
 def _confidence(sources: list[SourceExtract]) -> str:
-    """S0-065: agreement of good documents is high, one authority or several documents medium, else low."""
+    """Agreement of good documents is high, one authority or several documents medium, else low."""
     authoritative = sum(source.quality is Quality.HIGH for source in sources)
     if authoritative >= 2:
         return "high"

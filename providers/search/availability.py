@@ -89,7 +89,7 @@ NEEDS: Final[dict[str, ProviderNeeds]] = {
 }
 """Those that stand for themselves."""
 ORDER: Final = (*NEEDS, BY_MODEL)
-"""In which providers are asked: S0-102's three first."""
+"""In which providers are asked: the three that cost the least for what they find come first."""
 
 
 def provider_choices(

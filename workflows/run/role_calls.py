@@ -229,7 +229,7 @@ class RoleCaller:
         return None
 
     def _dispatched(self, role: RoleSpec[I, O], operation: str, at: Moment) -> int:
-        """S0-086: the dispatch is a decision of its own, without outputs until it is done. Its number, 0 if none."""
+        """Record the dispatch as a decision of its own, without outputs until it is done. Its number, 0 if none."""
         if role.name == AgentRole.SUPERVISOR:
             return 0
         return self._run.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation}, at=at)

@@ -28,7 +28,7 @@ def evaluate(phase: Phase, state: ResearchState) -> GateResult:
 
 
 def check_plan(state: ResearchState) -> GateResult:
-    """Enough distinct sub-queries and a brief (S0-103 to S0-107; lower limit C0-3)."""
+    """Enough distinct sub-queries and a brief; a run that is limited to one sub-query needs one."""
     queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
     limit = state.resolved.limits.max_sub_queries if state.resolved else 5
     least = min(2, limit)

@@ -1,7 +1,4 @@
-"""When to go round again, and when to stop: pure functions of the state.
-
-S0-017 to S0-033; C0-1, C0-4, C0-5, C0-22, C0-27.
-"""
+"""When to go round again, and when to stop: pure functions of the state."""
 
 from contracts.decisions import GateIssue, GateResult, Pause
 from contracts.evidence import Gap

@@ -155,7 +155,7 @@ class SupervisorStrategy:
         return Unit(name=Phase.REFINEMENT, can_change=False)
 
     def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[PlanNode]) -> None:
-        """Record each gap that the refiner found unaddressable (C0-25: every change is a decision)."""
+        """Record each gap that the refiner found unaddressable: every change of a gap is a decision."""
         pursued = {query.gap_id for query in fresh}
         for gap in run.state.gaps:
             if gap.status is GapStatus.UNADDRESSABLE and gap.id in {item.gap_id for item in reviewed}:
