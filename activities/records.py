@@ -3,7 +3,7 @@
 from typing import Final
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempts import send_heartbeats
 from activities.configuration import ResearchConfiguration
@@ -46,7 +46,13 @@ class RecordsActivities:
                     return await self._start(request, asked)
             except RunRefused as refusal:
                 detail = {"stop_reason": refusal.reason.value}
-                raise ApplicationError(str(refusal), detail, type=failures.REFUSED, non_retryable=True) from None
+                raise ApplicationError(
+                    str(refusal),
+                    detail,
+                    type=failures.REFUSED,
+                    non_retryable=True,
+                    category=ApplicationErrorCategory.BENIGN,  # a request that cannot be met is no fault of a worker
+                ) from None
 
     @activity.defn(name="save_session")
     async def save_session(self, request: SaveRequest) -> SessionRef:

@@ -40,7 +40,7 @@ from client.errors import (
     ServerUnreachable,
     WorkerStuck,
 )
-from client.run_results import result_of_failure, with_duration
+from client.run_results import result_of_failure, with_duration, with_stored
 from contracts import names
 from contracts.decisions import AgentDecision
 from contracts.display_text import as_markdown, from_markdown
@@ -83,7 +83,8 @@ class Reuse(Enum):
 class ResearchClient:
     """Starts runs and hands out handles.
 
-    `stored_result` reads a result from the session store; it is asked when the server has none (a cancelled run).
+    `stored_result` reads what the session store knows of a run; it is asked when the server has no result (a run that
+    was cancelled, or ended from outside).
     """
 
     def __init__(self, client: Client, *, stored_result: StoredResult | None = None) -> None:
@@ -302,11 +303,8 @@ class ResearchHandle:
 
     async def _result_without_return(self, cause: BaseException | None) -> ResearchResult:
         result = result_of_failure(self.research_id, cause, self._last_status)
-        if result.report or self._stored_result is None:
-            return with_duration(result, self._last_status)
-        stored = await self._stored_result(self.research_id)
-        if stored is not None and stored.outcome is result.outcome:
-            return with_duration(stored, self._last_status)
+        if not result.report and result.outcome is not Outcome.REFUSED and self._stored_result is not None:
+            result = with_stored(result, await self._stored_result(self.research_id))
         return with_duration(result, self._last_status)
 
     async def _ask(self, query: str, answer: Any, *arguments: object) -> Any:

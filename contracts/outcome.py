@@ -1,6 +1,9 @@
 """The result of a run and the answers to its queries."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from pydantic import ValidationError
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef
@@ -73,6 +76,16 @@ class ResearchResult(Contract):
     started_at: str = ""
     ended_at: str = ""
     metadata: dict[str, Any] | None = None
+
+
+def carried_result(details: Sequence[object]) -> ResearchResult | None:
+    """The result in the first detail of a failure, if the run put one there."""
+    if not details or not isinstance(details[0], dict):
+        return None
+    try:
+        return ResearchResult.model_validate(details[0])
+    except ValidationError:
+        return None
 
 
 class ResearchStatus(Contract):

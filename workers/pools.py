@@ -16,6 +16,7 @@ from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from contracts.names import POOLS
+from workers.run_log import RunLog
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500
@@ -87,6 +88,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             identity=identity,
             workflows=list(contents.workflows),
             workflow_runner=workflow_runner(),
+            interceptors=[RunLog()],
             max_cached_workflows=CACHED_WORKFLOWS,
             max_concurrent_workflow_tasks=WORKFLOW_TASKS,
             graceful_shutdown_timeout=grace,

@@ -346,9 +346,8 @@ def _parse(request: RawValue) -> ResearchRequest:
     try:
         return parse_request(json_of(request))
     except InvalidRequest as error:
-        raise ApplicationError(
-            str(error), {"lines": error.lines}, type=failures.INVALID_REQUEST, non_retryable=True
-        ) from None
+        research_id = workflow.info().workflow_id
+        raise _ended(research_id, Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
 
 
 def _patience(request: ResearchRequest) -> float:
@@ -359,28 +358,28 @@ def _patience(request: ResearchRequest) -> float:
 def _refused(research_id: str, error: ActivityError) -> ApplicationError:
     """A run that cannot start: the reason, and a result that says `refused`."""
     cause = error.cause
-    kind = cause.type if isinstance(cause, ApplicationError) and cause.type else failures.RESEARCH_FAILED
+    kind = cause.type if isinstance(cause, ApplicationError) else None
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
     reason = StopReason(detail.get("stop_reason", StopReason.INTERNAL_ERROR)) if isinstance(detail, dict) else None
-    refused = kind in (failures.REFUSED, failures.INVALID_REQUEST)
     message = cause.message if isinstance(cause, ApplicationError) else unstarted(error)
-    outcome = Outcome.REFUSED if refused else Outcome.FAILED
-    return _ended(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message, kind)
+    outcome = Outcome.REFUSED if kind == failures.REFUSED else Outcome.FAILED
+    return _ended(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message)
 
 
 def _stopped_before_it_began(research_id: str) -> ApplicationError:
     message = "stopped before the run began: there is nothing to report"
-    return _ended(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message, failures.RESEARCH_FAILED)
+    return _ended(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
 
 
 def _nothing_to_search(resolved: ResolvedResearch, providers: list[ProviderChoice]) -> ApplicationError:
     reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in providers), *resolved.advice])
     message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
-    return _ended(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message, failures.REFUSED)
+    return _ended(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message)
 
 
-def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str, kind: str) -> ApplicationError:
-    """The end of a run that did not begin, with a result that says why."""
+def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
+    """The end of a run that did not begin, with a result that says why; a refusal's type is its stop reason."""
+    kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
     result = ResearchResult(
         research_id=research_id,

@@ -166,17 +166,28 @@ def status(research_id: RunId = "last", as_json: AsJson = False) -> None:
 
 @app.command("list")
 def list_runs(
-    query: Annotated[str, typer.Option("--query", metavar="TEXT", help="only questions that contain this")] = "",
+    text: Annotated[
+        str, typer.Option("--text", "--query", metavar="TEXT", help="only questions that contain this")
+    ] = "",
+    outcomes: Annotated[
+        list[str] | None,
+        typer.Option("--outcome", metavar="NAME", help="only runs that ended like this, or are running; repeatable"),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DATE", help="only those started then or later; 12h, 3d, 2w: ago")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="at most so many")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """All runs, newest first, also those that the server no longer keeps.
+    """All runs, newest first, also those that the server no longer keeps, and those that were refused.
 
-    research list --query vacuum
+    research list --text vacuum
+    research list --outcome partial,failed --since 2026-11-20
+    research list --outcome running --since 12h --json
     """
-    from client.cli.show import list_runs as work
+    from client.cli.listing import list_runs as work
 
-    finish(work(query, limit=limit, as_json=as_json))
+    finish(work(text, outcomes or [], since, limit=limit, as_json=as_json))
 
 
 @app.command("report")

@@ -19,6 +19,7 @@ from client.cli.research_ids import choose_id, short
 from client.cli.watch import first_interrupt, sink_for, stay_with
 from client.errors import NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
+from client.run_results import reasons_of, refusal_of
 from client.view.rendering import Frame, render_ending
 from contracts import names
 from contracts.identity import normalized_text
@@ -113,6 +114,9 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
         known = await look_up(context, research_id)
         resolved = known.resolved
         if not known.going_on:
+            refused = await context.closed_result(research_id) if known.state is None else None
+            if refused is not None and refused.outcome is Outcome.REFUSED:
+                raise CommandError(refusal_of(refused), exit_code(refused.outcome, refused.stop_reason))
             if known.state is None or resolved is None:
                 raise CommandError(
                     f"nothing is stored of the run {research_id}, so it cannot be resumed: start a new run"
@@ -242,9 +246,9 @@ class Work:
     def _tell(self, result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
         """How the run ended and what can be done next."""
         output.say(render_ending(result))
-        for told in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
-            for line in told.splitlines():
-                output.say(Text(f"  {line}", style="yellow"))
+        why = [] if paths else reasons_of(result)
+        for line in dict.fromkeys([*result.failed_branches, *result.degraded, *why]):
+            output.say(Text(f"  {line}", style="yellow"))
         shown = paths.get("html") or next(iter(paths.values()), None)
         if shown is not None:
             others = ", ".join(form for form in paths if paths[form] != shown)

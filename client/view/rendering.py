@@ -1,6 +1,7 @@
 """From the live view to what a terminal shows, and to plain lines where there is none."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -42,6 +43,14 @@ class Frame:
 def printable(text: str) -> str:
     """One line without control characters: titles and questions are foreign text and must not drive a terminal."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def local_time(time: str) -> str:
+    """`2026-11-22 21:16 CET`: the time of this machine, with its zone; nothing for no time."""
+    try:
+        return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M %Z}"
+    except ValueError:
+        return ""
 
 
 def duration(seconds: float) -> str:
