@@ -224,6 +224,17 @@ class ResearchHandle:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error
 
+    async def terminate(self, reason: str = "ended by hand") -> None:
+        """End the run at once, without the workers, for one that reacts to nothing; its last checkpoint stays.
+
+        No error if it is over already.
+        """
+        try:
+            await self._run.terminate(reason=reason, rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+        except RPCError as error:
+            if "already completed" not in error.message:
+                raise _rpc_failure(error, self.research_id) from error
+
     async def is_running(self) -> bool:
         """Whether the server has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
         return await self.server_status() is WorkflowExecutionStatus.RUNNING

@@ -1,5 +1,6 @@
 """`run`, `start`, `resume`: the main job from the question to the files of the report."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,13 +12,14 @@ from client.cli import output
 from client.cli.context import CommandContext, last_outcome, open_context
 from client.cli.corpus import registered_folders
 from client.cli.errors import CommandError, ExitCode, exit_code, reason_of
+from client.cli.folders import ensure_folder
 from client.cli.options import RunOptions
 from client.cli.preflight import announce, dry_run, model_flags, prepare, update_index
-from client.cli.report_files import default_folder, write_all
+from client.cli.report_files import default_folder, remember_folder, write_all
 from client.cli.request import Asked, ask, build_request, merge, parse_assignments
 from client.cli.research_ids import choose_id, short
 from client.cli.watch import first_interrupt, sink_for, stay_with
-from client.errors import NoWorker, RunUnknown, WorkerStuck
+from client.errors import ClientError, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
 from client.run_results import reasons_of, refusal_of
 from client.view.rendering import Frame, render_ending
@@ -29,7 +31,7 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 from workers.dev_server.files import ServerFiles, ServerMovedError
-from workers.private_files import umask_of_person
+from workers.private_files import files_of_person, umask_of_person
 from workers.settings.loading import Flags
 
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
@@ -37,6 +39,9 @@ HINT_CLUSTER = 'Ctrl-C leaves the run going · report now: research stop {id} ·
 JOINED: Final = "joined"
 OVER: Final = (Outcome.COMPLETED, Outcome.REFUSED)
 """Outcomes after which a run cannot be resumed."""
+BEGINNING_LOOKS: Final = 20
+"""How often `start` looks what the workers made of a request."""
+BEGINNING_PAUSE_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ async def run(options: RunOptions) -> int:
 
 async def start(options: RunOptions) -> int:
     """Start a run on a running server and print its id."""
-    async with open_context(Flags(model=options.model)) as context:
+    async with open_context(Flags(model=options.model, model_url=options.model_url)) as context:
         asked = await _ask(context, options)
         if options.dry_run:
             return await dry_run(context, asked, options)
@@ -95,16 +100,44 @@ async def start(options: RunOptions) -> int:
         if await find_finished(context, asked.request, research_id) is not None:
             raise CommandError(f"the run {research_id} is completed: read it with `research report {research_id}`")
         client = await context.running_client()
+        if options.out is not None:
+            with files_of_person():
+                ensure_folder(options.out, "choose another --out")
+        known = await look_up(context, research_id)
+        check_question(asked.request.query, known.question, research_id)
+        told = await announce(context, asked.request, options, known.resolved, going_on=known.going_on)
         await update_index(context, asked, options)
         beginning = await begin(context, client, asked.request, research_id)
+        if options.out is not None:
+            remember_folder(context.settings.home, research_id, options.out)
         if options.as_json:
             output.document({"research_id": research_id, "how": beginning.how})
         else:
             output.say(research_id)
-            output.tell(f"{beginning.how} · research watch {research_id}")
-        if not await client.polled_by(names.WORKFLOWS_QUEUE):
+        if not options.as_json and not options.quiet:
+            kept = "" if options.out is None else f", which writes the report to {options.out}"
+            output.tell(f"{beginning.how} · research watch {research_id}{kept}")
+        if await client.polled_by(names.WORKFLOWS_QUEUE):
+            await _tell_difference(beginning.handle, told)
+        else:
             output.tell("no worker is running, so the run waits: start one with `research serve`")
         return ExitCode.COMPLETED
+
+
+async def _tell_difference(handle: ResearchHandle, told: ResolvedResearch | None) -> None:
+    """The workers decide where text goes: say so at once if that is not where this command said."""
+    if told is None:
+        return
+    for _ in range(BEGINNING_LOOKS):
+        try:
+            status = await handle.status()
+        except ClientError:
+            return
+        if status.engine:
+            if status.egress != told.egress:
+                output.tell(f"the workers were started with another configuration than this command: {status.egress}")
+            return
+        await asyncio.sleep(BEGINNING_PAUSE_SECONDS)
 
 
 async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:

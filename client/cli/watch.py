@@ -8,12 +8,14 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 from rich.text import Text
 
 from client.cli import output
 from client.cli.context import open_context
 from client.cli.errors import CommandError, ExitCode, exit_code
+from client.cli.report_files import remembered_folder, write_all
 from client.handle import ResearchHandle
 from client.run_results import reasons_of
 from client.view.console import PlainSink, QuietSink, Sink, TerminalSink, follow
@@ -66,7 +68,7 @@ async def stay_with(
             await asyncio.gather(following, waiting, return_exceptions=True)
 
 
-async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> int:
+async def watch(given: str, *, then: str | None, out: Path | None, as_json: bool, quiet: bool) -> int:
     """Follow a run that goes on elsewhere; how one that is over ended is told at once."""
     async with open_context(reads_only=True) as context:
         research_id = await context.resolve(given)
@@ -82,10 +84,15 @@ async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> 
             sink = sink_for(frame, quiet=quiet, as_json=as_json)
             async with first_interrupt() as asked:
                 result = await stay_with(client.handle(research_id), sink, asked, recover=None, detach=True)
-    if result is None:
-        output.tell(f"detached; the run goes on: research watch {research_id}")
-        return ExitCode.COMPLETED
+        if result is None:
+            output.tell(f"detached; the run goes on: research watch {research_id}")
+            return ExitCode.COMPLETED
+        folder = out or remembered_folder(context.settings.home, research_id)
+        documents = {} if folder is None else await context.report_documents(result)
     code = tell_ending(result, as_json=as_json)
+    if folder is not None and documents:
+        paths = write_all(folder, documents, umask=umask_of_person())
+        output.tell(str(paths.get("html") or paths["md"]))
     if then:
         own = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
         await asyncio.to_thread(own, then)  # the person's own command

@@ -76,7 +76,7 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
 ) -> None:
     """Started by the plain `temporal` program; health and metrics answer; a run that is refused says why in every
-    command; SIGTERM drains; the log tells of both runs, without a secret or a traceback.
+    command; `start` gives the id alone, and who watches gets the report where `start` said; SIGTERM drains; the log tells of both runs, without a secret or a traceback.
     """
     served = addresses(serving)
     with urllib.request.urlopen(served["health"]) as answer:
@@ -105,6 +105,11 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     (row,) = json.loads(listed.stdout)
     assert (row["research_id"], row["query"]) == ("refused", asked["query"])
     assert "no corpus of that name" in row["reason"]
+    begun = [*COMMAND, "start", "How is freezing done?", "--corpus", "docs", "--engine", "extractive", "--id", "kept"]
+    started = subprocess.run([*begun, "--out", "kept", "--quiet"], **told_as, check=True)
+    assert (started.stdout, started.stderr) == ("kept\n", "")
+    subprocess.run([*COMMAND, "watch", "kept", "--quiet"], **told_as, check=False)
+    assert (place / "kept" / "report.html").is_file()
     serving.send_signal(signal.SIGTERM)
     assert serving.wait(30) == 0
     log = (place / "serve.log").read_text()

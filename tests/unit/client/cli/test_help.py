@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from client.cli.app import app
+from client.cli.app import app, installed_version
 from contracts.request import Depth, EngineChoice
 from contracts.strategies import PLANNED
 
@@ -81,3 +81,26 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_version_is_told() -> None:
+    """As every other program does it."""
+    assert output_of("--version").split() == ["research", installed_version()]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_complete(shell: str) -> None:
+    """The script that a shell loads, and what it then gets for a beginning."""
+    done = CliRunner().invoke(app, [], prog_name="research", env={"_RESEARCH_COMPLETE": f"source_{shell}"})
+    assert "research" in done.output
+    asked = {"_RESEARCH_COMPLETE": "complete_bash", "COMP_WORDS": "research st", "COMP_CWORD": "1"}
+    assert CliRunner().invoke(app, [], prog_name="research", env=asked).output.split() == [
+        "start", "steer", "stop", "status"
+    ]  # fmt: skip
+
+
+def test_the_list_of_commands_cuts_no_sentence() -> None:
+    """Each command is told of in whole on a narrow terminal."""
+    shown = " ".join(output_of("--help").split("Commands:")[1].split())
+    assert "..." not in shown
+    assert "the exit code is that of the run." in shown
