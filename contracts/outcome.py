@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef
-from contracts.progress import Progress
-from contracts.resolved import ProviderChoice
+from contracts.progress import Awaited, Progress
+from contracts.resolved import EffectiveLimits, ProviderChoice
 from contracts.usage import Usage
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 
@@ -97,6 +97,8 @@ class ResearchStatus(Contract):
     phase: str | None = None
     iteration: int = 1
     max_iterations: int = 1
+    limits: EffectiveLimits | None = None
+    """What bounds the run; None until it is resolved."""
     strategy: str = "supervisor"
     progress: Progress = Progress()
     """The units of the strategy and how far each is."""
@@ -113,6 +115,11 @@ class ResearchStatus(Contract):
     usage_by_role: dict[str, Usage] = {}
     usage_by_phase: dict[str, Usage] = {}
     elapsed_seconds: float = 0.0
+    """Active seconds as of `as_of`."""
+    as_of: str = ""
+    """The run's clock when something last happened in it, ISO 8601; empty for what is read from a stored session."""
+    awaiting: list[Awaited] = []
+    """The calls under way, oldest first."""
     deadline_seconds: float = 0.0
     last_decision: str = ""
     last_failure: str = ""

@@ -294,6 +294,10 @@ class ReflectInput(RoleInput):
     gate_score: float
     open_gaps: list[str] = []
 
+    def subject(self) -> str:
+        """The phase."""
+        return self.phase
+
 
 class QualityAssessmentDraft(Contract):
     """A supervisor’s assessment."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -51,6 +51,8 @@ class DeepResearchWorkflow:
     def __init__(self) -> None:
         self._state = ResearchState()
         self._inbox = Inbox()
+        self._question = ""
+        self._host = TemporalHost()
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
@@ -69,13 +71,15 @@ class DeepResearchWorkflow:
     async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
         parsed = _parse(request)
+        self._question = parsed.query
+        self._host = TemporalHost(parsed.priority, self._show)
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
-        prepared = await self._with_providers_checked(prepared, parsed.priority)
+        prepared = await self._with_providers_checked(prepared)
         strategy = strategy_of(prepared.resolved.strategy)
         self._begin(prepared, started, strategy)
-        run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), WorkflowWatchers())
+        run = ResearchRun(self._state, self._inbox, self._host, WorkflowWatchers(self._show))
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
@@ -107,7 +111,7 @@ class DeepResearchWorkflow:
             failure = self._failed(run, _unforeseen(error).message)
             await driver.keep_failed()
             raise failure from None
-        await WorkflowWatchers().phase_entered(run)
+        await run.watchers.phase_entered(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
         return _delivered(self._result(outcome), outcome, self._state.last_failure)
 
@@ -139,8 +143,10 @@ class DeepResearchWorkflow:
 
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
-        """Where the run stands."""
-        return status_of(self._state, workflow.now().timestamp())
+        """Where the run stands, as of the last thing that happened in it."""
+        status = status_of(self._state, workflow.now().timestamp())
+        clock = workflow.now().isoformat(timespec="milliseconds")
+        return status.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
 
     @workflow.query(name=names.PLAN)
     def plan(self) -> Plan:
@@ -181,15 +187,13 @@ class DeepResearchWorkflow:
         )
         options = prepare_options(_patience(request))
         try:
-            return await self._unless_stopped(
-                TemporalHost(request.priority).execute(activities.prepare_research, argument, options)
-            )
+            return await self._unless_stopped(self._host.execute(activities.prepare_research, argument, options))
         except ActivityError as error:
             if is_cancelled(error):
                 raise
             raise _refused(workflow.info().workflow_id, error) from None
 
-    async def _with_providers_checked(self, prepared: Prepared, priority: int) -> Prepared:
+    async def _with_providers_checked(self, prepared: Prepared) -> Prepared:
         """Before anything is paid: those who search look whether the web's providers can be asked."""
         resolved = prepared.resolved
         web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
@@ -198,9 +202,7 @@ class DeepResearchWorkflow:
         argument = CheckProvidersRequest(research_id=resolved.research_id, tenant=resolved.tenant, providers=web)
         options = check_options("check-providers", resolved.limits.deadline_seconds)
         try:
-            checked = await self._unless_stopped(
-                TemporalHost(priority).execute(activities.check_providers, argument, options)
-            )
+            checked = await self._unless_stopped(self._host.execute(activities.check_providers, argument, options))
         except ActivityError as error:
             if is_cancelled(error):
                 raise
@@ -223,6 +225,11 @@ class DeepResearchWorkflow:
             if not task.cancelled():
                 task.exception()
         raise _stopped_before_it_began(workflow.info().workflow_id)
+
+    def _show(self) -> None:
+        """Renew the current details in the web UI; this adds nothing to the history."""
+        now = workflow.now().timestamp()
+        workflow.set_current_details(details_markdown(self._state, now, self._question, self._host.awaiting()))
 
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task."""
@@ -278,9 +285,13 @@ def _unforeseen(error: Exception) -> ApplicationError:
 class WorkflowWatchers(Watchers):
     """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
 
+    def __init__(self, show: Callable[[], None]) -> None:
+        self._show = show
+
     def changed(self, run: RunContext) -> None:
-        """Renew the current details; this adds nothing to the history."""
-        workflow.set_current_details(details_markdown(run.state, run.host.now().timestamp()))
+        """Renew the current details."""
+        del run
+        self._show()
 
     async def phase_entered(self, run: RunContext) -> None:
         """Renew the search attributes, if the namespace knows them."""
@@ -317,6 +328,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         status=state.status,
         phase=state.phase,
         iteration=state.iteration,
+        limits=resolved.limits if resolved else None,
         max_iterations=resolved.limits.max_iterations if resolved else 1,
         strategy=resolved.strategy if resolved else "supervisor",
         progress=strategy_of(resolved.strategy).progress(state) if resolved else Progress(),

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -18,8 +18,10 @@ from client.errors import ClientError
 from client.handle import ResearchHandle
 from client.run_results import reasons_of, refusal_of
 from client.view.decision_wording import providers_line
+from client.view.live_view import elapsed_at, waits_at
 from client.view.plain_lines import local_clock
-from client.view.rendering import duration, local_time, money, plural, printable
+from client.view.rendering import duration, local_time, money, plural, printable, waits_words
+from contracts.decisions import AgentDecision
 from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.sources import Source
@@ -27,6 +29,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import STOP_REASON_TEXTS, Outcome, RunStatus, SourceStatus
 from workers.private_files import files_of_person, umask_of_person
 
+SHOWN_FIGURES: Final = ("score", "sub_queries", "source_count", "finding_count", "gap_count")
 CODE: Final = re.compile(r"^[a-z]+(_[a-z]+)+(?=:)")
 """A reason's first word in the form of a program."""
 
@@ -107,7 +110,9 @@ async def source(given: str, source_id: str, *, raw: bool) -> int:
 async def decisions(given: str, *, as_json: bool) -> int:
     """The decision log."""
     async with open_context(reads_only=True) as context:
-        log = (await context.state(await context.resolve(given))).decisions
+        state = await context.state(await context.resolve(given))
+    log = state.decisions
+    texts = {query.id: query.text for query in state.plan.sub_queries}
     if as_json:
         output.document([each.model_dump(mode="json") for each in log])
         return ExitCode.COMPLETED
@@ -117,8 +122,19 @@ async def decisions(given: str, *, as_json: bool) -> int:
             f"{each.seq:>3}  {local_clock(each.timestamp)}  {where:<14} {each.agent}: {each.action.replace('_', ' ')}"
         )
         reason = CODE.sub(lambda code: code[0].replace("_", " "), printable(each.rationale))
-        output.say(Text(head).append(f"  {reason}" if reason else "", "dim"))
+        told = "  ".join(part for part in (_particulars(each, texts), reason) if part)
+        output.say(Text(head).append(f"  {told}" if told else "", "dim"))
     return ExitCode.COMPLETED
+
+
+def _particulars(decision: AgentDecision, texts: Mapping[str, str]) -> str:
+    """Of which operation a decision tells, for which sub-query, and the points that were given."""
+    known = decision.inputs | (decision.outputs or {})
+    operation = str(known.get("operation") or "")
+    query = next((text for name, text in texts.items() if name in operation), "")
+    parts = [f"“{query}”" if query else "", operation]
+    parts += [f"{key.replace('_', ' ')} {known[key]}" for key in SHOWN_FIGURES if key in known]
+    return " · ".join(printable(part) for part in parts if part)
 
 
 async def _status(context: CommandContext, research_id: str) -> tuple[ResearchStatus, str]:
@@ -245,7 +261,7 @@ def _status_table(status: ResearchStatus) -> Text:
     counts = status.counts
     found = [plural(counts.sources, "source"), plural(counts.findings, "finding"), plural(counts.gaps_open, "open gap")]
     limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
-    begun = status.engine != ""
+    begun, now = status.engine != "", datetime.now(tz=UTC)
     rows: Sequence[tuple[str, str]] = (
         ("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
         ("question", printable(status.query)),
@@ -259,7 +275,8 @@ def _status_table(status: ResearchStatus) -> Text:
         ("text", status.egress),
         ("searching", providers_line(status.providers) if status.web else ""),
         ("started", local_time(status.started_at)),
-        ("time", f"{duration(status.elapsed_seconds)}" + limit if begun or status.elapsed_seconds else ""),
+        ("time", f"{duration(elapsed_at(status, now))}" + limit if begun or status.elapsed_seconds else ""),
+        ("waiting", waits_words(waits) if (waits := waits_at(status, now)) else ""),
         ("used", money(status) if status.engine else ""),
         ("found", ", ".join(found) if status.engine else ""),
         ("decided", printable(status.last_decision)),

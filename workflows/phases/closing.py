@@ -135,7 +135,7 @@ def _draft_is_current(state: ResearchState) -> bool:
 
 
 async def _ring(run: ResearchRun, seconds: float) -> None:
-    await run.host.sleep(seconds)
+    await run.host.sleep(seconds, "until the report must be there")
     run.inbox.interrupt(StopReason.BUDGET_TIME)
 
 
