@@ -112,7 +112,7 @@ class RecordsActivities:
             raise RunRefused(StopReason.INVALID_INPUT, f"session {session} was never started: ask again")
         if request.continued:
             return Prepared(resolved=state.resolved, packed_state=state.pack())
-        resolved = resolve_again(state.resolved, asked)
+        resolved = resolve_again(state.resolved, asked, self._configuration)
         if not resolved.canary:
             resolved = resolved.model_copy(update={"canary": new_canary()})
         finished = state.result is not None and state.result.outcome is Outcome.COMPLETED

@@ -20,7 +20,7 @@ class PrepareRequest(Contract):
 
     research_id: str
     request_json: str
-    """The validated request."""
+    """The validated request, with what was given and nothing else: a resumed run keeps the rest as it was."""
     continued: bool = False
     """True when the history starts anew: the session's own resolution stays as it is."""
 

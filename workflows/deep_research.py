@@ -182,7 +182,7 @@ class DeepResearchWorkflow:
     async def _prepare(self, request: ResearchRequest) -> Prepared:
         argument = PrepareRequest(
             research_id=workflow.info().workflow_id,
-            request_json=request.model_dump_json(),
+            request_json=request.model_dump_json(exclude_unset=True),
             continued=workflow.info().continued_run_id is not None,
         )
         options = prepare_options(_patience(request))
@@ -306,13 +306,10 @@ class WorkflowWatchers(Watchers):
         if state.result is not None:
             values[names.OUTCOME_ATTRIBUTE] = state.result.outcome.value
         updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
-        cost = state.usage.cost_usd
-        if cost is not None:
-            workflow.upsert_search_attributes(
-                [*updates, SearchAttributeKey.for_float(names.COST_ATTRIBUTE).value_set(cost)]
-            )
-        else:
-            workflow.upsert_search_attributes(updates)
+        cost, attribute = state.usage.cost_usd, SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
+        # An unknown cost is no figure: one that was known before goes.
+        known = attribute.value_unset() if cost is None else attribute.value_set(cost)
+        workflow.upsert_search_attributes([*updates, known])
 
 
 def status_of(state: ResearchState, now: float) -> ResearchStatus:

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from activities.preparation import RunRefused, resolve
+from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli import output
 from client.cli.context import CommandContext
 from client.cli.corpus import index, summary
@@ -66,7 +66,7 @@ async def announce(
     resolved = (
         _resolve(context, request, options)
         if stored is None
-        else use_local_endpoints(stored, context.settings, options)
+        else use_local_endpoints(_again(stored, request, context.settings), context.settings, options)
     )
     if not going_on:
         resolved = await check_reachable(resolved, context.settings)
@@ -209,6 +209,14 @@ async def check_reachable(resolved: ResolvedResearch, settings: Settings) -> Res
     told = [*resolved.advice, *(f"{what}: calls go to the next endpoint until it answers" for what in silent)]
     known = with_providers(resolved, providers) if lost else resolved
     return known.model_copy(update={"advice": told})
+
+
+def _again(stored: ResolvedResearch, request: ResearchRequest, settings: Settings) -> ResolvedResearch:
+    """What a worker makes of a request for a stored run. Raises `CommandError`."""
+    try:
+        return resolve_again(stored, request, configuration_of(settings))
+    except RunRefused as refusal:
+        raise CommandError(str(refusal)) from None
 
 
 def use_local_endpoints(stored: ResolvedResearch, settings: Settings, options: RunOptions) -> ResolvedResearch:

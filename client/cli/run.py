@@ -157,7 +157,7 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
             outcome = last_outcome(known.state)
             if known.state.result is not None and outcome in OVER:
                 raise CommandError(f"the run {research_id} is {outcome.value}: see `research report {research_id}`")
-        again = {"query": known.question} if resolved is None else request_again(resolved)
+        again = {"query": known.question} if resolved is None else request_again(resolved, options.model)
         request = build_request(merge(again, parse_assignments(options.assignments)))
         if resolved is not None:
             await announce(context, request, options, resolved, going_on=known.going_on)
@@ -334,9 +334,12 @@ async def begin(
     return Beginning(resumed, "resumed")
 
 
-def request_again(resolved: ResolvedResearch) -> dict[str, Any]:
-    """What a resumed run is asked: the same question; everything else is kept in its stored resolution."""
-    return {"query": resolved.query, "tenant": resolved.tenant, "priority": resolved.priority}
+def request_again(resolved: ResolvedResearch, model: str | None = None) -> dict[str, Any]:
+    """What a resumed run is asked: the same question, and another model if one is named; it keeps everything else."""
+    again: dict[str, Any] = {"query": resolved.query, "tenant": resolved.tenant, "priority": resolved.priority}
+    if model is not None and set(resolved.models.values()) != {model}:
+        again |= {"models": dict.fromkeys(("simple", "analytical", "complex"), model)}
+    return again
 
 
 async def _is_running(handle: ResearchHandle) -> bool:

@@ -25,7 +25,7 @@ def details_markdown(state: ResearchState, now: float, question: str = "", await
     """
     resolved = state.resolved
     asked = _shown(resolved.query if resolved else question, QUESTION_CHARACTERS)
-    waits = [f"waiting for: {each.what} (since {each.since[11:19]})" for each in awaiting[:WAITS]]
+    waits = [f"waiting for: {each.what} (since {each.since[11:19]} UTC)" for each in awaiting[:WAITS]]
     if len(awaiting) > WAITS:
         waits.append(f"and for {len(awaiting) - WAITS} more")
     if resolved is None:
@@ -52,8 +52,9 @@ def details_markdown(state: ResearchState, now: float, question: str = "", await
 
 def _cost(state: ResearchState) -> str:
     cap = state.resolved.limits.max_cost_usd if state.resolved else None
-    known = f"{state.usage.known_cost_usd:.2f} USD"
-    cost = known if state.usage.cost_usd is not None else f"{known} and what has no known price"
+    if state.usage.cost_usd is None and not state.usage.known_cost_usd:
+        return "cost unknown"
+    cost = f"{state.usage.known_cost_usd:.2f} USD" + (" and more" if state.usage.cost_usd is None else "")
     return cost if cap is None else f"{cost} of at most {cap:.2f}"
 
 
