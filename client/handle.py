@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
@@ -27,9 +28,10 @@ from temporalio.client import (
 )
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.exceptions import ActivityError, WorkflowAlreadyStartedError
 
 from client.errors import (
+    DocumentMissing,
     IdInUse,
     MessageRefused,
     NoWorker,
@@ -42,11 +44,12 @@ from client.errors import (
 )
 from client.run_results import result_of_failure, with_duration, with_stored
 from contracts import names
+from contracts.activities import DocumentPiece
 from contracts.decisions import AgentDecision
 from contracts.display_text import as_markdown, from_markdown
 from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.progress import EventPage
+from contracts.progress import Event, EventPage
 from contracts.request import ResearchRequest
 from contracts.sources import Source
 from contracts.state import ResearchState
@@ -185,6 +188,48 @@ class ResearchHandle:
         """At most 200 events behind the cursor `after`, and the next cursor."""
         page: EventPage = await self._ask(names.EVENTS, EventPage, after)
         return page
+
+    async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
+        """The events behind a cursor, as they come, until the run is over.
+
+        An event that left the run's memory of 400 before it was asked for is passed over. Raises what `events` raises.
+        """
+        while True:
+            going_on = await self.is_running()
+            while (page := await self.events(after)).events:
+                for event in page.events:
+                    yield event
+                after = page.next
+            if not going_on:
+                return
+            await asyncio.sleep(pause_seconds)
+
+    async def document(self, name: str, *, tenant: str = DEFAULT_TENANT) -> str:
+        """A stored document of the run, through the server alone: no access to the stores is needed.
+
+        `name` is `report.md`, `report.html`, `report.json`, `session.json` or a source id. Raises `DocumentMissing`,
+        `ServerUnreachable`. Without a worker it waits.
+        """
+        text, offset = "", 0
+        while True:
+            asked = {"research_id": self.research_id, "name": name, "offset": offset, "tenant": tenant}
+            try:
+                piece: DocumentPiece = await self._client.execute_workflow(
+                    names.RESEARCH_DOCUMENT,
+                    asked,
+                    id=f"{self.research_id}-document-{uuid.uuid4().hex[:12]}",
+                    task_queue=names.WORKFLOWS_QUEUE,
+                    result_type=DocumentPiece,
+                )
+            except WorkflowFailureError as error:
+                why = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
+                raise DocumentMissing(f"{name} of {self.research_id}: {why or error}") from error
+            except RPCError as error:
+                raise _rpc_failure(error, self.research_id) from error
+            text += piece.text
+            if piece.next_offset is None:
+                return text
+            offset = piece.next_offset
 
     async def report(self) -> ResearchResult | ReportDraft | None:
         """The result if there is one, else where the newest draft is; None before the first draft."""

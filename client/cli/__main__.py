@@ -1,0 +1,5 @@
+"""The command without its script: `python -m client.cli`."""
+
+from client.cli import main
+
+main()
