@@ -23,7 +23,6 @@ OUTCOME_BY_STATUS = {
     WorkflowExecutionStatus.CANCELED: Outcome.CANCELLED,
     WorkflowExecutionStatus.TIMED_OUT: Outcome.TIMED_OUT,
 }
-RESUMABLE = (Outcome.PARTIAL, Outcome.EMPTY, Outcome.CANCELLED, Outcome.TIMED_OUT, Outcome.FAILED)
 
 
 def result_of_failure(research_id: str, cause: BaseException | None, last: ResearchStatus | None) -> ResearchResult:
@@ -72,7 +71,7 @@ def with_stored(result: ResearchResult, stored: ResearchResult | None) -> Resear
     if stored.outcome is result.outcome:
         told = [*stored.limitations, *(text for text in result.limitations if text not in stored.limitations)]
         return stored.model_copy(update={"limitations": told})
-    far = ("counts", "usage", "degraded", "failed_branches", "started_at")
+    far = ("counts", "usage", "degraded", "failed_branches", "started_at", "resumable")
     return result.model_copy(update={name: getattr(stored, name) for name in far})
 
 

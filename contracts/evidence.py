@@ -16,7 +16,6 @@ class Evidence(Contract):
     quote_hash: str
     """SHA-256 of the quote: what `research audit` compares."""
     heading: str = ""
-    page: int | None = None
     sub_query_id: str | None = None
 
 

@@ -29,6 +29,8 @@ class Counts(Contract):
     passages_cited: int = 0
     gaps_open: int = 0
     gaps: int = 0
+    queries_failed: int = 0
+    """Sub-queries that no provider answered."""
     documents_searched: int | None = None
 
 
@@ -73,6 +75,8 @@ class ResearchResult(Contract):
     degraded: list[str] = []
     failed_branches: list[str] = []
     limitations: list[str] = []
+    resumable: bool = False
+    """Whether a session is kept that `research resume` goes on from."""
     started_at: str = ""
     ended_at: str = ""
     metadata: dict[str, Any] | None = None

@@ -267,6 +267,7 @@ class DeepResearchWorkflow:
             usage=state.usage,
             degraded=state.degraded,
             failed_branches=state.failed_branches,
+            resumable=True,
             started_at=state.started_at,
             ended_at=workflow.now().isoformat(timespec="milliseconds"),
         )

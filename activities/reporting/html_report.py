@@ -85,10 +85,7 @@ def _contents(matter: ReportInputs, sections: list[ReportSection]) -> str:
 
 def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str]) -> str:
     evidence = passage.evidence
-    page = f"page {evidence.page}" if evidence.page is not None else ""
-    where = " · ".join(
-        part for part in (f"§ {matter.show(evidence.heading)}" if evidence.heading else "", page) if part
-    )
+    where = f"§ {matter.show(evidence.heading)}" if evidence.heading else ""
     back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
                     for index, place in enumerate(places, start=1))  # fmt: skip
     cited = f'<p class="back">Cited at {back}</p>' if back else ""

@@ -1,6 +1,8 @@
 """The report as JSON: the whole evidence graph, so that any program can check it."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +12,9 @@ from activities.reporting.markdown_report import ReportText
 from activities.reporting.method_section import usage_document
 from activities.reporting.quoted_passages import QuotedPassage, digest_form
 from activities.reporting.report_inputs import ReportInputs
+from contracts.evidence import Finding
 from contracts.sources import Source
+from contracts.vocabulary import Confidence, SubQueryStatus
 
 SCHEMA_VERSION = 1
 TOLD = ("findings", "gaps", "decisions", "queries", "degraded", "failed_branches", "limitations")
@@ -50,7 +54,6 @@ def _evidence(passage: QuotedPassage, matter: ReportInputs) -> dict[str, Any]:
         "heading": matter.without_links(item.heading),
         "start": item.start,
         "end": item.end,
-        "page": item.page,
     }
 
 
@@ -66,6 +69,12 @@ def _fidelity(matter: ReportInputs, claims: list[Claim]) -> dict[str, Any]:
         "markers_removed": matter.numbered.unresolved,
         "addresses_removed": len(matter.numbered.foreign_urls),
     }
+
+
+def _confidences(findings: Sequence[Finding]) -> dict[str, int]:
+    """How many findings are how well supported, every degree named."""
+    given = Counter(finding.confidence for finding in findings)
+    return {degree.value: given[degree] for degree in Confidence}
 
 
 def section_titles(markdown: str) -> list[str]:
@@ -120,6 +129,8 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
         ],
         "claims": [asdict(claim) for claim in text.claims],
         "citations": [{"number": item.number, "source_id": item.source.id} for item in matter.cited],
+        "citations_count": len(matter.cited),
+        "confidence_summary": _confidences(state.findings),
         "decisions": [decision.model_dump(mode="json") for decision in state.decisions],
         "queries": [
             query.model_dump(
@@ -127,6 +138,7 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
             )
             for query in state.plan.sub_queries
         ],
+        "queries_failed": sum(query.status is SubQueryStatus.FAILED for query in state.plan.sub_queries),
         "usage": usage_document(state),
         "fidelity": _fidelity(matter, text.claims),
         "degraded": state.degraded,

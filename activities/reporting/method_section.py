@@ -158,7 +158,7 @@ def _egress(matter: ReportInputs) -> str:
     return words[:1].upper() + words[1:].rstrip(".") + "." if words else ""
 
 
-TIMES = {"active_seconds", "queue_seconds"}
+TIMES = {"active_seconds"}
 """Of the run as a whole; roles work side by side."""
 
 

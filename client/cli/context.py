@@ -299,6 +299,7 @@ def _of_checkpoint(research_id: str, state: ResearchState, outcome: Outcome, rea
         degraded=state.degraded,
         failed_branches=state.failed_branches,
         limitations=state.limitations,
+        resumable=True,
         started_at=state.started_at,
     )
 

@@ -9,7 +9,7 @@ from contracts.activities import RenderedReport, RenderRequest, SaveRequest
 from contracts.outcome import Counts, Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
-from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, RunStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, RunStatus, StopReason, SubQueryStatus
 from workflows.phases.analysis import analyze, unanalyzed
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
@@ -177,6 +177,7 @@ def counts_of(state: ResearchState) -> Counts:
         passages_cited=len(set(state.draft.evidence_ids)) if state.draft else 0,
         gaps_open=len(state.unaddressed_gaps()),
         gaps=len(state.gaps),
+        queries_failed=sum(query.status is SubQueryStatus.FAILED for query in state.plan.sub_queries),
         documents_searched=state.documents_searched,
     )
 
@@ -200,6 +201,7 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         degraded=state.degraded,
         failed_branches=state.failed_branches,
         limitations=state.limitations,
+        resumable=outcome is not Outcome.COMPLETED,
         started_at=state.started_at,
         ended_at=state.ending.ended_at if state.ending else "",
         metadata=resolved.metadata,

@@ -13,6 +13,7 @@ from contracts.documents import ReportDraft
 from contracts.identity import digest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState
+from contracts.vocabulary import Confidence
 from providers.interfaces import SkippedFile
 from tests.fakes.isolation import HereCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
@@ -22,22 +23,21 @@ SAMPLE = Sample()
 KEYS = (
     "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
     "language corpus outcome stop_reason completeness iterations started_at ended_at report sources evidence findings "
-    "gaps claims citations decisions queries usage fidelity degraded failed_branches limitations"
+    "gaps claims citations citations_count confidence_summary decisions queries queries_failed usage fidelity degraded failed_branches limitations"
 )
 PARTS = {
     "corpus": "name digest files indexed_at",
     "report": "markdown sections word_count",
     "sources": "id url title authors publisher venue doi published_at source_type quality quality_reason "
     "content_hash text_hash retrieved_at status status_reason provider cited",
-    "evidence": "id source_id quote prefix suffix heading start end page",
+    "evidence": "id source_id quote prefix suffix heading start end",
     "findings": "id statement confidence evidence_ids source_ids category",
     "gaps": "id description kind status severity priority",
     "claims": "id text start end citation_numbers evidence_ids verdict method reason",
     "citations": "number source_id",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",
-    "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds "
-    "queue_seconds",
+    "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds",
 }
 
 
@@ -95,6 +95,11 @@ def test_document_has_every_field() -> None:
         for entry in entries:
             assert set(fields.split()) <= set(entry), name
     assert document["report"]["sections"][-2:] == ["Sources", "Method and limits"]
+    assert document["citations_count"] == len(document["citations"]) > 0
+    assert sum(document["confidence_summary"].values()) == len(document["findings"])
+    assert list(document["confidence_summary"]) == [degree.value for degree in Confidence]
+    failed = [query for query in document["queries"] if query["status"] == "failed"]
+    assert document["queries_failed"] == len(failed)
 
 
 def test_evidence_graph_of_the_document_resolves() -> None:

@@ -36,10 +36,11 @@ def test_a_cancelled_run_has_a_result_without_a_report() -> None:
     """A handle always gives a result (interfaces, section 1)."""
     result = result_of("r", state(status=RunStatus.CANCELLED))
     assert result is not None
-    assert (result.outcome, result.stop_reason, result.report) == (
+    assert (result.outcome, result.stop_reason, result.report, result.resumable) == (
         Outcome.CANCELLED,
         StopReason.USER_CANCELLED,
         "",
+        True,
     )
 
 
