@@ -14,6 +14,7 @@ from activities.reporting.markdown_layout import clean_characters, plain_text
 from activities.reporting.markdown_report import ReportText, checking_words, quality_words
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.quoted_passages import QuotedPassage
+from activities.reporting.readable_passage import passage_parts
 from activities.reporting.report_inputs import CitedSource, ReportInputs
 from contracts.sources import Source
 from contracts.vocabulary import Outcome
@@ -85,6 +86,7 @@ def _contents(matter: ReportInputs, sections: list[ReportSection]) -> str:
 
 def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str]) -> str:
     evidence = passage.evidence
+    before, quote, after = (_text(part) for part in passage_parts(passage.before, passage.quote, passage.after))
     where = f"§ {matter.show(evidence.heading)}" if evidence.heading else ""
     back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
                     for index, place in enumerate(places, start=1))  # fmt: skip
@@ -93,8 +95,8 @@ def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, pl
         f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
         f'<p class="from">[{item.number}] {_text(matter.show(item.source.title))}</p>'
         + (f'<p class="where">{_text(where)}</p>' if where else "")
-        + f'<blockquote><span class="context">{_text(passage.before)}</span><mark>{_text(passage.quote)}</mark>'
-        f'<span class="context">{_text(passage.after)}</span></blockquote>{cited}'
+        + f'<blockquote><span class="context">{before}</span><mark>{quote}</mark>'
+        f'<span class="context">{after}</span></blockquote>{cited}'
         f'<a class="close" href="#reading">Close</a></div>'
     )
 

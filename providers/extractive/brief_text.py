@@ -1,6 +1,7 @@
 """Text of a brief: fixed connecting words without a claim of fact, and page text escaped for Markdown."""
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from contracts.vocabulary import STOP_REASON_TEXTS
@@ -42,6 +43,10 @@ _LINE_START_NUMBER = re.compile(r"^(\s*\d{1,9})([.)])")
 _IMAGE = re.compile(r"!(?=\\\[)")
 
 
+HARD_BREAK = "  "
+"""At the end of a line: the next one begins on a line of its own."""
+
+
 def cut_short(reason: str) -> str:
     """The sentence that says that the run could not do all it planned."""
     why = STOP_REASON_TEXTS.get(reason, reason.replace("_", " "))
@@ -69,7 +74,8 @@ def one_line(text: str) -> str:
 
 
 def blockquote(text: str, marker: str, indent: str = "") -> str:
-    """A quote as a Markdown blockquote that ends with its marker."""
+    """A quote as a Markdown blockquote that ends with its marker; a line stays a line, as the source has it."""
     lines = [escape(line.strip()) for line in text.strip().splitlines()]
     lines[-1] = f"{lines[-1]} {marker}"
-    return "\n".join(f"{indent}> {line}".rstrip() for line in lines)
+    kept = [f"{line}{HARD_BREAK}" if line and following else line for line, following in pairwise([*lines, ""])]
+    return "\n".join(f"{indent}> {line}" if line else f"{indent}>" for line in kept)
