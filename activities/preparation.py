@@ -6,7 +6,7 @@ from typing import Final
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.parse_request import unavailable
 from contracts.presets import depth_of, effective_gates, effective_limits, preset
-from contracts.request import Constraints, Depth, EngineChoice, ResearchRequest, SearchOptions
+from contracts.request import SAME_LANGUAGE, Constraints, Depth, EngineChoice, ResearchRequest, SearchOptions
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveSearch,
@@ -72,6 +72,10 @@ def resolve(
         system_prompt=request.system_prompt,
         context=request.context,
         target_words=request.output.target_words,
+        report_language=report_language(request),
+        sections=request.output.sections or [],
+        audience=request.constraints.audience if request.constraints else None,
+        region=request.constraints.region if request.constraints else None,
         metadata=request.metadata,
         tenant=request.tenant,
         priority=request.priority,
@@ -81,6 +85,11 @@ def resolve(
         egress=where_text_goes(host, hosts_of(providers), pages=web),
         advice=advice_for(engine, providers, configuration) if web else [],
     )
+
+
+def report_language(request: ResearchRequest) -> str | None:
+    """The language that the request names for its report; None for that of the question."""
+    return None if request.output.language == SAME_LANGUAGE else request.output.language
 
 
 def choose_engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
@@ -241,6 +250,10 @@ def resolve_again(
             "depth": depth,
             "limits": effective_limits(base, request.limits),
             "target_words": request.output.target_words or stored.target_words,
+            "report_language": report_language(request) or stored.report_language,
+            "sections": request.output.sections or stored.sections,
+            "audience": (request.constraints and request.constraints.audience) or stored.audience,
+            "region": (request.constraints and request.constraints.region) or stored.region,
             "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
             "metadata": stored.metadata if request.metadata is None else request.metadata,
         }

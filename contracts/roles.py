@@ -36,6 +36,8 @@ class RoleInput(Contract):
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
+    wishes: list[str] = []
+    """What the request wants of the work beyond the question: one line each."""
     guidance: list[Guidance] = []
     issues: list[GateIssue] = []
     """Why the phase is done again; empty the first time."""

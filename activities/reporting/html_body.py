@@ -89,19 +89,17 @@ def _prepare(tokens: list[Token], registry: Registry) -> list[ReportSection]:
         if token.type == "inline" and token.children:
             token.children = _filter_links(token.children, registry)
             if quotes:
-                _keep_lines(token.children)
+                _show_lines(token.children)
     return sections
 
 
-def _keep_lines(children: list[Token]) -> None:
-    """A quoted line stays a line, so that a term keeps apart from what defines it; our marks of lists and rows go."""
+def _show_lines(children: list[Token]) -> None:
+    """Our marks of lists and rows go from the beginnings of quoted lines."""
     begins = True
     for child in children:
-        if child.type == "softbreak":
-            child.type, child.tag = "hardbreak", "br"
         if begins and child.type == "text":
             child.content = without_marks(child.content).replace(f"{CELL_BORDER}[{OPEN}", f" [{OPEN}")
-        begins = child.type == "hardbreak"
+        begins = child.type in ("hardbreak", "softbreak")
 
 
 def _citation(mark: CitationMark, anchor: str) -> str:

@@ -7,7 +7,7 @@ from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES
 from activities.reporting.report_inputs import ReportInputs
 from contracts.state import ResearchState
 from contracts.usage import Usage
-from contracts.vocabulary import EngineKind, GapStatus, SourceStatus, SubQueryStatus
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, SourceStatus, SubQueryStatus
 
 FILES_LISTED = 10
 GAP_WORDS = {
@@ -53,6 +53,25 @@ def _engine(matter: ReportInputs) -> Fact:
     if len(items) == 1:
         return Fact("Engine", f"{items[0]}. {models}".strip())
     return Fact("Engine", f"Different engines did different roles. {models}".strip(), items)
+
+
+def _asked_form(matter: ReportInputs) -> list[Fact]:
+    """What was asked of the report beyond the question, and what became of it."""
+    asked = matter.resolved
+    wishes = {
+        "language": asked.report_language,
+        "sections": "; ".join(asked.sections),
+        "readers": asked.audience,
+        "region": asked.region,
+    }
+    told = [f"{name}: {wish}" for name, wish in wishes.items() if wish]
+    if not told:
+        return []
+    by_model = matter.state.engine_by_role.get(AgentRole.SYNTHESIZER) == EngineKind.MODEL
+    applied = "The model that wrote the report was told." if by_model else (
+        "Not applied: this report was written without a model, and quotes its sources as they are."
+    )  # fmt: skip
+    return [Fact("Asked for", applied, told)]
 
 
 def _corpus(matter: ReportInputs) -> list[Fact]:
@@ -144,6 +163,7 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
     return [
         _outcome(matter),
         _engine(matter),
+        *_asked_form(matter),
         *_corpus(matter),
         *_searching(matter),
         *_limits(matter),

@@ -7,7 +7,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from contracts import failures
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.expected_calls import worst_call
-from contracts.resolved import ModelPrice
+from contracts.resolved import ModelPrice, ResolvedResearch
 from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
@@ -125,7 +125,8 @@ class RoleCaller:
                 "model": run.resolved.models.get(role.tier.value) if kind is EngineKind.MODEL else None,
                 "date": run.state.started_at[:10],
                 "query": run.resolved.query,
-                "language": run.resolved.language,
+                "language": _language(role, run.resolved, kind),
+                "wishes": _wishes(role, run.resolved),
                 "iteration": run.state.iteration,
                 "max_iterations": run.resolved.limits.max_iterations,
                 "guidance": newest(run.state.guidance, HEARD),
@@ -234,6 +235,23 @@ class _Unusable(Exception):
 def _usage(error: ActivityError) -> Usage:
     """What a failed call is known to have used: nothing, unless there was an answer."""
     return Usage.model_validate(_details(error.cause).get("usage") or {})
+
+
+def _language(role: RoleSpec[Any, Any], resolved: ResolvedResearch, engine: EngineKind) -> str:
+    """What a role's texts are in: the report in what was asked for, all else in the language that is searched in."""
+    wanted = resolved.report_language if role.writes_report and engine is EngineKind.MODEL else None
+    return wanted or resolved.language
+
+
+def _wishes(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
+    """What the request wants beyond the question; the form of the report concerns its writer alone."""
+    wishes = [f"The region that matters: {resolved.region}"] if resolved.region else []
+    if resolved.audience:
+        wishes.append(f"The readers: {resolved.audience}")
+    if role.writes_report and resolved.sections:
+        headings = "; ".join(resolved.sections)
+        wishes.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
+    return wishes
 
 
 def _details(cause: BaseException | None) -> dict[str, Any]:

@@ -123,6 +123,17 @@ def test_a_resumed_run_takes_what_its_request_names() -> None:
     assert resolve_again(without, ResearchRequest(query="x"), MODELS) == without
 
 
+def test_the_form_that_is_asked_for_is_resolved() -> None:
+    """Language, sections, readers and region; a resumed run takes new ones, and keeps those that are not named."""
+    output, readers = Output(language="de", sections=["Kurz", "Lang"]), Constraints(audience="nurses", region="Austria")
+    made = resolved(ResearchRequest(query="x", output=output, constraints=readers))
+    form = (made.report_language, made.sections, made.audience, made.region)
+    assert form == ("de", ["Kurz", "Lang"], "nurses", "Austria")
+    assert resolved(ResearchRequest(query="x")).report_language is None
+    again = resolve_again(made, ResearchRequest(query="x", output=Output(language="fr")), MODELS)
+    assert (again.report_language, again.sections, again.audience) == ("fr", ["Kurz", "Lang"], "nurses")
+
+
 def test_a_default_of_the_new_request_changes_nothing() -> None:
     """The strategy is that of the session, whatever a request without one would mean."""
     stored = resolved(ResearchRequest(query="x")).model_copy(update={"strategy": "scout"})

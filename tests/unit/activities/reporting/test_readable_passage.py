@@ -5,6 +5,7 @@ import pytest
 from activities.reporting.html_body import render_body
 from activities.reporting.links import Registry
 from activities.reporting.readable_passage import passage_parts, without_marks
+from providers.extractive.brief_text import blockquote
 
 
 @pytest.mark.parametrize(
@@ -44,8 +45,9 @@ def test_a_quote_keeps_its_place(parts: tuple[str, str, str], shown: tuple[str, 
 
 
 def test_a_quoted_term_keeps_apart_from_its_definition() -> None:
-    """Each line of a quotation is a line; outside quotations lines flow as Markdown has it."""
-    text = "> freeze_age (integer)\n> The cutoff age.\n\ntwo\nlines"
-    html = render_body(text, [], Registry.of([], "")).html
-    assert "freeze_age (integer)<br>" in html.replace("<br />", "<br>")
-    assert "two\nlines" in html
+    """So do items and rows; a line that was only wrapped flows on."""
+    wrapped = "Every table must be vacuumed at least once in every two\nbillion transactions."
+    text = blockquote(f"freeze_age (integer)\nThe cutoff age.\n- one\n| a | b |\n\n{wrapped}", "[1]")
+    html = render_body(text, [], Registry.of([], "")).html.replace("<br />", "<br>")
+    for part in ("freeze_age (integer)<br>", "The cutoff age.<br>\n• one<br>\na · b", "two\nbillion"):
+        assert part in html
