@@ -145,6 +145,7 @@ histories: setup
 
 configuration: setup
 	@$(BIN)/python docs/generate_configuration.py
+	@$(BIN)/python docs/generate_api.py
 
 requirements: setup
 	@$(BIN)/python docs/generate_requirements.py

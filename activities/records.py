@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.assessment.source_assessment import best_quality
 from activities.attempts import send_heartbeats
@@ -68,7 +68,13 @@ class RecordsActivities:
                     return await self._start(request, asked)
             except RunRefused as refusal:
                 detail = {"stop_reason": refusal.reason.value}
-                raise ApplicationError(str(refusal), detail, type=failures.REFUSED, non_retryable=True) from None
+                raise ApplicationError(
+                    str(refusal),
+                    detail,
+                    type=failures.REFUSED,
+                    non_retryable=True,
+                    category=ApplicationErrorCategory.BENIGN,  # a request that cannot be met is no fault of a worker
+                ) from None
 
     @activity.defn(name="save_session")
     async def save_session(self, request: SaveRequest) -> SessionRef:
@@ -133,7 +139,7 @@ class RecordsActivities:
             state = await self._with_notebook(state)
         if request.continued:
             return Prepared(resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry)
-        resolved = resolve_again(before, asked)
+        resolved = resolve_again(before, asked, self._configuration)
         if not resolved.canary:
             resolved = resolved.model_copy(update={"canary": new_canary()})
         finished = state.result is not None and state.result.outcome is Outcome.COMPLETED

@@ -117,6 +117,12 @@ class ResolvedResearch(Contract):
     system_prompt: str | None = None
     context: list[Turn] = []
     target_words: int | None = None
+    report_language: str | None = None
+    """What the report is to be written in; None: the language of the question."""
+    sections: list[str] = []
+    """Headings that the report is to have; empty: those of the prompt."""
+    audience: str | None = None
+    region: str | None = None
     metadata: dict[str, Any] | None = None
     tenant: str = "default"
     priority: int = 3

@@ -39,6 +39,8 @@ class RoleInput(Terse):
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
+    wishes: list[str] = []
+    """What the request wants of the work beyond the question: one line each."""
     guidance: list[Guidance] = []
     issues: list[GateIssue] = []
     """Why the phase is done again; empty the first time."""
@@ -312,6 +314,10 @@ class ReflectInput(RoleInput):
     gate_valid: bool
     gate_score: float
     open_gaps: list[str] = []
+
+    def subject(self) -> str:
+        """The phase."""
+        return self.phase
 
 
 class QualityAssessmentDraft(Contract):

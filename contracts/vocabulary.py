@@ -91,7 +91,7 @@ STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
     StopReason.BUDGET_CALLS: "the limit of model calls was reached",
     StopReason.BUDGET_COST: "the cost limit was reached",
     StopReason.NO_EVIDENCE: "no passage was found that answers the question",
-    StopReason.NO_PROVIDERS: "there was nothing to search with",
+    StopReason.NO_PROVIDERS: "no model or no search provider was available",
     StopReason.PROVIDER_OUTAGE: "a service that the run needs did not answer",
     StopReason.INVALID_INPUT: "the request was not valid",
     StopReason.USER_STOPPED: "the user asked for the report early",

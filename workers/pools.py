@@ -15,6 +15,7 @@ from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
 from contracts.names import POOLS
+from workers.run_log import RunLog
 from workers.workflow_runner import workflow_runner
 
 WORKFLOWS = "workflows"
@@ -77,6 +78,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             identity=identity,
             workflows=list(contents.workflows),
             workflow_runner=workflow_runner(),
+            interceptors=[RunLog()],
             max_cached_workflows=CACHED_WORKFLOWS,
             max_concurrent_workflow_tasks=WORKFLOW_TASKS,
             graceful_shutdown_timeout=grace,

@@ -2,7 +2,7 @@
 
 import asyncio
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -51,6 +51,8 @@ class DeepResearchWorkflow:
     def __init__(self) -> None:
         self._state = ResearchState()
         self._inbox = Inbox()
+        self._question = ""
+        self._host = TemporalHost()
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
@@ -69,15 +71,16 @@ class DeepResearchWorkflow:
     async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
         parsed = _parse(request)
+        self._question = parsed.query
+        self._host = TemporalHost(parsed.priority, self._show)
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
         if self._inbox.interruption is None:
-            prepared = await self._with_providers_checked(prepared, parsed.priority)
+            prepared = await self._with_providers_checked(prepared)
         strategy = strategy_of(prepared.resolved.strategy)
         stored = self._begin(prepared, started, strategy)
-        watchers = WorkflowWatchers()
-        run = ResearchRun(self._state, self._inbox, TemporalHost(parsed.priority), watchers, stored)
+        run = ResearchRun(self._state, self._inbox, self._host, WorkflowWatchers(self._show), stored)
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
@@ -109,7 +112,7 @@ class DeepResearchWorkflow:
             failure = self._failed(run, _unforeseen(error).message)
             await driver.keep_failed()
             raise failure from None
-        await watchers.phase_entered(run)
+        await run.watchers.phase_entered(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
         return _delivered(self._result(outcome), outcome, self._state.last_failure)
 
@@ -141,8 +144,10 @@ class DeepResearchWorkflow:
 
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
-        """Where the run stands."""
-        return status_of(self._state, workflow.now().timestamp())
+        """Where the run stands, as of the last thing that happened in it."""
+        status = status_of(self._state, workflow.now().timestamp())
+        clock = workflow.now().isoformat(timespec="milliseconds")
+        return status.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
 
     @workflow.query(name=names.PLAN)
     def plan(self) -> PlanAnswer:
@@ -179,12 +184,12 @@ class DeepResearchWorkflow:
     async def _prepare(self, request: ResearchRequest) -> Prepared:
         argument = PrepareRequest(
             research_id=workflow.info().workflow_id,
-            request_json=request.model_dump_json(),
+            request_json=request.model_dump_json(exclude_unset=True),
             continued=workflow.info().continued_run_id is not None,
         )
         options = prepare_options(_patience(request))
         try:
-            work = TemporalHost(request.priority).execute(activities.prepare_research, argument, options)
+            work = self._host.execute(activities.prepare_research, argument, options)
             # A stored session has something to report from: it is loaded, stopped or not.
             return await (work if request.continue_from else self._unless_stopped(work))
         except ActivityError as error:
@@ -192,7 +197,7 @@ class DeepResearchWorkflow:
                 raise
             raise _refused(workflow.info().workflow_id, error) from None
 
-    async def _with_providers_checked(self, prepared: Prepared, priority: int) -> Prepared:
+    async def _with_providers_checked(self, prepared: Prepared) -> Prepared:
         """Before anything is paid: those who search look whether the web's providers can be asked."""
         resolved = prepared.resolved
         web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
@@ -201,9 +206,7 @@ class DeepResearchWorkflow:
         argument = CheckProvidersRequest(research_id=resolved.research_id, tenant=resolved.tenant, providers=web)
         options = check_options("check-providers", resolved.limits.deadline_seconds)
         try:
-            checked = await self._unless_stopped(
-                TemporalHost(priority).execute(activities.check_providers, argument, options)
-            )
+            checked = await self._unless_stopped(self._host.execute(activities.check_providers, argument, options))
         except ActivityError as error:
             if is_cancelled(error):
                 raise
@@ -226,6 +229,11 @@ class DeepResearchWorkflow:
             if not task.cancelled():
                 task.exception()
         raise _stopped_before_it_began(workflow.info().workflow_id)
+
+    def _show(self) -> None:
+        """Renew the current details in the web UI; this adds nothing to the history."""
+        now = workflow.now().timestamp()
+        workflow.set_current_details(details_markdown(self._state, now, self._question, self._host.awaiting()))
 
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task.
@@ -269,6 +277,7 @@ class DeepResearchWorkflow:
             usage=state.usage,
             degraded=state.degraded,
             failed_branches=state.failed_branches,
+            resumable=True,
             started_at=state.started_at,
             ended_at=workflow.now().isoformat(timespec="milliseconds"),
         )
@@ -287,12 +296,14 @@ def _unforeseen(error: Exception) -> ApplicationError:
 class WorkflowWatchers(Watchers):
     """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
 
-    def __init__(self) -> None:
+    def __init__(self, show: Callable[[], None]) -> None:
+        self._show = show
         self._shown = ""
 
     def changed(self, run: RunContext) -> None:
-        """Renew the current details; this adds nothing to the history."""
-        workflow.set_current_details(details_markdown(run.state, run.host.now().timestamp()))
+        """Renew the current details."""
+        del run
+        self._show()
 
     async def phase_entered(self, run: RunContext) -> None:
         """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
@@ -309,13 +320,10 @@ class WorkflowWatchers(Watchers):
         if state.result is not None:
             values[names.OUTCOME_ATTRIBUTE] = state.result.outcome.value
         updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
-        cost = state.usage.cost_usd
-        if cost is not None:
-            workflow.upsert_search_attributes(
-                [*updates, SearchAttributeKey.for_float(names.COST_ATTRIBUTE).value_set(cost)]
-            )
-        else:
-            workflow.upsert_search_attributes(updates)
+        cost, attribute = state.usage.cost_usd, SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
+        # An unknown cost is no figure: one that was known before goes.
+        known = attribute.value_unset() if cost is None else attribute.value_set(cost)
+        workflow.upsert_search_attributes([*updates, known])
 
 
 def status_of(state: ResearchState, now: float) -> ResearchStatus:
@@ -331,6 +339,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         status=state.status,
         phase=state.phase,
         iteration=state.iteration,
+        limits=resolved.limits if resolved else None,
         max_iterations=resolved.limits.max_iterations if resolved else 1,
         strategy=resolved.strategy if resolved else "supervisor",
         progress=strategy_of(resolved.strategy).progress(state) if resolved else Progress(),
@@ -360,9 +369,8 @@ def _parse(request: RawValue) -> ResearchRequest:
     try:
         return parse_request(json_of(request))
     except InvalidRequest as error:
-        raise ApplicationError(
-            str(error), {"lines": error.lines}, type=failures.INVALID_REQUEST, non_retryable=True
-        ) from None
+        research_id = workflow.info().workflow_id
+        raise _ended(research_id, Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
 
 
 def _patience(request: ResearchRequest) -> float:
@@ -373,28 +381,28 @@ def _patience(request: ResearchRequest) -> float:
 def _refused(research_id: str, error: ActivityError) -> ApplicationError:
     """A run that cannot start: the reason, and a result that says `refused`."""
     cause = error.cause
-    kind = cause.type if isinstance(cause, ApplicationError) and cause.type else failures.RESEARCH_FAILED
+    kind = cause.type if isinstance(cause, ApplicationError) else None
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
     reason = StopReason(detail.get("stop_reason", StopReason.INTERNAL_ERROR)) if isinstance(detail, dict) else None
-    refused = kind in (failures.REFUSED, failures.INVALID_REQUEST)
     message = cause.message if isinstance(cause, ApplicationError) else unstarted(error)
-    outcome = Outcome.REFUSED if refused else Outcome.FAILED
-    return _ended(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message, kind)
+    outcome = Outcome.REFUSED if kind == failures.REFUSED else Outcome.FAILED
+    return _ended(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message)
 
 
 def _stopped_before_it_began(research_id: str) -> ApplicationError:
     message = "stopped before the run began: there is nothing to report"
-    return _ended(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message, failures.RESEARCH_FAILED)
+    return _ended(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
 
 
 def _nothing_to_search(resolved: ResolvedResearch, providers: list[ProviderChoice]) -> ApplicationError:
     reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in providers), *resolved.advice])
     message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
-    return _ended(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message, failures.REFUSED)
+    return _ended(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message)
 
 
-def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str, kind: str) -> ApplicationError:
-    """The end of a run that did not begin, with a result that says why."""
+def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
+    """The end of a run that did not begin, with a result that says why; a refusal's type is its stop reason."""
+    kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
     result = ResearchResult(
         research_id=research_id,

@@ -133,7 +133,7 @@ class Driver:
 
     async def _alarm(self) -> None:
         """The one durable timer of a run: rings when the work must give way to writing."""
-        await self._run.host.sleep(max(0.0, self._run.remaining_work_seconds()))
+        await self._run.host.sleep(max(0.0, self._run.remaining_work_seconds()), "until the report must be written")
         self._run.inbox.interrupt(StopReason.BUDGET_TIME)
 
     def _check_interruption(self) -> None:

@@ -14,6 +14,7 @@ from activities.reporting.markdown_layout import clean_characters, plain_text
 from activities.reporting.markdown_report import ReportText, pages_of, quality_words
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.quoted_passages import QuotedPassage
+from activities.reporting.readable_passage import passage_parts
 from activities.reporting.report_inputs import CitedSource, ReportInputs
 from activities.reporting.verification import describe_checking, verification_facts
 from contracts.sources import Source
@@ -86,6 +87,7 @@ def _contents(matter: ReportInputs, sections: list[ReportSection]) -> str:
 
 def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str]) -> str:
     evidence = passage.evidence
+    before, quote, after = (_text(part) for part in passage_parts(passage.before, passage.quote, passage.after))
     section = f"§ {matter.show(evidence.heading)}" if evidence.heading else ""
     where = " · ".join(filter(None, (section, pages_of(item.source, [evidence.page]))))
     back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
@@ -95,8 +97,8 @@ def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, pl
         f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
         f'<p class="from">[{item.number}] {_text(matter.show(item.source.title))}</p>'
         + (f'<p class="where">{_text(where)}</p>' if where else "")
-        + f'<blockquote><span class="context">{_text(passage.before)}</span><mark>{_text(passage.quote)}</mark>'
-        f'<span class="context">{_text(passage.after)}</span></blockquote>{cited}'
+        + f'<blockquote><span class="context">{before}</span><mark>{quote}</mark>'
+        f'<span class="context">{after}</span></blockquote>{cited}'
         f'<a class="close" href="#reading">Close</a></div>'
     )
 

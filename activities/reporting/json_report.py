@@ -1,6 +1,8 @@
 """The report as JSON: the whole evidence graph, so that any program can check it."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +12,9 @@ from activities.reporting.method_section import usage_document
 from activities.reporting.quoted_passages import QuotedPassage, digest_form
 from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.verification import summarize_verification
+from contracts.evidence import Finding
 from contracts.sources import Source
+from contracts.vocabulary import Confidence, NodeStatus
 
 SCHEMA_VERSION = 1
 QUERY_FIELDS = {"id", "text", "origin", "status", "status_reason", "error", "provider", "result_count"}
@@ -54,6 +58,12 @@ def _evidence(passage: QuotedPassage, matter: ReportInputs) -> dict[str, Any]:
         "end": item.end,
         "page": item.page,
     }
+
+
+def _confidences(findings: Sequence[Finding]) -> dict[str, int]:
+    """How many findings are how well supported, every degree named."""
+    given = Counter(finding.confidence for finding in findings)
+    return {degree.value: given[degree] for degree in Confidence}
 
 
 def section_titles(markdown: str) -> list[str]:
@@ -108,6 +118,8 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
         ],
         "claims": [asdict(claim) for claim in text.claims],
         "citations": [{"number": item.number, "source_id": item.source.id} for item in matter.cited],
+        "citations_count": len(matter.cited),
+        "confidence_summary": _confidences(state.findings),
         "decisions": [decision.model_dump(mode="json") for decision in state.decisions],
         "decisions_dropped": state.decisions_dropped,
         "plan": {
@@ -115,6 +127,7 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
             "nodes": [node.model_dump(mode="json", include=NODE_FIELDS) for node in state.plan.nodes],
         },
         "queries": [query.model_dump(mode="json", include=QUERY_FIELDS) for query in state.plan.sub_queries],
+        "queries_failed": sum(query.status is NodeStatus.FAILED for query in state.plan.sub_queries),
         "usage": usage_document(state),
         "verification": summarize_verification(text.claims, matter),
         "degraded": state.degraded,

@@ -246,7 +246,10 @@ async def _stuck(client: ResearchClient) -> Check:
         if task.attempt >= STUCK_ATTEMPTS:
             stuck.append(f"{run.id} ({task.attempt} attempts)")
     if stuck:
-        remedy = "start workers of the version that began the run, or: research cancel ID, then research resume ID"
+        remedy = (
+            "start workers of the version that began the run; or end it and go on from its last checkpoint: "
+            "research cancel ID --force, then research resume ID"
+        )
         return Check("runs", Grade.FAIL, f"workflow task keeps failing: {', '.join(stuck)}", remedy)
     return Check("runs", Grade.OK, f"{running} running, none stuck")
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from contracts.call_wishes import language_of_call, wishes_of_call
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding
 from contracts.identity import canonical_url
@@ -90,7 +91,8 @@ class StoredNotebooks:
             update = {
                 "tenant": resolved.tenant,
                 "query": resolved.query,
-                "language": resolved.language,
+                "language": language_of_call(role, resolved, request.engine),
+                "wishes": wishes_of_call(role, resolved),
                 "max_iterations": resolved.limits.max_iterations,
                 "canary": resolved.canary if role.sees_outside_text else "",
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,

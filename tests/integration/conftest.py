@@ -18,6 +18,7 @@ from tests.integration.server_homes import kill_server
 from workers.dev_server.attach import detach_server
 from workers.dev_server.server import find_binary
 from workers.pools import PoolContents, build_worker
+from workers.run_log import RunLog
 
 
 @pytest_asyncio.fixture
@@ -91,5 +92,6 @@ def _replaying(client: Client, contents: PoolContents) -> Worker:
         task_queue=POOLS["workflows"],
         workflows=list(contents.workflows),
         workflow_runner=workflow_runner(),
+        interceptors=[RunLog()],
         max_cached_workflows=0,
     )

@@ -123,7 +123,7 @@ async def test_another_question_under_the_same_session_is_refused(client: Client
         with pytest.raises(WorkflowFailureError) as failed:
             await (await start(client, other, id="r-question")).result()
     assert isinstance(failed.value.cause, ApplicationError)
-    assert failed.value.cause.type == "Refused"
+    assert failed.value.cause.type == "invalid_input"
     assert ResearchResult.model_validate(failed.value.cause.details[0]).outcome is Outcome.REFUSED
 
 

@@ -87,7 +87,7 @@ async def test_a_session_is_nobody_elses(client: Client, tmp_path: Path) -> None
         misplaced = await failure_of(await start(client, other_id, id="r-beta"))
         stranger = await failure_of(await start(client, other_tenant, id="r-alpha"))
         missing = await failure_of(await start(client, nobody, id="r-nobody"))
-    assert {misplaced.type, stranger.type, missing.type} == {failures.REFUSED}
+    assert {misplaced.type, stranger.type, missing.type} == {StopReason.INVALID_INPUT.value}
     assert "r-alpha" in misplaced.message
     assert stranger.message.replace("r-alpha", "ID") == missing.message.replace("r-nobody", "ID")
 

@@ -141,7 +141,7 @@ def _draft_is_current(state: ResearchState) -> bool:
 
 
 async def _ring(run: ResearchRun, seconds: float) -> None:
-    await run.host.sleep(seconds)
+    await run.host.sleep(seconds, "until the report must be there")
     run.inbox.interrupt(StopReason.BUDGET_TIME)
 
 
@@ -186,6 +186,7 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         degraded=state.degraded,
         failed_branches=state.failed_branches,
         limitations=state.limitations,
+        resumable=outcome is not Outcome.COMPLETED,
         started_at=state.started_at,
         ended_at=state.ending.ended_at if state.ending else "",
         metadata=resolved.metadata,

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
+from contracts.call_wishes import language_of_call, wishes_of_call
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.decisions import Moment
 from contracts.expected_calls import worst_call
@@ -135,7 +136,8 @@ class RoleCaller:
                 "model": run.resolved.models.get(role.tier.value) if kind is EngineKind.MODEL else None,
                 "date": run.state.started_at[:10],
                 "query": run.resolved.query,
-                "language": run.resolved.language,
+                "language": language_of_call(role, run.resolved, kind),
+                "wishes": wishes_of_call(role, run.resolved),
                 "iteration": at.iteration,
                 "max_iterations": run.resolved.limits.max_iterations,
                 "guidance": at.guidance,

@@ -350,3 +350,11 @@ def test_the_writer_is_told_the_shape_of_a_report() -> None:
     system = load_prompt("synthesizer").system.casefold()
     for word in ("summary", "finding", "conflict", "gap", "conclusion", "[ev-", "confidence"):
         assert word in system
+
+
+@pytest.mark.parametrize(("role", "request_"), INPUTS, ids=[role.name for role, _ in INPUTS])
+def test_what_the_request_wants_is_told_as_a_wish(role: RoleSpec[Any, Any], request_: Any) -> None:
+    """In the one element that holds a person's words; without a wish there is no such element."""
+    told = rendered(role, request_.model_copy(update={"wishes": ["The readers: nurses"]})).prompt
+    assert "<wishes>\n- The readers: nurses\n</wishes>" in told
+    assert "<wishes>" not in rendered(role, request_).prompt

@@ -48,7 +48,7 @@ def test_events_that_were_seen_change_nothing() -> None:
     news = [event(1, "source.added", source_id="src-1", title="A"), event(2, "finding.added", "“x”", count=2)]
     once = fold(LiveView(), news)
     assert fold(once, news) == once
-    assert (once.sources, once.findings, once.cursor) == (1, 2, 2)
+    assert (once.newest, once.cursor) == ("“x”", 2)
 
 
 def test_an_unknown_event_moves_only_the_cursor() -> None:
@@ -112,12 +112,6 @@ def test_a_person_is_told_apart_from_the_supervisor() -> None:
     """Guidance keeps its origin, and the origin is not repeated in the words."""
     view = fold(LiveView(), [event(1, "guidance.given", "person: look at 16", origin="person")])
     assert (view.guidance_origin, view.guidance) == ("person", "look at 16")
-
-
-def test_gaps_are_counted_open() -> None:
-    """A closed gap no longer counts."""
-    view = fold(LiveView(), [event(1, "gap.opened"), event(2, "gap.opened"), event(3, "gap.closed")])
-    assert view.gaps == 1
 
 
 def test_a_run_that_ends_leaves_nothing_running() -> None:

@@ -15,6 +15,7 @@ from contracts.identity import digest
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState
+from contracts.vocabulary import Confidence
 from providers.interfaces import SkippedFile
 from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import RecordSessionStore
@@ -28,8 +29,8 @@ SAMPLE = Sample()
 KEYS = (
     "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
     "language corpus outcome stop_reason completeness iterations started_at ended_at report sources evidence findings "
-    "gaps claims citations decisions decisions_dropped plan queries usage verification degraded failed_branches "
-    "limitations"
+    "gaps claims citations citations_count confidence_summary decisions decisions_dropped plan queries queries_failed "
+    "usage verification degraded failed_branches limitations"
 )
 PARTS = {
     "corpus": "name digest files indexed_at",
@@ -43,8 +44,7 @@ PARTS = {
     "citations": "number source_id",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",
-    "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds "
-    "queue_seconds",
+    "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds",
 }
 
 
@@ -104,6 +104,11 @@ def test_document_has_every_field() -> None:
         for entry in entries:
             assert set(fields.split()) <= set(entry), name
     assert document["report"]["sections"][-2:] == ["Sources", "Method and limits"]
+    assert document["citations_count"] == len(document["citations"]) > 0
+    assert sum(document["confidence_summary"].values()) == len(document["findings"])
+    assert list(document["confidence_summary"]) == [degree.value for degree in Confidence]
+    failed = [query for query in document["queries"] if query["status"] == "failed"]
+    assert document["queries_failed"] == len(failed)
 
 
 def test_evidence_graph_of_the_document_resolves() -> None:
