@@ -90,9 +90,10 @@ lint: setup
 format: setup
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
+# Four processes also on two cores: tests of whole processes wait for a restart, a lease or a heartbeat most of the time.
 test: lint
 	@echo 'Tests'
-	@if $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder; then echo 'All good: style, types, import rules and every test passed.'; \
+	@if $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder; then echo 'All good: style, types, import rules and every test passed.'; \
 	else echo 'Not good: at least one test failed; see above.'; exit 1; fi
 
 # requirements.lock is what developers install; the other two are parts of it at the same versions, for the image.
@@ -145,6 +146,7 @@ histories: setup
 
 configuration: setup
 	@$(BIN)/python docs/generate_configuration.py
+	@$(BIN)/python docs/generate_api.py
 
 requirements: setup
 	@$(BIN)/python docs/generate_requirements.py

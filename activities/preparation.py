@@ -6,7 +6,15 @@ from typing import Final
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.parse_request import unavailable
 from contracts.presets import depth_of, effective_gates, effective_limits, preset
-from contracts.request import Constraints, EngineChoice, ResearchRequest, SearchOptions
+from contracts.request import (
+    SAME_LANGUAGE,
+    Constraints,
+    Depth,
+    EngineChoice,
+    ResearchRequest,
+    SearchOptions,
+    Verify,
+)
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveSearch,
@@ -20,6 +28,7 @@ from contracts.where_text_goes import where_text_goes
 from providers.text import detect_language
 
 CORPUS: Final = "corpus"
+KEPT: Final = "a resumed run keeps its own; leave it out, or start a new run"
 
 
 class RunRefused(Exception):
@@ -67,10 +76,15 @@ def resolve(
         limits=limits,
         gates=effective_gates(request.gates, engine),
         hook=choose_hook(request, configuration),
+        verify=request.verify or Verify.LIGHT,
         on_deadline=request.on_deadline,
         system_prompt=request.system_prompt,
         context=request.context,
         target_words=request.output.target_words,
+        report_language=report_language(request),
+        sections=request.output.sections or [],
+        audience=request.constraints.audience if request.constraints else None,
+        region=request.constraints.region if request.constraints else None,
         metadata=request.metadata,
         tenant=request.tenant,
         priority=request.priority,
@@ -80,6 +94,11 @@ def resolve(
         egress=where_text_goes(host, hosts_of(providers), pages=web),
         advice=advice_for(engine, providers, configuration) if web else [],
     )
+
+
+def report_language(request: ResearchRequest) -> str | None:
+    """The language that the request names for its report; None for that of the question."""
+    return None if request.output.language == SAME_LANGUAGE else request.output.language
 
 
 def choose_engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
@@ -221,8 +240,95 @@ def choose_hook(request: ResearchRequest, configuration: ResearchConfiguration) 
     return hook
 
 
-def resolve_again(stored: ResolvedResearch, request: ResearchRequest) -> ResolvedResearch:
-    """A resumed run keeps its resolution; new limits come over it. Raises `RunRefused` for another question."""
+def resolve_again(
+    stored: ResolvedResearch, request: ResearchRequest, configuration: ResearchConfiguration
+) -> ResolvedResearch:
+    """The resolution of a resumed run: what the request names comes over the stored one, which keeps all else.
+
+    Raises `RunRefused` for another question, and by name for what a run cannot change on its way.
+    """
     if request.query != stored.query:
         raise RunRefused(StopReason.INVALID_INPUT, "query: this id belongs to another question; choose another id")
-    return stored.model_copy(update={"limits": effective_limits(stored.limits, request.limits)})
+    if lines := [*unavailable(request), *_unchangeable(stored, request)]:
+        raise RunRefused(StopReason.INVALID_INPUT, "\n".join(lines))
+    depth = stored.depth if request.depth is Depth.AUTO else request.depth
+    key = (stored.strategy, depth)
+    base = stored.limits if depth is stored.depth else configuration.presets.get(key) or preset(*key)
+    again = stored.model_copy(
+        update={
+            "depth": depth,
+            "limits": effective_limits(base, request.limits),
+            "target_words": request.output.target_words or stored.target_words,
+            "report_language": report_language(request) or stored.report_language,
+            "sections": request.output.sections or stored.sections,
+            "audience": (request.constraints and request.constraints.audience) or stored.audience,
+            "region": (request.constraints and request.constraints.region) or stored.region,
+            "verify": request.verify or stored.verify,
+            "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
+            "metadata": stored.metadata if request.metadata is None else request.metadata,
+        }
+    )
+    again = _search_again(_engine_again(again, request, configuration), request, configuration)
+    return again.model_copy(
+        update={"egress": where_text_goes(again.model_host, hosts_of(again.providers), pages=again.web)}
+    )
+
+
+def _unchangeable(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
+    """A line for each thing that is named otherwise than the run has it, and that its findings depend on."""
+    given = request.model_fields_set
+    corpus = stored.corpus.name if stored.corpus else None
+    changed = {
+        "strategy": "strategy" in given and request.strategy != stored.strategy,
+        "corpus": request.corpus is not None and request.corpus != corpus,
+        "system_prompt": request.system_prompt is not None and request.system_prompt != stored.system_prompt,
+        "context": "context" in given and request.context != stored.context,
+    }
+    return [f"{path}: {KEPT}" for path, is_changed in changed.items() if is_changed]
+
+
+def _engine_again(
+    stored: ResolvedResearch, request: ResearchRequest, configuration: ResearchConfiguration
+) -> ResolvedResearch:
+    """With the engine, the models and the gates that a request names; without a word the run keeps its own."""
+    named = request.models.model_dump(exclude_none=True)
+    engine, models = stored.engine, stored.models
+    if request.engine is not EngineChoice.AUTO or named:
+        engine = choose_engine(request, configuration)
+        before = stored.models if engine is EngineKind.MODEL else {}
+        models = {**choose_models(request, configuration), **before, **named} if engine is EngineKind.MODEL else {}
+    asked = request.gates.model_dump(exclude_none=True, include={"policy", "think", "hook"})
+    gates = stored.gates.model_copy(update=asked)
+    if engine is not stored.engine and request.gates.think is None:
+        gates = gates.model_copy(update={"think": effective_gates(request.gates, engine).think})
+    changes: dict[str, object] = {
+        "gates": gates,
+        "hook": stored.hook if request.gates.hook is None else choose_hook(request, configuration),
+    }
+    if models != stored.models:
+        candidates = may_be_asked(models, configuration)
+        changes |= {
+            "engine": engine,
+            "models": models,
+            "model_host": hosts_of_models(candidates, configuration),
+            "model_prices": prices_of(candidates, configuration),
+            "reasoning_tokens": reasoning_of(candidates, configuration),
+        }
+    return stored.model_copy(update=changes)
+
+
+def _search_again(
+    stored: ResolvedResearch, request: ResearchRequest, configuration: ResearchConfiguration
+) -> ResolvedResearch:
+    """With the ways to search that a request names; the providers are chosen anew where it names any."""
+    asked = (request.search or SearchOptions()).model_dump(exclude_none=True, exclude={"providers"})
+    asked |= (request.constraints or Constraints()).model_dump(exclude_none=True, include={"language", "timeframe"})
+    search = stored.search.model_copy(update=asked)
+    providers, named = stored.providers, request.search.providers if request.search else None
+    web = stored.web if request.web is None else request.web
+    if named is not None or web is not stored.web or search.source_types != stored.search.source_types:
+        options = SearchOptions(providers=named, source_types=search.source_types)
+        choosing = request.model_copy(update={"web": web if named is None else request.web, "search": options})
+        providers = choose_providers(choosing, stored.corpus, configuration.web_search)
+        web = any(choice.available and choice.name != CORPUS for choice in providers)
+    return stored.model_copy(update={"search": search, "providers": providers, "web": web})

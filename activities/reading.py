@@ -1,21 +1,24 @@
 """The activity `read_source`: read, archive, and tell in short what was read."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
 from temporalio import activity
 
-from activities.assessment.source_assessment import Judge
+from activities.assessment.source_assessment import Judge, best_quality
 from activities.attempts import Past, count_attempts
 from activities.failures import READING, RECORDS, translate_errors
 from activities.roles.lenient_values import one_line, shorten
 from activities.roles.untrusted import INVISIBLE
-from contracts.activities import ReadRecord, ReadRequest
+from contracts.messages import ReadRecord, ReadRequest
+from contracts.notebooks import SourceEntry
+from contracts.sources import CHOSEN_BY_OPERATOR, SearchHit
 from providers.domains import domains_named
 from providers.errors import Retryable, SourceUnreadable
-from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
+from providers.interfaces import ContentStore, ExtractedDocument, Notebooks, SourceReader
 
 MOST_WARNINGS: Final = 5
 MOST_AUTHORS: Final = 50
@@ -37,12 +40,19 @@ class ReadingActivities:
     """Made with a reader, the content store and the judgement of quality."""
 
     def __init__(
-        self, reader: SourceReader, content: ContentStore, judge: Judge, clock: Callable[[], datetime] = now
+        self,
+        reader: SourceReader,
+        content: ContentStore,
+        judge: Judge,
+        clock: Callable[[], datetime] = now,
+        notebooks: Notebooks | None = None,
     ) -> None:
+        """Without `notebooks` a request holds all the details of its hit, and a record those of its source."""
         self._reader = reader
         self._content = content
         self._judge = judge
         self._clock = clock
+        self._notebooks = notebooks
 
     @activity.defn(name="read_source")
     async def read_source(self, request: ReadRequest) -> ReadRecord:
@@ -50,6 +60,7 @@ class ReadingActivities:
         async with count_attempts(READING) as past:
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
+            request, hit = await self._completed(request)
             domains = domains_named(request.domains_allow, request.domains_deny)
             try:
                 document = await self._reader.read(
@@ -61,7 +72,13 @@ class ReadingActivities:
             if not document.text.strip():
                 raise SourceUnreadable("no_text", "the document holds no text")
             with translate_errors(RECORDS):
-                return await self._archive(request, document)
+                return await self._archive(request, hit, document)
+
+    async def _completed(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
+        if self._notebooks is None:
+            return request, None
+        with translate_errors(RECORDS):
+            return await self._notebooks.complete_read(request)
 
     def _check_wait(self, error: Retryable, past: Past) -> None:
         """Give a page up at once where it wants to be waited for longer than its site is, or its read may take."""
@@ -76,32 +93,69 @@ class ReadingActivities:
             message = f"the site asks to wait {asked}, longer than its pages are waited for"
             raise SourceUnreadable("asked_to_wait", message) from error
 
-    async def _archive(self, request: ReadRequest, document: ExtractedDocument) -> ReadRecord:
+    async def _archive(self, request: ReadRequest, hit: SearchHit | None, document: ExtractedDocument) -> ReadRecord:
         media_type = _line(document.media_type, LONGEST_LABEL)
         raw, text = await asyncio.gather(
             self._content.put(document.raw, media_type), self._content.put_text(document.text)
         )
+        starts = json.dumps(document.pages) if document.pages else ""
+        pages = await self._content.put_text(starts, "application/json") if starts else None
         judgement = await self._judge(request, document)
-        return ReadRecord(
+        found = SourceEntry(
+            source_id=request.source_id,
+            quality=judgement.quality,
             url=document.url,
             title=_line(document.title, LONGEST_TITLE) or _line(request.title, LONGEST_TITLE),
-            authors=[name for given in document.authors[:MOST_AUTHORS] if (name := _line(given, LONGEST_NAME))],
+            snippet=hit.snippet if hit else request.snippet,
+            source_type=hit.source_type if hit else request.source_type,
+            authors=[name for given in document.authors[:MOST_AUTHORS] if (name := _line(given, LONGEST_NAME))]
+            or (hit.authors if hit else []),
             publisher=_line(document.publisher, LONGEST_NAME) or None,
-            published_at=_line(document.published_at, LONGEST_LABEL) or None,
+            venue=hit.venue if hit else request.venue,
+            doi=hit.doi if hit else request.doi,
+            published_at=_line(document.published_at, LONGEST_LABEL) or (hit.published_at if hit else None),
             retrieved_at=self._clock().isoformat(timespec="seconds"),
             media_type=media_type,
-            content_hash=raw.hash,
-            raw=raw,
-            text=text,
-            characters=len(document.text),
-            quality=judgement.quality,
             quality_reason=judgement.reason,
             assessment=judgement.assessment,
             access=document.access,
             language=_line(document.language, LONGEST_LABEL) or None,
-            cached=document.cached,
+            raw=raw,
+            text=text,
+            sections=hit.sections if hit and hit.content_hash in (None, text.hash) else [],
             warnings=[_line(warning, LONGEST_TITLE) for warning in document.warnings[:MOST_WARNINGS]],
         )
+        record = ReadRecord(
+            content_hash=raw.hash,
+            text=text,
+            pages=pages,
+            quality=judgement.quality,
+            best_quality=best_quality(found.access, judgement.assessment),
+            access=found.access,
+            cached=document.cached,
+        )
+        if self._notebooks is None:
+            return record.model_copy(update={name: getattr(found, name) for name in DETAILS})
+        entry = await self._notebooks.write(found)
+        return record.model_copy(update={"entry": entry, **_label(request, found)})
+
+
+DETAILS: Final = (
+    *("url", "title", "authors", "publisher", "published_at", "retrieved_at", "raw"),
+    *("quality_reason", "assessment", "language"),
+)
+"""What a record holds that has no entry in a notebook."""
+
+
+def _label(request: ReadRequest, found: SourceEntry) -> dict[str, object]:
+    """What the workflow must know of a source beyond what it asked for."""
+    declared = found.quality_reason.startswith(CHOSEN_BY_OPERATOR)
+    return {
+        "url": "" if found.url == request.url else found.url,
+        "title": "" if found.title == request.title and not request.wants_title else found.title,
+        "publisher": found.publisher,
+        "quality_reason": found.quality_reason if declared else "",
+    }
 
 
 def _line(text: str | None, limit: int) -> str:

@@ -1,27 +1,43 @@
 """Book-keeping: prepare a run, save its session, serve stored documents."""
 
+import json
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
+from activities.assessment.source_assessment import best_quality
 from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
 from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures
-from contracts.activities import DocumentPiece, DocumentPieceRequest, Prepared, PrepareRequest, SaveRequest, SessionRef
 from contracts.documents import DocumentRef
+from contracts.messages import (
+    DocumentPiece,
+    DocumentPieceRequest,
+    Prepared,
+    PrepareRequest,
+    SaveRequest,
+    SessionRef,
+    StateChange,
+)
+from contracts.notebooks import AnalysisEntry, without_told
+from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
-from contracts.state import ResearchState
+from contracts.roles import SourceExtract
+from contracts.state import SCHEMA_VERSION, ResearchState
+from contracts.state_changes import apply_change, digest_of, unpack_json
 from contracts.vocabulary import Outcome, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, Unavailable
-from providers.interfaces import ContentStore, Corpora, RunQueue, SessionStore
+from providers.interfaces import ContentStore, Corpora, Notebooks, RunQueue, SessionStore
 
+EXTRACTED: Final = {"id", "url", "title", "publisher", "quality", "text"}
+"""What a writer is told of a source."""
 NO_SESSION: Final = "there is no such session"
 
 
@@ -34,6 +50,7 @@ class RecordsActivities:
         corpora: Corpora,
         content: ContentStore,
         sessions: SessionStore,
+        notebooks: Notebooks,
         queue: RunQueue,
     ) -> None:
         self._queue = queue
@@ -41,6 +58,7 @@ class RecordsActivities:
         self._corpora = corpora
         self._content = content
         self._sessions = sessions
+        self._notebooks = notebooks
 
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: PrepareRequest) -> Prepared:
@@ -53,14 +71,21 @@ class RecordsActivities:
                 return await self._start(request, asked)
             except RunRefused as refusal:
                 detail = {"stop_reason": refusal.reason.value}
-                raise ApplicationError(str(refusal), detail, type=failures.REFUSED, non_retryable=True) from None
+                raise ApplicationError(
+                    str(refusal),
+                    detail,
+                    type=failures.REFUSED,
+                    non_retryable=True,
+                    category=ApplicationErrorCategory.BENIGN,  # a request that cannot be met is no fault of a worker
+                ) from None
 
     @activity.defn(name="save_session")
     async def save_session(self, request: SaveRequest) -> SessionRef:
-        """Write a checkpoint as readable JSON."""
-        state = ResearchState.unpack(request.packed_state)
+        """Write a checkpoint as readable JSON: the stored state with what has changed since."""
         async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
-            await self._sessions.save(request.research_id, state.model_dump_json(), closed=request.closed)
+            state = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
+            text = json.dumps(await self._with_report(state), ensure_ascii=False)
+            await self._sessions.save(request.research_id, text, closed=request.closed)
         if request.closed:
             with suppress(ProviderError):  # a place that is not given back is found to be lost
                 await self._queue.leave(request.research_id)
@@ -82,7 +107,8 @@ class RecordsActivities:
             await self._corpus(asked.corpus),
             search_attributes=await self._has_search_attributes(),
         )
-        return Prepared(resolved=await self._add_canary(resolved))
+        resolved = await self._add_canary(resolved)
+        return Prepared(resolved=resolved, resolved_entry=await self._notebooks.write(resolved))
 
     async def _has_search_attributes(self) -> bool:
         check = self._configuration.search_attributes
@@ -118,9 +144,12 @@ class RecordsActivities:
             raise RunRefused(StopReason.INVALID_INPUT, message)
         if state.resolved is None:
             raise RunRefused(StopReason.INVALID_INPUT, f"session {session} was never started: ask again")
+        before = state.resolved
+        if state.schema_version != SCHEMA_VERSION:
+            state = await self._with_notebook(state)
         if request.continued:
-            return Prepared(resolved=state.resolved, packed_state=state.pack())
-        resolved = resolve_again(state.resolved, asked)
+            return Prepared(resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry)
+        resolved = resolve_again(before, asked, self._configuration)
         if not resolved.canary:
             resolved = resolved.model_copy(update={"canary": new_canary()})
         finished = state.result is not None and state.result.outcome is Outcome.COMPLETED
@@ -128,7 +157,42 @@ class RecordsActivities:
             resolved=resolved,
             packed_state=None if finished else state.pack(),
             stored_result=state.result if finished else None,
+            resolved_entry=await self._notebooks.write(resolved),
         )
+
+    async def _with_notebook(self, state: ResearchState) -> ResearchState:
+        """A state of version 1, which holds everything itself, as one with a notebook."""
+        sources = {
+            source.id: source.model_copy(
+                update={
+                    "found_quality": source.assessment.label if source.assessment else None,
+                    "best_quality": best_quality(source.access, source.assessment),
+                }
+            )
+            for source in state.sources.values()
+        }
+        cited = {source_id for finding in state.findings for source_id in finding.source_ids}
+        extracts = [
+            SourceExtract.model_validate(source.model_dump(include=EXTRACTED))
+            for source in sources.values()
+            if source.id in cited
+        ]
+        analyses = AnalysisEntry(findings=state.findings, evidence=list(state.evidence.values()), sources=extracts)
+        entry = await self._notebooks.write(analyses)
+        evidence = {key: item.model_copy(update={"entry": entry}) for key, item in state.evidence.items()}
+        findings = [finding.model_copy(update={"entry": entry}) for finding in state.findings]
+        update = {"sources": sources, "evidence": evidence, "findings": findings, "schema_version": SCHEMA_VERSION}
+        changed = state.model_copy(update=update)
+        changed.noted(entry)
+        return changed
+
+    async def _with_report(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The state whose result has its report inline, as readers of a session expect it."""
+        result = state.get("result")
+        if not result or result.get("report") or not result.get("report_ref"):
+            return state
+        text = await self._content.get_text(DocumentRef.model_validate(result["report_ref"]))
+        return state | {"result": result | {"report": text[:INLINE_REPORT_CHARACTERS]}}
 
     async def _corpus(self, name: str | None) -> CorpusSnapshot | None:
         if name is None:
@@ -149,8 +213,46 @@ class RecordsActivities:
         if state.resolved is not None and state.resolved.tenant != request.tenant:
             raise ContentMissing(NO_SESSION)  # in the same words: whether there is one is not told to another tenant
         if request.name == "session.json":
-            return stored
+            return (await self._notebooks.complete_state(state)).model_dump_json()
         return await self._content.get_text(_reference(state, request.name))
+
+
+async def changed_state(
+    sessions: SessionStore, notebooks: Notebooks, research_id: str, change: StateChange
+) -> dict[str, Any]:
+    """The stored state of a run with a change of it.
+
+    A change that was made already is not made again. Raises `ApplicationError` of the type `SessionChanged` where the
+    stored state is another one, and what the store raises.
+    """
+    before: dict[str, Any] = {}
+    if change.base:
+        try:
+            before = without_told(without_report(json.loads(await sessions.load(research_id) or "{}")))
+        except ContentCorrupt:
+            raise _another_session() from None
+        known = digest_of(before)
+        if known == change.digest:
+            return await notebooks.with_told(before)
+        if known != change.base:
+            raise _another_session()
+    after: dict[str, Any] = apply_change(before, unpack_json(change.packed))
+    if digest_of(after) != change.digest:
+        raise _another_session()
+    return await notebooks.with_told(after)
+
+
+def without_report(state: dict[str, Any]) -> dict[str, Any]:
+    """A stored state as the workflow compares it: the report's text lies in a document of its own."""
+    result = state.get("result")
+    if not result or not result.get("report_ref"):
+        return state
+    return state | {"result": {name: value for name, value in result.items() if name != "report"}}
+
+
+def _another_session() -> ApplicationError:
+    message = "the stored session is not the one that was changed: it is written anew as a whole"
+    return ApplicationError(message, type=failures.SESSION_CHANGED, non_retryable=True)
 
 
 def resolution_of(stored: str | None) -> ResolvedResearch | None:

@@ -6,11 +6,13 @@ from typing import Final
 from temporalio import activity
 
 from activities.attempts import count_attempts, send_heartbeats
-from activities.failures import SEARCHING
-from contracts.activities import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
+from activities.failures import RECORDS, SEARCHING, translate_errors
+from contracts.messages import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
+from contracts.notebooks import HitsEntry
+from contracts.sources import SearchHit
 from contracts.usage import Usage
 from providers.errors import NotConfigured
-from providers.interfaces import SearchProvider
+from providers.interfaces import Notebooks, SearchProvider
 
 Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """From names of providers to those that cannot be asked at the moment, each with the reason."""
@@ -26,10 +28,19 @@ MOST_WARNINGS: Final = 5
 class SearchingActivities:
     """Made with the search providers of this worker, by name."""
 
-    def __init__(self, providers: Mapping[str, SearchProvider], check: Check | None = None) -> None:
-        """`check` says which providers cannot be asked; without it, none is looked at."""
+    def __init__(
+        self,
+        providers: Mapping[str, SearchProvider],
+        check: Check | None = None,
+        notebooks: Notebooks | None = None,
+    ) -> None:
+        """`check` says which providers cannot be asked; without it, none is looked at.
+
+        Without `notebooks` an answer holds all the details of its hits.
+        """
         self._providers = providers
         self._check = check
+        self._notebooks = notebooks
 
     @activity.defn(name="check_providers")
     async def check_providers(self, request: CheckProvidersRequest) -> CheckedProviders:
@@ -47,12 +58,31 @@ class SearchingActivities:
             provider = self._providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
-            response = brief(await provider.search(request))
+            response = await self._noted(request, brief(await provider.search(request)))
             return response if past.spent == Usage() else response.model_copy(update={"spent_before": past.spent})
+
+    async def _noted(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
+        """The response with labels of its hits; the hits themselves are in the notebook."""
+        if self._notebooks is None or not request.resolved_entry or not response.hits:
+            return response
+        found = HitsEntry(
+            questions=request.questions,
+            date=request.date,
+            resolved_entry=request.resolved_entry,
+            hits=response.hits,
+        )
+        with translate_errors(RECORDS):
+            entry = await self._notebooks.write(found)
+        # What the workflow must know of a hit: which source it is, and what it is called; its place is its rank.
+        labels = [
+            SearchHit(url=hit.url, title=hit.title if place < request.titled else "", doi=hit.doi)
+            for place, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))
+        ]
+        return response.model_copy(update={"hits": labels, "entry": entry})
 
 
 def brief(response: SearchResponse) -> SearchResponse:
-    """The response as it enters the history: short snippets, places of the best sections."""
+    """The response as it is kept: short snippets, places of the best sections."""
     hits = [
         hit.model_copy(
             update={

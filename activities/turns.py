@@ -6,7 +6,7 @@ from temporalio import activity
 
 from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
 from activities.failures import RECORDS
-from contracts.activities import Turn, TurnRequest
+from contracts.messages import Turn, TurnRequest
 from providers.errors import RateLimited
 from providers.interfaces import RunQueue
 

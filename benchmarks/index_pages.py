@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from contracts.activities import SearchRequest
+from contracts.messages import SearchRequest
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 

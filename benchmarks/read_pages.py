@@ -11,7 +11,6 @@ import math
 import multiprocessing
 import os
 import random
-import resource
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -29,7 +28,7 @@ from providers.reading.robots import Robots
 from providers.reading.sniffing import HTML
 from tests.fakes.web import WebServer, reply
 
-ROBOTS = reply("User-agent: *\nDisallow: /private\n", content_type="text/plain")
+ROBOTS = reply("User-agent: *\nDisallow: /private\n", content_type="text/plain", Connection="close")
 SENTENCE = "<p>The worker removes the dead rows of a table, and leaves their space to the others that come after.</p>"
 
 
@@ -59,7 +58,7 @@ def serve(pages: list[bytes], delays: list[tuple[float, float]], pipe: Connectio
         async with AsyncExitStack() as stack:
             hosts = []
             for body, (robots, delay) in zip(pages, delays, strict=True):
-                answers = {"/robots.txt": later(ROBOTS, robots), "/page": later(reply(body), delay)}
+                answers = {"/robots.txt": later(ROBOTS, robots), "/page": later(reply(body, Connection="close"), delay)}
                 hosts.append((await stack.enter_async_context(WebServer(answers))).host)
             pipe.send(hosts)
             await asyncio.to_thread(pipe.recv)
@@ -69,8 +68,7 @@ def serve(pages: list[bytes], delays: list[tuple[float, float]], pipe: Connectio
 
 def processor_seconds() -> float:
     """Processor time of this process and of the children that have ended."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return sum(os.times()[:4])
 
 
 async def measure(hosts: list[str], pages: list[bytes], delays: list[tuple[float, float]], children: int) -> None:

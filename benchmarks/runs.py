@@ -6,7 +6,6 @@ server is the dev server (one SQLite file, WAL, synchronous=normal), workers are
 
 import argparse
 import asyncio
-import resource
 import statistics
 import tempfile
 import time
@@ -18,6 +17,7 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHandle
 
+from benchmarks.processes import cpu_seconds, megabytes
 from contracts.outcome import ResearchResult
 from contracts.strategies import declared_roles
 from tests.acceptance.topology import Topology, topology
@@ -120,25 +120,13 @@ async def many(runs: int, call: float) -> tuple[list[Measured], float, float]:
             await deployed(made)
             pid = made.worker_pids()[0]
             client = await made.client()
-            cpu, memory = cpu_seconds(pid), resident_megabytes(pid)
+            cpu, memory = cpu_seconds(pid), megabytes(pid)
             handles = [await start(client, RULES) for _ in range(runs)]
             await asyncio.sleep(call / 2)
-            waiting = (resident_megabytes(pid) - memory) / runs
+            waiting = (megabytes(pid) - memory) / runs
             await asyncio.gather(*(handle.result() for handle in handles))
             used = (cpu_seconds(pid) - cpu) / runs
             return [await measure(handle) for handle in handles], used, waiting
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process and of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return sum(int(value) for value in fields[11:15]) / 100
-
-
-def resident_megabytes(pid: int) -> float:
-    """Resident memory."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
 
 
 async def main() -> None:

@@ -26,7 +26,7 @@ from benchmarks.ideal_wall import ANSWERED, Ideal, ideal_wall
 from benchmarks.processes import Peak, cpu_seconds, watched
 from benchmarks.runs import Measured, measure
 from contracts import activities, names
-from contracts.activities import SearchRequest
+from contracts.messages import SearchRequest
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
@@ -36,7 +36,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Faults, Latencies, Site, WebWorld, page
 from tests.integration.runs import start
-from workers.pools import workflow_runner
+from workers.workflow_runner import workflow_runner
 
 PAGES, HOSTS = 80, 40
 TOO_MANY, SERVER_ERROR = 0.10, 0.05

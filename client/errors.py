@@ -39,3 +39,7 @@ class IdInUse(ClientError):
 
 class MessageRefused(ClientError):
     """The run refused a message."""
+
+
+class DocumentMissing(ClientError):
+    """The run has no such document."""

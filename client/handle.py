@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
@@ -27,9 +28,10 @@ from temporalio.client import (
 )
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.exceptions import ActivityError, WorkflowAlreadyStartedError
 
 from client.errors import (
+    DocumentMissing,
     IdInUse,
     MessageRefused,
     NoWorker,
@@ -40,13 +42,14 @@ from client.errors import (
     ServerUnreachable,
     WorkerStuck,
 )
-from client.run_results import result_of_failure, with_duration
+from client.run_results import result_of_failure, with_duration, with_stored
 from contracts import names
 from contracts.decisions import AgentDecision
 from contracts.display_text import as_markdown, from_markdown
 from contracts.documents import ReportDraft
+from contracts.messages import DocumentPiece
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.progress import EventPage
+from contracts.progress import Event, EventPage
 from contracts.request import ResearchRequest
 from contracts.sources import Source
 from contracts.state import ResearchState
@@ -82,7 +85,8 @@ class Reuse(Enum):
 class ResearchClient:
     """Starts runs and hands out handles.
 
-    `stored_result` reads a result from the session store; it is asked when the server has none (a cancelled run).
+    `stored_result` reads what the session store knows of a run; it is asked when the server has no result (a run that
+    was cancelled, or ended from outside).
     """
 
     def __init__(self, client: Client, *, stored_result: StoredResult | None = None) -> None:
@@ -186,6 +190,48 @@ class ResearchHandle:
         page: EventPage = await self._ask(names.EVENTS, EventPage, after)
         return page
 
+    async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
+        """The events behind a cursor, as they come, until the run is over.
+
+        An event that left the run's memory of 400 before it was asked for is passed over. Raises what `events` raises.
+        """
+        while True:
+            going_on = await self.is_running()
+            while (page := await self.events(after)).events:
+                for event in page.events:
+                    yield event
+                after = page.next
+            if not going_on:
+                return
+            await asyncio.sleep(pause_seconds)
+
+    async def document(self, name: str, *, tenant: str = DEFAULT_TENANT) -> str:
+        """A stored document of the run, through the server alone: no access to the stores is needed.
+
+        `name` is `report.md`, `report.html`, `report.json`, `session.json` or a source id. Raises `DocumentMissing`,
+        `ServerUnreachable`. Without a worker it waits.
+        """
+        text, offset = "", 0
+        while True:
+            asked = {"research_id": self.research_id, "name": name, "offset": offset, "tenant": tenant}
+            try:
+                piece: DocumentPiece = await self._client.execute_workflow(
+                    names.RESEARCH_DOCUMENT,
+                    asked,
+                    id=f"{self.research_id}-document-{uuid.uuid4().hex[:12]}",
+                    task_queue=names.WORKFLOWS_QUEUE,
+                    result_type=DocumentPiece,
+                )
+            except WorkflowFailureError as error:
+                why = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
+                raise DocumentMissing(f"{name} of {self.research_id}: {why or error}") from error
+            except RPCError as error:
+                raise _rpc_failure(error, self.research_id) from error
+            text += piece.text
+            if piece.next_offset is None:
+                return text
+            offset = piece.next_offset
+
     async def report(self) -> ResearchResult | ReportDraft | None:
         """The result if there is one, else where the newest draft is; None before the first draft."""
         written: ResearchResult | ReportDraft | None = await self._ask(
@@ -199,12 +245,12 @@ class ResearchHandle:
         return log
 
     async def sources(self) -> list[Source]:
-        """Every source that the run knows."""
+        """Every source that the run knows, as the workflow knows it: the document `session.json` has all details."""
         known: list[Source] = await self._ask(names.SOURCES, list[Source])
         return known
 
     async def session(self) -> ResearchState:
-        """The whole state of the run."""
+        """The state of the run, as the workflow knows it: the document `session.json` has all details."""
         state: ResearchState = await self._ask(names.SESSION, ResearchState)
         return state
 
@@ -220,6 +266,17 @@ class ResearchHandle:
         """Ask the run to stop; it saves its state. No error if it is over already."""
         try:
             await self._run.cancel(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+        except RPCError as error:
+            if "already completed" not in error.message:
+                raise _rpc_failure(error, self.research_id) from error
+
+    async def terminate(self, reason: str = "ended by hand") -> None:
+        """End the run at once, without the workers, for one that reacts to nothing; its last checkpoint stays.
+
+        No error if it is over already.
+        """
+        try:
+            await self._run.terminate(reason=reason, rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
         except RPCError as error:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error
@@ -303,11 +360,8 @@ class ResearchHandle:
 
     async def _result_without_return(self, cause: BaseException | None) -> ResearchResult:
         result = result_of_failure(self.research_id, cause, self._last_status)
-        if result.report or self._stored_result is None:
-            return with_duration(result, self._last_status)
-        stored = await self._stored_result(self.research_id)
-        if stored is not None and stored.outcome is result.outcome:
-            return with_duration(stored, self._last_status)
+        if not result.report and result.outcome is not Outcome.REFUSED and self._stored_result is not None:
+            result = with_stored(result, await self._stored_result(self.research_id))
         return with_duration(result, self._last_status)
 
     async def _ask(self, query: str, answer: Any, *arguments: object) -> Any:

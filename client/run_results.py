@@ -1,21 +1,18 @@
 """From what the server says of a closed run to a `ResearchResult`: a handle always gives one."""
 
-from collections.abc import Sequence
-
-from pydantic import ValidationError
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
 from contracts import failures
-from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
+from contracts.outcome import ResearchResult, ResearchStatus, carried_result
+from contracts.vocabulary import STOP_REASON_TEXTS, Completeness, Outcome, RunStatus, StopReason
 
 OUTCOMES = {
-    failures.INVALID_REQUEST: Outcome.REFUSED,
-    failures.REFUSED: Outcome.REFUSED,
     failures.TIMED_OUT: Outcome.TIMED_OUT,
     failures.RESEARCH_FAILED: Outcome.FAILED,
 }
+REFUSAL_TYPES = frozenset(reason.value for reason in StopReason)
+"""The type of a refused run's failure is its stop reason."""
 STOP_REASONS = {
     Outcome.REFUSED: StopReason.INVALID_INPUT,
     Outcome.TIMED_OUT: StopReason.BUDGET_TIME,
@@ -26,12 +23,6 @@ OUTCOME_BY_STATUS = {
     WorkflowExecutionStatus.CANCELED: Outcome.CANCELLED,
     WorkflowExecutionStatus.TIMED_OUT: Outcome.TIMED_OUT,
 }
-RESUMABLE = (Outcome.PARTIAL, Outcome.EMPTY, Outcome.CANCELLED, Outcome.TIMED_OUT, Outcome.FAILED)
-
-
-def carried_result(error: ApplicationError) -> ResearchResult | None:
-    """The result in the first detail of a failure, if the run put one there."""
-    return _as_result(error.details)
 
 
 def result_of_failure(research_id: str, cause: BaseException | None, last: ResearchStatus | None) -> ResearchResult:
@@ -40,9 +31,12 @@ def result_of_failure(research_id: str, cause: BaseException | None, last: Resea
     `cause` is the cause of the server's failure; `last` the last status seen, if any, for the counts.
     """
     if isinstance(cause, ApplicationError):
-        carried = carried_result(cause)
+        carried = carried_result(cause.details)
         if carried is not None:
             return carried
+        if cause.type in REFUSAL_TYPES:
+            refused = bare_result(research_id, Outcome.REFUSED, last, cause.message)
+            return refused.model_copy(update={"stop_reason": StopReason(cause.type)})
         outcome = OUTCOMES.get(cause.type or "", Outcome.FAILED)
         return bare_result(research_id, outcome, last, cause.message)
     if isinstance(cause, CancelledError):
@@ -70,6 +64,17 @@ def bare_result(research_id: str, outcome: Outcome, last: ResearchStatus | None,
     )
 
 
+def with_stored(result: ResearchResult, stored: ResearchResult | None) -> ResearchResult:
+    """The result with what the session store knows: its own result if that ended alike, else how far the run was."""
+    if stored is None:
+        return result
+    if stored.outcome is result.outcome:
+        told = [*stored.limitations, *(text for text in result.limitations if text not in stored.limitations)]
+        return stored.model_copy(update={"limitations": told})
+    far = ("counts", "usage", "degraded", "failed_branches", "started_at", "resumable")
+    return result.model_copy(update={name: getattr(stored, name) for name in far})
+
+
 def with_duration(result: ResearchResult, last: ResearchStatus | None) -> ResearchResult:
     """The result with how long the run worked, from its last status where the result lacks it (a cancelled run)."""
     if last is None or result.usage.active_seconds:
@@ -78,10 +83,13 @@ def with_duration(result: ResearchResult, last: ResearchStatus | None) -> Resear
     return result.model_copy(update={"usage": usage})
 
 
-def _as_result(details: Sequence[object]) -> ResearchResult | None:
-    if not details or not isinstance(details[0], dict):
-        return None
-    try:
-        return ResearchResult.model_validate(details[0])
-    except ValidationError:
-        return None
+def reasons_of(result: ResearchResult) -> list[str]:
+    """Why a run ended without a report, one line each; nothing where the report says it."""
+    told = [] if result.report else [*result.limitations, *result.failed_branches]
+    return list(dict.fromkeys(line.strip() for text in told for line in text.splitlines() if line.strip()))
+
+
+def refusal_of(result: ResearchResult) -> str:
+    """What to say of a refused run: why, and what to do."""
+    why = "; ".join(reasons_of(result)) or STOP_REASON_TEXTS[result.stop_reason]
+    return f"the run {result.research_id} was refused: {why}\na refused run cannot be resumed: mend this and ask again"

@@ -1,6 +1,11 @@
 """The base of every value that travels between processes."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
+
+WHOLE: Final = "whole"
+"""Context of serialization in which nothing is left out."""
 
 
 class Contract(BaseModel):
@@ -17,3 +22,47 @@ class StrictContract(Contract):
     """A frozen value that a person or a program of theirs writes: an unknown key is refused by name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Terse(Contract):
+    """A frozen value that is written without what has its default value, in itself and in all that it holds.
+
+    What one activity or another is asked and answers stands in every history; no person relies on its shape.
+    """
+
+    @model_serializer(mode="wrap")
+    def write_tersely(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        """The fields that say something."""
+        written: dict[str, Any] = write(self)
+        return written if info.context == WHOLE else _tersely(self, written)
+
+    def whole(self) -> dict[str, Any]:
+        """All fields as JSON, for people and programs of theirs."""
+        return self.model_dump(mode="json", context=WHOLE)
+
+
+def _tersely(value: BaseModel, written: dict[str, Any]) -> dict[str, Any]:
+    """What was written of a model, without its defaults and without what is computed from its fields."""
+    fields = type(value).model_fields
+    return {
+        name: _within(getattr(value, name), each)
+        for name, each in written.items()
+        if name in fields and not _is_default(value, name)
+    }
+
+
+def _is_default(value: BaseModel, name: str) -> bool:
+    field = type(value).model_fields[name]
+    return not field.is_required() and bool(getattr(value, name) == field.get_default(call_default_factory=True))
+
+
+def _within(value: Any, written: Any) -> Any:
+    if isinstance(value, Terse):
+        return written
+    if isinstance(value, BaseModel):
+        return _tersely(value, written)
+    if isinstance(value, dict):
+        return {key: _within(item, each) for item, (key, each) in zip(value.values(), written.items(), strict=True)}
+    if isinstance(value, (list, tuple)):
+        return [_within(item, each) for item, each in zip(value, written, strict=True)]
+    return written

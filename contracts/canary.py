@@ -119,7 +119,8 @@ def _gives_away(squeezed: str, canary: str) -> bool:
     leet = squeezed.translate(LEET)
     if any(piece in leet for piece in pieces.leet):
         return True
-    if any(piece in squeezed[start::step] for step in STEPS for start in range(step) for piece in pieces.plain):
+    thinned = [squeezed[start::step] for step in STEPS for start in range(step)]
+    if any(piece in some for some in thinned for piece in pieces.plain):
         return True
     scattered = [SCATTERED, SCATTERED_IN_LINES] if len(squeezed) <= LINE_CHARACTERS else [SCATTERED]
     ways = (canary, canary[::-1])

@@ -51,6 +51,15 @@ class Guidance(Contract):
     text: str = Field(max_length=2_000)
 
 
+class Moment(Contract):
+    """Where a run stood when something was asked or found out; later units must not change what that belongs to."""
+
+    phase: str | None = None
+    iteration: int = 1
+    guidance: list[Guidance] = []
+    """What had been said until then."""
+
+
 class Pause(Contract):
     """What was decided after a unit of work (gate, reflection, hook, decision); the strategy's next unit obeys it."""
 

@@ -1,9 +1,10 @@
 """Digital object identifiers: found where a page's own address names them, never where a page only speaks of one."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
-from contracts.web_addresses import belongs_to, canonical_url, host_of
+from contracts.web_addresses import REMEMBERED, belongs_to, canonical_url, host_of
 
 DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s\"{}|\\^`]{1,200}")
 """Old ones hold `<` and `>`: 10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O."""
@@ -42,6 +43,7 @@ NATURE: Final = re.compile(r"/articles/([a-z]*[0-9][a-z0-9.-]*?)(?:\.pdf)?/?")
 LONGEST: Final = 2_048
 
 
+@lru_cache(maxsize=REMEMBERED)
 def doi_of(text: str | None) -> str | None:
     """The identifier, in lower case, that a text is (`10.1000/1`, `doi:10.1000/1`) or that an address stands for.
 

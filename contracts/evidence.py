@@ -13,11 +13,14 @@ class Evidence(Contract):
     source_id: str
     start: int = Field(ge=0)
     end: int = Field(ge=1)
-    quote_hash: str
-    """SHA-256 of the quote: what `research audit` compares."""
+    quote_hash: str = ""
+    """SHA-256 of the quote: what `research audit` compares. Empty where an entry of the notebook holds it."""
     heading: str = ""
     page: int | None = None
+    """The page or slide on which it begins, from 1; None where its source has none."""
     sub_query_id: str | None = None
+    entry: str | None = None
+    """Hash of the stored entry that holds the rest of it; None where it holds everything itself."""
 
 
 class Finding(Contract):
@@ -31,6 +34,24 @@ class Finding(Contract):
     sub_query_id: str | None = None
     category: str | None = None
     iteration: int = 1
+    entry: str | None = None
+    """Hash of the stored entry that holds it with its evidence; None where it holds everything itself."""
+
+
+class PassagePlace(Contract):
+    """Where a passage stands: its id follows from that."""
+
+    source_id: str
+    start: int
+    end: int
+
+
+class FindingLabel(Contract):
+    """A finding as the workflow is told of it: its id follows from the rest, and an entry holds the details."""
+
+    statement: str
+    confidence: Confidence = Confidence.LOW
+    places: list[PassagePlace] = []
 
 
 class Gap(Contract):

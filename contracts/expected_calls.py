@@ -25,6 +25,8 @@ MOST_SOURCES: Final = 20
 """Sources that one analysis is shown."""
 SOURCE_HEAD_TOKENS: Final = 300
 """Title, address and snippet of a source."""
+SNIPPET_TOKENS: Final = 300
+"""A snippet that is not known here: at most 300 characters are shown, one token each."""
 QUOTE_CHARACTERS: Final = 400
 """Of each passage that the writer is shown; one token each."""
 DRAFT_CHARACTERS: Final = 6_000
@@ -124,7 +126,8 @@ def _material(request: RoleInput) -> int:
 
 
 def _source(source: SourceExtract) -> int:
-    return _tokens(source.title + source.url + source.snippet) + LINE_TOKENS + CONTENT_CHARACTERS
+    snippet = SNIPPET_TOKENS if source.entry else _tokens(source.snippet)
+    return _tokens(source.title + source.url) + snippet + LINE_TOKENS + CONTENT_CHARACTERS
 
 
 def _finding(finding: Finding) -> int:

@@ -1,11 +1,14 @@
 """The result of a run and the answers to its queries."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from pydantic import ValidationError
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef
-from contracts.progress import Progress
-from contracts.resolved import ProviderChoice
+from contracts.progress import Awaited, Progress
+from contracts.resolved import EffectiveLimits, ProviderChoice
 from contracts.usage import Usage
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 
@@ -26,6 +29,8 @@ class Counts(Contract):
     passages_cited: int = 0
     gaps_open: int = 0
     gaps: int = 0
+    queries_failed: int = 0
+    """Sub-queries that no provider answered."""
     documents_searched: int | None = None
 
 
@@ -70,9 +75,21 @@ class ResearchResult(Contract):
     degraded: list[str] = []
     failed_branches: list[str] = []
     limitations: list[str] = []
+    resumable: bool = False
+    """Whether a session is kept that `research resume` goes on from."""
     started_at: str = ""
     ended_at: str = ""
     metadata: dict[str, Any] | None = None
+
+
+def carried_result(details: Sequence[object]) -> ResearchResult | None:
+    """The result in the first detail of a failure, if the run put one there."""
+    if not details or not isinstance(details[0], dict):
+        return None
+    try:
+        return ResearchResult.model_validate(details[0])
+    except ValidationError:
+        return None
 
 
 class ResearchStatus(Contract):
@@ -88,6 +105,8 @@ class ResearchStatus(Contract):
     phase: str | None = None
     iteration: int = 1
     max_iterations: int = 1
+    limits: EffectiveLimits | None = None
+    """What bounds the run; None until it is resolved."""
     strategy: str = "supervisor"
     progress: Progress = Progress()
     """The units of the strategy and how far each is."""
@@ -104,6 +123,11 @@ class ResearchStatus(Contract):
     usage_by_role: dict[str, Usage] = {}
     usage_by_phase: dict[str, Usage] = {}
     elapsed_seconds: float = 0.0
+    """Active seconds as of `as_of`."""
+    as_of: str = ""
+    """The run's clock when something last happened in it, ISO 8601; empty for what is read from a stored session."""
+    awaiting: list[Awaited] = []
+    """The calls under way, oldest first."""
     deadline_seconds: float = 0.0
     last_decision: str = ""
     last_failure: str = ""

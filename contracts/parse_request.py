@@ -56,21 +56,25 @@ def error_lines(error: ValidationError) -> list[str]:
 
 def unavailable(request: ResearchRequest) -> list[str]:
     """Lines for everything that is known by name but not built yet: refused, never ignored."""
-    asked = {
+    return [f"{path}: {RESTING}" for path, is_asked in _asked_for(request).items() if is_asked]
+
+
+def _asked_for(request: ResearchRequest) -> dict[str, bool]:
+    """By path of what is not built yet: whether a request asks for it."""
+    return {
         "strategy": request.strategy in PLANNED,
         "mode": request.mode not in (Mode.AUTO, Mode.DEEP),
-        "constraints.audience": request.constraints is not None and request.constraints.audience is not None,
-        "constraints.region": request.constraints is not None and request.constraints.region is not None,
         "gates.clarify": request.gates.clarify not in (None, Clarify.OFF),
         "gates.approve": request.gates.approve not in (None, Approve.NONE),
-        "verify": request.verify not in (None, Verify.OFF),
-        "output.language": request.output.language != "same as question",
-        "output.sections": request.output.sections is not None,
+        "verify: full": request.verify is Verify.FULL,
         "output.citation_style": request.output.citation_style is not CitationStyle.NUMERIC,
         "follow_up_of": request.follow_up_of is not None,
         "protected_sources": request.protected_sources is not None,
     }
-    return [f"{path}: {RESTING}" for path, is_asked in asked.items() if is_asked]
+
+
+RESTING_PATHS = tuple(_asked_for(ResearchRequest(query="anything")))
+"""Everything that is refused with these words, for the documentation."""
 
 
 def _beyond_models(request: ResearchRequest) -> list[str]:

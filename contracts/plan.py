@@ -1,16 +1,23 @@
-"""The plan: a brief and sub-queries."""
+"""The plan: a brief, and the nodes of the work: sub-queries, and steps that search nothing."""
 
-from pydantic import Field
+from typing import Any
+
+from pydantic import Field, model_validator
 
 from contracts.base import Contract
-from contracts.vocabulary import SubQueryStatus
+from contracts.vocabulary import NodeKind, NodeStatus
 
 
-class SubQuery(Contract):
-    """One question that can be searched for by itself."""
+class PlanNode(Contract):
+    """One part of the work. One that is searched for is a sub-query; the others work on what their children found."""
 
     id: str
     text: str
+    parent: str | None = None
+    """The node that it is a part of, or whose gap it is to close; None at the top."""
+    depth: int = Field(default=0, ge=0)
+    kind: NodeKind = NodeKind.QUERY
+    needs_search: bool = True
     rationale: str = ""
     priority: int = Field(default=1, ge=1, description="1 is the most important")
     origin: str = "plan"
@@ -19,7 +26,9 @@ class SubQuery(Contract):
     """Which part of the answer it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""
     iteration: int = 1
-    status: SubQueryStatus = SubQueryStatus.PENDING
+    status: NodeStatus = NodeStatus.PENDING
+    status_reason: str = ""
+    """Why it was skipped."""
     error: str | None = None
     provider: str | None = None
     result_count: int = 0
@@ -40,8 +49,41 @@ class SubQuery(Contract):
 
 
 class Plan(Contract):
-    """What will be looked for."""
+    """What will be looked for and worked out: a flat list of sub-queries, or a tree."""
 
     version: int = 0
     brief: str = ""
-    sub_queries: list[SubQuery] = []
+    nodes: list[PlanNode] = []
+    """Parents before their children, otherwise in the order of the work."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written_before(cls, written: Any) -> Any:
+        # Sessions of versions before nodes have a list of sub-queries.
+        if isinstance(written, dict) and "nodes" not in written and "sub_queries" in written:
+            return {**written, "nodes": written["sub_queries"]}
+        return written
+
+    @property
+    def sub_queries(self) -> list[PlanNode]:
+        """The nodes that are searched for."""
+        return [node for node in self.nodes if node.needs_search]
+
+    def children(self, node: PlanNode) -> list[PlanNode]:
+        """The nodes below one."""
+        return [other for other in self.nodes if other.parent == node.id]
+
+    def with_nodes(self, *changed: PlanNode) -> "Plan":
+        """The plan with these nodes: each in the place of the one with its id, or at the end."""
+        nodes = {node.id: node for node in self.nodes} | {node.id: node for node in changed}
+        return self.model_copy(update={"nodes": list(nodes.values())})
+
+
+class PlanAnswer(Contract):
+    """Answer of the query `plan`."""
+
+    version: int = 0
+    brief: str = ""
+    nodes: list[PlanNode] = []
+    sub_queries: list[PlanNode] = []
+    """Those of the nodes that are searched for."""

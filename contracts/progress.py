@@ -33,6 +33,15 @@ class Progress(Contract):
     units: list[UnitProgress] = []
 
 
+class Awaited(Contract):
+    """A call that is under way."""
+
+    what: str
+    """One line for a person: `analyze: How are backups made?`, as Markdown escapes it."""
+    since: str
+    """When it was asked for, by the run's clock, ISO 8601."""
+
+
 class Event(Contract):
     """One thing that happened, for watchers."""
 

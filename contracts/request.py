@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, StringConstraints
 
 from contracts.base import StrictContract
-from contracts.shapes import DOMAIN, LANGUAGE, NAME, PROVIDER, TIMEFRAME
+from contracts.shapes import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME
 from contracts.vocabulary import GatePolicy, ThinkMode
 
 Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
@@ -126,8 +126,10 @@ class Constraints(StrictContract):
 
     language: str | None = Field(default=None, pattern=LANGUAGE.pattern)
     """The language that the web is searched in, as ISO 639 has it."""
-    audience: str | None = None
-    region: str | None = None
+    audience: str | None = Field(default=None, min_length=1, max_length=200)
+    """Whom a model writes for."""
+    region: str | None = Field(default=None, min_length=1, max_length=200)
+    """Which part of the world the question is about, told to a model."""
     timeframe: str | None = Field(default=None, pattern=TIMEFRAME.pattern)
     """`day`, `week`, `month` or `year` (the last one), or `FROM..TO` of ISO dates, `TO` left out for: until today."""
 
@@ -157,12 +159,18 @@ class Gates(StrictContract):
     hook: Name | None = None
 
 
+SAME_LANGUAGE: Final = "same as question"
+SectionTitle = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
+
+
 class Output(StrictContract):
     """The form of the report."""
 
-    language: str = "same as question"
+    language: str = Field(default=SAME_LANGUAGE, pattern=REPORT_LANGUAGE.pattern)
+    """Of the report, as ISO 639 has it; a model writes in it, the extractive engine quotes as its sources have it."""
     target_words: int | None = Field(default=None, ge=100, le=100_000)
-    sections: list[str] | None = None
+    sections: list[SectionTitle] | None = Field(default=None, min_length=1, max_length=20)
+    """Headings that a model writes under, in this order."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
 
 

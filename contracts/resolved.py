@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Turn
+from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Turn, Verify
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -111,10 +111,18 @@ class ResolvedResearch(Contract):
     limits: EffectiveLimits
     gates: EffectiveGates
     hook: Hook | None = None
+    verify: Verify = Verify.LIGHT
+    """How claims are checked: `light` is by rules, without a model."""
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = None
     context: list[Turn] = []
     target_words: int | None = None
+    report_language: str | None = None
+    """What the report is to be written in; None: the language of the question."""
+    sections: list[str] = []
+    """Headings that the report is to have; empty: those of the prompt."""
+    audience: str | None = None
+    region: str | None = None
     metadata: dict[str, Any] | None = None
     tenant: str = "default"
     priority: int = 3

@@ -10,19 +10,22 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import Field
 
-from contracts.base import Contract
+from contracts.base import Contract, Terse
 from contracts.decisions import GateIssue, Guidance
 from contracts.documents import DocumentRef, ReportDraft, SectionHint
-from contracts.evidence import Evidence, Finding, Gap, QualityUpdate
-from contracts.plan import SubQuery
+from contracts.evidence import Evidence, Finding, FindingLabel, Gap, QualityUpdate
+from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.usage import CallAccount
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
 
 
-class RoleInput(Contract):
-    """What every role is told: the envelope. A strategy leaves it out, and the run fills it in for each call."""
+class RoleInput(Terse):
+    """What every role is told: the envelope. A strategy leaves it out, and the run fills it in for each call.
+
+    What the run's notebook holds is sent as hashes of its entries, and filled in where the role is done.
+    """
 
     research_id: str = ""
     tenant: str = "default"
@@ -36,6 +39,8 @@ class RoleInput(Contract):
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
+    wishes: list[str] = []
+    """What the request wants of the work beyond the question: one line each."""
     guidance: list[Guidance] = []
     issues: list[GateIssue] = []
     """Why the phase is done again; empty the first time."""
@@ -45,13 +50,15 @@ class RoleInput(Contract):
     """The validation error of the previous answer, when this call is its repair."""
     time_limit_seconds: float = 300.0
     """The caller's start-to-close timeout: a client must give up before it."""
+    resolved_entry: str = ""
+    """Hash of the stored resolution, which holds what is the same in every call of the run; empty: all is here."""
 
     def subject(self) -> str:
         """What the call is about, for the web UI; empty when the role's name says it."""
         return ""
 
 
-class RoleOutput(Contract):
+class RoleOutput(Terse):
     """What every role's answer carries."""
 
     account: CallAccount = CallAccount()
@@ -106,21 +113,29 @@ class PlanOutput(RoleOutput):
 class SourceExtract(Contract):
     """A source as the analyzer and the synthesizer are shown it."""
 
-    id: str
-    url: str
-    title: str
+    id: str = ""
+    url: str = ""
+    title: str = ""
     publisher: str | None = None
     snippet: str = ""
     quality: Quality = Quality.UNKNOWN
     text: DocumentRef | None = None
+    pages: DocumentRef | None = None
+    """Where its pages or slides begin, for who finds quotes in it."""
     sections: list[SectionHint] = []
+    entry: str | None = None
+    """Hash of the stored entry that holds what is not given here."""
+    hit_entries: list[str] = []
+    """Hashes of the entries of searches that found it again."""
+    changed: bool = False
+    """Whether its quality is not what it was when it was read."""
 
 
 class AnalyzeInput(RoleInput):
     """Hand-off to the analyzer: one sub-query with its sources."""
 
     brief: str = ""
-    sub_query: SubQuery
+    sub_query: PlanNode
     sources: list[SourceExtract]
     source_count: int = 0
     high_quality_sources: int = 0
@@ -181,9 +196,13 @@ class AnalysisOutput(RoleOutput):
     evidence: list[Evidence] = []
     gaps: list[GapDraft] = []
     quality_updates: list[QualityUpdate] = []
-    analyzed_source_ids: list[str] = []
+    analyzed_source_ids: list[str] | None = []
+    """None: all that were given."""
     dropped_quotes: int = 0
     """Quotes that stood in no stored text word for word: dropped, and counted."""
+    entry: str | None = None
+    """Hash of the stored entry with findings and evidence, of which only `labels` are here. None: all is here."""
+    labels: list[FindingLabel] = []
 
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------
@@ -191,7 +210,7 @@ class WriteInput(RoleInput):
     """Hand-off to the synthesizer."""
 
     brief: str = ""
-    sub_queries: list[SubQuery] = []
+    sub_queries: list[PlanNode] = []
     findings: list[Finding] = []
     evidence: list[Evidence] = []
     sources: list[SourceExtract] = []
@@ -205,6 +224,8 @@ class WriteInput(RoleInput):
     term_documents: dict[str, int] = {}
     cut_short: str | None = None
     """Why the run could not do all it planned (`budget_time`, `user_stopped`, …)."""
+    entries: list[str] = []
+    """Hashes of the stored analyses, in their order: findings, evidence and sources that are not given here."""
 
 
 class ReportTextDraft(Contract):
@@ -294,6 +315,10 @@ class ReflectInput(RoleInput):
     gate_score: float
     open_gaps: list[str] = []
 
+    def subject(self) -> str:
+        """The phase."""
+        return self.phase
+
 
 class QualityAssessmentDraft(Contract):
     """A supervisor’s assessment."""
@@ -347,6 +372,8 @@ class RoleSpec(Generic[I, O]):
     """Whether its prompt holds words of pages, documents or search hits: then it carries the run's canary."""
     expected_output_tokens: int = 1_000
     """Of a usual answer, for the estimate."""
+    work: str = ""
+    """The phase that is its work, for the decision log; its own name where that says it."""
     module: str | None = None
     """For a role from outside the product: the module with its `prompt_values(request, rendering)` and, where the
     defaults do not fit, `finish(work)` and `draft(request, documents)`; `prompts/<prompt>.md` lies beside it."""
@@ -367,6 +394,7 @@ PLANNER: Final = RoleSpec(
     PlanOutput,
     2_000,
     expected_output_tokens=1_000,
+    work="planning",
 )
 ANALYZER: Final = RoleSpec(
     "analyzer",
@@ -378,6 +406,7 @@ ANALYZER: Final = RoleSpec(
     AnalysisOutput,
     6_000,
     expected_output_tokens=2_500,
+    work="analysis",
 )
 SYNTHESIZER: Final = RoleSpec(
     "synthesizer",
@@ -390,6 +419,7 @@ SYNTHESIZER: Final = RoleSpec(
     16_000,
     True,
     expected_output_tokens=5_000,
+    work="synthesis",
 )
 REFINER: Final = RoleSpec(
     "refiner",
@@ -401,6 +431,7 @@ REFINER: Final = RoleSpec(
     RefineOutput,
     3_000,
     expected_output_tokens=1_500,
+    work="refinement",
 )
 SUPERVISOR: Final = RoleSpec(
     "supervisor",

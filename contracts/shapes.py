@@ -24,6 +24,9 @@ DOMAIN: Final = Shape(
     r"^([a-zA-Z0-9_-]{1,63}\.)*[a-zA-Z0-9-]{2,63}$", "a host name alone, without https:// and path, such as example.org"
 )
 LANGUAGE: Final = Shape(r"^[a-z]{2,3}$", "a language code of two or three small letters, such as en")
+REPORT_LANGUAGE: Final = Shape(
+    r"^(same as question|[a-z]{2,3})$", "`same as question`, or a language code of two or three small letters like de"
+)
 LANGUAGE_TAG: Final = Shape(r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$", "a language code, such as en or pt-BR")
 TIMEFRAME: Final = Shape(
     rf"^(day|week|month|year|{_DAY}\.\.({_DAY})?)$",
@@ -41,7 +44,7 @@ DOCUMENT_HASH: Final = Shape(r"^sha256:[0-9a-f]{64}$", "sha256: and 64 hexadecim
 EXPECTED: Final[Mapping[str, str]] = {
     shape.pattern: shape.expected
     for shape in (
-        *(NAME, PROVIDER, ENDPOINT, DOMAIN, LANGUAGE, LANGUAGE_TAG, TIMEFRAME),
+        *(NAME, PROVIDER, ENDPOINT, DOMAIN, LANGUAGE, LANGUAGE_TAG, REPORT_LANGUAGE, TIMEFRAME),
         *(BASE_ADDRESS, CONTACT, DOCUMENT_HASH),
     )
 }

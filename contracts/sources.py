@@ -7,6 +7,7 @@ from pydantic import Field
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef, SectionHint
+from contracts.identity import canonical_url
 from contracts.vocabulary import PageAccess, Quality, SourceStatus
 
 CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
@@ -14,13 +15,16 @@ CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
 
 
 class SearchHit(Contract):
-    """One result of one provider, in its rank."""
+    """One result of one provider, in its rank.
+
+    A workflow knows address, title, DOI, rank and provider; `entries` of the run's notebook hold the rest.
+    """
 
     url: str
-    title: str
+    title: str = ""
     snippet: str = ""
-    rank: int = Field(ge=1)
-    provider: str
+    rank: int = Field(default=1, ge=1)
+    provider: str = ""
     source_type: str = "web"
     published_at: str | None = None
     authors: list[str] = []
@@ -32,6 +36,33 @@ class SearchHit(Contract):
     """SHA-256 of the text that `sections` refers to."""
     also_found_by: list[str] = []
     """Other providers that had the same source for the same query."""
+    entries: list[str] = []
+    """Hashes of the stored entries that hold its details; empty where it holds them itself."""
+
+
+def together(first: SearchHit, other: SearchHit) -> SearchHit:
+    """The first of two hits of one source, with what the other knows better."""
+    finders = [first.provider, *first.also_found_by, other.provider, *other.also_found_by]
+    snippet = max(first.snippet, other.snippet, key=len)
+    update: dict[str, object] = {
+        "title": first.title if first.title not in {"", first.url} else other.title or first.title,
+        "snippet": snippet,
+        "authors": max(first.authors, other.authors, key=len),
+        "published_at": _date(first.published_at, other.published_at),
+        "venue": first.venue or other.venue,
+        "doi": first.doi or other.doi,
+        "source_type": first.source_type if first.source_type != "web" else other.source_type,
+        "also_found_by": [name for name in dict.fromkeys(finders) if name != first.provider],
+        "entries": list(dict.fromkeys([*first.entries, *other.entries])),
+    }
+    if not first.sections and canonical_url(first.url) == canonical_url(other.url):
+        update |= {"sections": other.sections, "content_hash": other.content_hash}
+    return first.model_copy(update=update)
+
+
+def _date(first: str | None, other: str | None) -> str | None:
+    """The first date, or the other where it only says the same more precisely."""
+    return other if other and other.startswith(first or "") else first
 
 
 class SourceAssessment(Contract):
@@ -56,7 +87,10 @@ class Candidate(Contract):
 
 
 class Source(Contract):
-    """A document that the run knows. Identity: canonical URL, else DOI, else content hash."""
+    """A document that the run knows. Identity: canonical URL, else DOI, else content hash.
+
+    A workflow knows what rules need; the entries of the run's notebook hold the rest.
+    """
 
     id: str
     url: str
@@ -89,8 +123,19 @@ class Source(Contract):
     """SHA-256 of the raw bytes."""
     raw: DocumentRef | None = None
     text: DocumentRef | None = None
+    pages: DocumentRef | None = None
+    """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
     sections: list[SectionHint] = []
     analyzed: bool = False
+    found_quality: Quality | None = None
+    """What the rules found, where the analyzer's opinion has changed `quality`; None: as `quality`."""
+    best_quality: Quality = Quality.HIGH
+    """The best that an analyzer may call it."""
+    entry: str | None = None
+    """Hash of the stored entry about it as it was read; None for what was not read, and in old sessions."""
+    hit_entries: list[str] = []
+    """Hashes of stored entries with further details: of the searches that found what was not read, or found it again
+    elsewhere."""
 
 
 class QueryOutcome(StrEnum):

@@ -1,22 +1,25 @@
 """The one mutable model: the state of a run, owned by its workflow."""
 
-import base64
-import zlib
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from contracts.decisions import AgentDecision, GateResult, Guidance, Pause
+from contracts.decisions import AgentDecision, GateResult, Guidance, Moment, Pause
 from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, Ending, ResearchResult
-from contracts.plan import Plan, SubQuery
+from contracts.plan import Plan, PlanNode
 from contracts.progress import Event
 from contracts.resolved import ResolvedResearch
+from contracts.roles import ReflectInput, ReflectOutput
 from contracts.sources import Candidate, QueryRecord, Source
+from contracts.state_changes import pack_json, unpack_json
 from contracts.usage import Usage
-from contracts.vocabulary import GapStatus, Quality, RunStatus, SourceStatus, SubQueryStatus
+from contracts.vocabulary import GapStatus, NodeStatus, Quality, RunStatus, SourceStatus
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: findings, evidence and sources are labels, the rest is in entries of the notebook. 1: everything is here."""
+READABLE_VERSIONS = (1, SCHEMA_VERSION)
 PACKED_EVENTS = 30
 
 
@@ -30,7 +33,7 @@ class Position(BaseModel):
 
 
 class Unit(BaseModel):
-    """A finished unit of work whose pause is still to come: a run that ends in between does not repeat the unit."""
+    """A finished unit of work."""
 
     name: str
     can_change: bool = True
@@ -39,20 +42,43 @@ class Unit(BaseModel):
     """Whether the history may start anew after it."""
 
 
+class OpenPause(BaseModel):
+    """The pause of a finished unit, until it is concluded: a run that ends in between does not repeat the unit."""
+
+    unit: Unit
+    moment: Moment
+    gate: GateResult | None = None
+    question: ReflectInput | None = None
+    """What a model is asked; None where none reflects."""
+    reflection: ReflectOutput | None = None
+    """Its answer, as soon as it is there; it changes nothing before the pause is concluded."""
+    meanwhile: Pause | None = None
+    """The decision that the next unit goes by while the model reflects; None: the next unit waits."""
+
+
 class ResearchState(BaseModel):
-    """Ids, offsets, labels and short statements; quotes, drafts and page text are in the content store."""
+    """Ids, offsets, labels and short statements.
+
+    Details of sources, findings and evidence are in the entries of the notebook, quotes, drafts and page text in
+    documents of their own; all of them lie in the content store.
+    """
 
     model_config = ConfigDict(extra="ignore", validate_assignment=False)
 
     schema_version: int = SCHEMA_VERSION
     resolved: ResolvedResearch | None = None
+    resolved_entry: str = ""
+    """Hash of the notebook's entry of it; empty where there is none."""
+    notebook: list[str] = []
+    """Hashes of all stored entries of this run, in the order in which they came."""
     status: RunStatus = RunStatus.CREATED
     phase: str | None = None
     """The unit that is being worked on, by its name."""
     iteration: int = 1
     position: SerializeAsAny[Position] | None = None
     """Where the strategy stands; None before its first unit."""
-    unit_done: Unit | None = None
+    open_pauses: list[OpenPause] = []
+    """Pauses that are not concluded, oldest first; all but the last run beside a later unit."""
     plan: Plan = Plan()
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
@@ -80,6 +106,8 @@ class ResearchState(BaseModel):
     """What was decided after the last unit."""
     guidance: list[Guidance] = []
     decisions: list[AgentDecision] = []
+    decisions_dropped: int = 0
+    """How many the log did not take, being full."""
     events: list[Event] = []
     event_count: int = 0
     operations: dict[str, int] = {}
@@ -121,9 +149,9 @@ class ResearchState(BaseModel):
         """Whether a gap is open."""
         return bool(self.unaddressed_gaps())
 
-    def pending_sub_queries(self) -> list[SubQuery]:
+    def pending_sub_queries(self) -> list[PlanNode]:
         """Sub-queries that have yet to run, or were interrupted."""
-        waiting = (SubQueryStatus.PENDING, SubQueryStatus.EXECUTING)
+        waiting = (NodeStatus.PENDING, NodeStatus.EXECUTING)
         return [query for query in self.plan.sub_queries if query.status in waiting]
 
     def start_new_iteration(self) -> int:
@@ -139,23 +167,27 @@ class ResearchState(BaseModel):
         """Readable sources of high quality."""
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
 
+    def noted(self, entry: str | None) -> None:
+        """Remember an entry of the notebook; each stands once."""
+        if entry and entry not in self.notebook:
+            self.notebook.append(entry)
+
+    def snapshot(self, events: int = 0) -> dict[str, Any]:
+        """What is stored of the state, as JSON: without defaults, and with so many of the newest events."""
+        slim = self.model_copy(update={"events": self.events[-events:] if events else []})
+        if slim.result is not None and slim.result.report_ref is not None:
+            # The text of the report lies in a document of its own.
+            slim.result = slim.result.model_copy(update={"report": ""})
+        return {"schema_version": self.schema_version, **slim.model_dump(mode="json", exclude_defaults=True)}
+
     def pack(self) -> str:
-        """The state as compressed JSON in base85: a checkpoint that does not swell the history.
+        """The state as compressed JSON in base85.
 
         Of the events only the newest are kept: who watches a run has seen the others.
         """
-        return self._packed(exclude=set(), events=PACKED_EVENTS)
-
-    def pack_for_report(self) -> str:
-        """What rendering a report needs, in the same form: nothing of how the run goes on."""
-        return self._packed(exclude={"candidates", "operations", "aliases", "guidance", "position"}, events=0)
-
-    def _packed(self, exclude: set[str], events: int) -> str:
-        slim = self.model_copy(update={"events": self.events[-events:] if events else []})
-        text = slim.model_dump_json(exclude=exclude, exclude_defaults=True)
-        return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+        return pack_json(self.snapshot(PACKED_EVENTS))
 
     @classmethod
     def unpack(cls, packed: str) -> "ResearchState":
         """Inverse of `pack`. Raises ValueError if the text is no packed state."""
-        return cls.model_validate_json(zlib.decompress(base64.b85decode(packed)))
+        return cls.model_validate(unpack_json(packed))

@@ -35,7 +35,6 @@ class Usage(Contract):
     cached_reads: int = 0
     """Reads that the cache answered; part of `reads`."""
     active_seconds: float = 0.0
-    queue_seconds: float = 0.0
 
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator on top of a property
     @property
@@ -70,7 +69,6 @@ class Usage(Contract):
             reads=self.reads + other.reads,
             cached_reads=self.cached_reads + other.cached_reads,
             active_seconds=self.active_seconds + other.active_seconds,
-            queue_seconds=self.queue_seconds + other.queue_seconds,
         )
 
 

@@ -85,14 +85,14 @@ NATURAL_STOPS: Final = (
 STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
     StopReason.NO_OPEN_GAPS: "no gap was left open",
     StopReason.NO_ACTIONABLE_GAPS: "the gaps that are left could not be closed with further searches",
-    StopReason.COVERAGE_SUFFICIENT: "the supervisor judged the coverage sufficient",
+    StopReason.COVERAGE_SUFFICIENT: "the gaps that are left were judged not to be worth another iteration",
     StopReason.MAX_ITERATIONS: "the limit of iterations was reached",
     StopReason.BUDGET_TIME: "the time limit was reached",
     StopReason.BUDGET_TOKENS: "the token limit was reached",
     StopReason.BUDGET_CALLS: "the limit of model calls was reached",
     StopReason.BUDGET_COST: "the cost limit was reached",
     StopReason.NO_EVIDENCE: "no passage was found that answers the question",
-    StopReason.NO_PROVIDERS: "there was nothing to search with",
+    StopReason.NO_PROVIDERS: "no model or no search provider was available",
     StopReason.PROVIDER_OUTAGE: "a service that the run needs did not answer",
     StopReason.INVALID_INPUT: "the request was not valid",
     StopReason.USER_STOPPED: "the user asked for the report early",
@@ -154,13 +154,23 @@ class SourceStatus(StrEnum):
     NOT_FETCHED = "not_fetched"
 
 
-class SubQueryStatus(StrEnum):
-    """A sub-query ends completed or failed; `answered` is a matter of findings, not of this status."""
+class NodeKind(StrEnum):
+    """What a node of a plan is: a question to search for, a step, a task of an agent, a leaf of a tree."""
+
+    QUERY = "query"
+    STEP = "step"
+    TASK = "task"
+    LEAF = "leaf"
+
+
+class NodeStatus(StrEnum):
+    """A node ends completed, failed or skipped; `answered` is a matter of findings, not of this status."""
 
     PENDING = "pending"
     EXECUTING = "executing"
     COMPLETED = "completed"
     FAILED = "failed"
+    SKIPPED = "skipped"
 
 
 class GapStatus(StrEnum):

@@ -10,23 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contracts.parse_request import unavailable
+from contracts.parse_request import RESTING_PATHS
 from contracts.presets import preset
 from contracts.request import (
-    Approve,
-    CitationStyle,
-    Clarify,
-    Constraints,
     Depth,
-    Gates,
-    Mode,
-    Output,
     ResearchRequest,
-    SearchOptions,
-    Verify,
 )
 from contracts.strategies import PLANNED, declared
-from workers.settings.files import is_harmless
+from workers.settings.configuration_files import is_harmless
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
 
@@ -100,20 +91,7 @@ def request_fields() -> str:
 
 def resting_fields() -> str:
     """What the request knows by name and refuses, because it is not built yet."""
-    asking = ResearchRequest(
-        query="everything",
-        strategy="recursive",
-        mode=Mode.QUICK,
-        search=SearchOptions(),
-        web=True,
-        constraints=Constraints(),
-        gates=Gates(clarify=Clarify.AUTO, approve=Approve.PLAN),
-        verify=Verify.FULL,
-        output=Output(language="de", sections=["Summary"], citation_style=CitationStyle.KEY),
-        follow_up_of="another",
-        protected_sources=[],
-    )
-    return " · ".join(f"`{line.split(':')[0]}`" for line in unavailable(asking))
+    return " · ".join(f"`{path}`" for path in RESTING_PATHS)
 
 
 def presets() -> str:

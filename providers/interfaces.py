@@ -4,17 +4,23 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from contracts.activities import SearchRequest, SearchResponse, Turn
+from pydantic import BaseModel
+
 from contracts.base import Contract
 from contracts.documents import DocumentRef
+from contracts.messages import ReadRequest, SearchRequest, SearchResponse, Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleInput, RoleSpec
+from contracts.sources import SearchHit
+from contracts.state import ResearchState
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind, PageAccess
 from providers.domains import ANYWHERE, Domains
 from providers.errors import AnswerUnusable
+
+I = TypeVar("I", bound=RoleInput)
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,34 @@ class ContentStore(Protocol):
         """Remove a document; whether it is gone, which it already may have been."""
 
 
+class Notebooks(Protocol):
+    """Entries of runs' notebooks in the content store; the workflow keeps their hashes (`contracts.notebooks`).
+
+    All that reads raises `ContentMissing` for an entry that is gone, and `ContentCorrupt` for one that does not hold
+    what it should.
+    """
+
+    async def write(self, entry: BaseModel) -> str:
+        """Store an entry; its hash. Raises `StorageFull`."""
+        ...
+
+    async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:
+        """A role's input with all that its entries hold."""
+        ...
+
+    async def complete_read(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
+        """A request to read with all that its entries hold, and the hit; None where it names no entry."""
+        ...
+
+    async def complete_state(self, state: ResearchState) -> ResearchState:
+        """The state with all that its entries hold."""
+        ...
+
+    async def with_told(self, state: dict[str, Any]) -> dict[str, Any]:
+        """A state as JSON with what a checkpoint does not send (`contracts.notebooks.without_told`)."""
+        ...
+
+
 @dataclass(frozen=True)
 class ExtractedDocument:
     """A document as read: raw bytes, and the text that quotes refer to."""
@@ -120,6 +154,8 @@ class ExtractedDocument:
     language: str | None = None
     warnings: list[str] = field(default_factory=list)
     """What was left out or cut: one short line each, without page text."""
+    pages: list[int] = field(default_factory=list)
+    """Offset in the text at which each page or slide begins; empty where there are none."""
     way: list[str] = field(default_factory=list)
     """Every address that was asked for it, in order; only pages of the web have a way."""
     cached: bool = False

@@ -34,17 +34,17 @@ def retry_after_seconds(headers: Iterable[tuple[str, str]], received_at: datetim
         values.setdefault(name.lower(), []).append(value.strip(" \t"))
     milliseconds = _whole_number(values.get("retry-after-ms", []))
     if milliseconds is not None:
-        return _clamped(milliseconds / 1_000)
+        return _clamp(milliseconds / 1_000)
     stated = values.get("retry-after", [])
     seconds = _whole_number(stated)
     if seconds is not None:
-        return _clamped(seconds)
+        return _clamp(seconds)
     here = received_at or datetime.now(UTC)
     until = _date(stated, here)
     if until is None:
         return None
     now = _date(values.get("date", []), here) or here
-    return _clamped((until - now).total_seconds())
+    return _clamp((until - now).total_seconds())
 
 
 def _whole_number(values: list[str]) -> float | None:
@@ -68,5 +68,5 @@ def _date(values: list[str], now: datetime) -> datetime | None:
         return None
 
 
-def _clamped(seconds: float) -> float:
+def _clamp(seconds: float) -> float:
     return max(0.0, min(LONGEST_WAIT_SECONDS, seconds))

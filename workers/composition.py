@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -20,8 +20,8 @@ from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import CallStore, Engine, IsolatedCalls, Limiter, SharedStore
-from providers.isolation.calls import KillableCalls
+from providers.interfaces import CallStore, Engine, IsolatedCalls, Limiter, Notebooks, SharedStore
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
 from providers.models.chat import Chat
@@ -39,8 +39,9 @@ from providers.shared.rates import ServiceLimits
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.storage.content import ObstoreContentStore
 from providers.storage.left_behind import LEFT_BEHIND
-from providers.storage.records import open_records
+from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import open_records
 from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
@@ -56,8 +57,6 @@ from workflows.registry import WORKFLOWS
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
 """Child processes for extraction, and as many for all other work on texts from outside."""
-CALLS_PER_CHILD = 1_000
-"""Calls that a child runs before it is replaced: they are small, and loading its code takes long."""
 SHARING_POOLS = frozenset({"models", "search", "reading", "records"})
 """Pools that share limits, caches and paid answers with other processes."""
 CONTENT_FOLDER, CORPORA_FOLDER = "content", "corpora"
@@ -108,6 +107,7 @@ async def _contents(
     settings: Settings, client: Client, pools: set[str], stack: AsyncExitStack, *, refresh: bool
 ) -> PoolContents:
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER, dates_puts=True)
+    notebooks = StoredNotebooks(content)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
     library = CorpusLibrary(
         settings.home / CORPORA_FOLDER,
@@ -117,9 +117,7 @@ async def _contents(
     )
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)
-    isolated: IsolatedCalls = KillableCalls(
-        await stack.enter_async_context(SubprocessPool(CHILDREN, recycle_after=CALLS_PER_CHILD))
-    )
+    isolated: IsolatedCalls = KillableCalls(await stack.enter_async_context(SubprocessPool(CHILDREN)))
     activities: dict[str, list[Callable[..., Any]]] = {}
     degraded: Callable[[], bool] = bool
     if pools & SHARING_POOLS:
@@ -130,14 +128,18 @@ async def _contents(
         limiter = SharedLimiter(shared.store, limits, alone=alone)
         stack.push_async_callback(limiter.close)
         if "models" in pools:
-            activities["models"] = await _role_activities(settings, client, content, shared, limiter, isolated, stack)
+            activities["models"] = await _role_activities(
+                settings, client, content, notebooks, shared, limiter, isolated, stack
+            )
         if "search" in pools:
-            searching = await open_searching(settings, library, shared, limiter, stack)
+            searching = await open_searching(settings, library, shared, limiter, notebooks, stack)
             activities["search"] = [searching.check_providers, searching.search]
         if "reading" in pools:
-            activities["reading"] = [await _reading(settings, library, children, content, shared, stack)]
+            activities["reading"] = [await _reading(settings, library, children, content, notebooks, shared, stack)]
         if "records" in pools:
-            activities["records"] = await _records(settings, client, library, content, shared, isolated, stack)
+            activities["records"] = await _records(
+                settings, client, library, content, notebooks, shared, isolated, stack
+            )
     return PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings), degraded=degraded)
 
 
@@ -146,6 +148,7 @@ async def _records(
     client: Client,
     library: CorpusLibrary,
     content: ObstoreContentStore,
+    notebooks: Notebooks,
     shared: SharedState,
     isolated: IsolatedCalls,
     stack: AsyncExitStack,
@@ -162,9 +165,9 @@ async def _records(
         await stack.enter_async_context(_in_background(sweeping))
     limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
     queue = SharedRunQueue(shared.store, limits, partial(open_runs, client))
-    configuration = configuration_of(settings, partial(has_search_attributes, client))
-    records = RecordsActivities(configuration, library, content, sessions, queue)
-    reporting = ReportingActivities(content, library.skipped, product_version(), isolated)
+    configuration = configuration_of(settings, _remembered(partial(has_search_attributes, client)))
+    records = RecordsActivities(configuration, library, content, sessions, notebooks, queue)
+    reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
     return [
         records.prepare_research,
         records.save_session,
@@ -179,6 +182,7 @@ async def _reading(
     library: CorpusLibrary,
     children: SubprocessPool,
     content: ObstoreContentStore,
+    notebooks: StoredNotebooks,
     shared: SharedState,
     stack: AsyncExitStack,
 ) -> Callable[..., Any]:
@@ -189,7 +193,7 @@ async def _reading(
     )
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
     judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
-    return ReadingActivities(reader, content, judge).read_source
+    return ReadingActivities(reader, content, judge, notebooks=notebooks).read_source
 
 
 def slots_of(settings: Settings) -> dict[str, int]:
@@ -205,6 +209,7 @@ async def _role_activities(
     settings: Settings,
     client: Client,
     content: ObstoreContentStore,
+    notebooks: StoredNotebooks,
     shared: SharedState,
     limiter: Limiter,
     isolated: IsolatedCalls,
@@ -216,7 +221,19 @@ async def _role_activities(
     for engine in engines.values():
         stack.push_async_callback(engine.close)
     journal, cancelled = CallJournal(shared.calls, paid_answers), partial(is_run_cancelled, client)
-    return RoleActivities(engines, content, journal, isolated, is_cancelled=cancelled).register()
+    return RoleActivities(engines, content, journal, isolated, notebooks=notebooks, is_cancelled=cancelled).register()
+
+
+def _remembered(check: Callable[[], Awaitable[bool]]) -> Callable[[], Awaitable[bool]]:
+    """The check, which is not made again once it held: each run asks, and what a namespace has it keeps."""
+    held = False
+
+    async def remembered() -> bool:
+        nonlocal held
+        held = held or await check()
+        return held
+
+    return remembered
 
 
 @asynccontextmanager

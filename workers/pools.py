@@ -13,9 +13,10 @@ import structlog
 from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from contracts.names import POOLS
+from workers.run_log import RunLog
+from workers.workflow_runner import workflow_runner
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500
@@ -36,14 +37,9 @@ STICKY = timedelta(seconds=2.5)
 """How long a task of a run waits for the worker that knows it: of one that died, a cancellation waits so long, too."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Lets a cancellation reach an activity in about a second; the SDK's default takes 7 to 23 s."""
-MOST_POLLERS = 20
+FEWEST_POLLERS, MOST_POLLERS = 8, 20
+"""Tasks come in bursts, a page for each hit; one that finds no poller waiting goes through the server's database."""
 HEALTH_TIMEOUT = timedelta(seconds=2)
-PASSED_THROUGH = ("contracts",)
-"""What passes through the workflow sandbox besides the standard library, temporalio and pydantic.
-
-The sandbox imports everything else anew for each workflow instance. That isolates runs, and a large library would cost
-200 ms of processor time and 4 MB per run, so workflow files import only these.
-"""
 
 logger = structlog.get_logger(__name__)
 
@@ -83,11 +79,6 @@ def choose_pools(names: str | None) -> tuple[str, ...]:
     return tuple(name for name in POOLS if not wanted or name in wanted)
 
 
-def workflow_runner() -> SandboxedWorkflowRunner:
-    """Create the runner of every workflow worker and of the replay tests."""
-    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
-
-
 def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
     """The worker of one pool, which drains for `grace`, else for its pool's time.
 
@@ -104,13 +95,15 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             identity=identity,
             workflows=list(contents.workflows),
             workflow_runner=workflow_runner(),
+            interceptors=[RunLog()],
             max_cached_workflows=CACHED_WORKFLOWS,
             max_concurrent_workflow_tasks=WORKFLOW_TASKS,
             sticky_queue_schedule_to_start_timeout=STICKY,
             graceful_shutdown_timeout=grace,
         )
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
-    pollers = PollerBehaviorAutoscaling(minimum=1, maximum=min(MOST_POLLERS, slots), initial=min(2, slots))
+    fewest = min(FEWEST_POLLERS, slots)
+    pollers = PollerBehaviorAutoscaling(minimum=fewest, maximum=min(MOST_POLLERS, slots), initial=fewest)
     return Worker(
         client,
         task_queue=POOLS[pool],

@@ -16,7 +16,9 @@ from typing import Final
 
 PRIVATE: Final = 0o077
 CONTENTS: Final = frozenset(
-    "engine sessions content corpora cache shared.sqlite3 logs opened crashes deleted left-behind".split()
+    (
+        "engine sessions content corpora cache shared.sqlite3 logs opened crashes deleted left-behind report-folders"
+    ).split()
 )
 """What the product creates in its home; SQLite adds further files beside its own."""
 

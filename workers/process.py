@@ -1,4 +1,4 @@
-"""A process that serves pools: what `python -m workers`, `research worker` and `research serve` run."""
+"""A process that serves pools: what `research worker` and `research serve` run."""
 
 import asyncio
 import os

@@ -17,9 +17,9 @@ from contracts import names
 from contracts.documents import DocumentRef
 from providers.errors import ProviderError
 from providers.interfaces import CallStore, ContentStore, SessionStore, SharedStore
-from providers.shared.calls import KEPT_SECONDS
+from providers.shared.paid_calls import KEPT_SECONDS
 from providers.storage.left_behind import forget_documents, note_documents, read_noted_documents
-from providers.storage.records import Records
+from providers.storage.stored_records import Records
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"

@@ -8,7 +8,7 @@ from typing import Final
 
 from activities.searching import SearchingActivities
 from providers.errors import ProviderError
-from providers.interfaces import Limiter, SearchProvider
+from providers.interfaces import Limiter, Notebooks, SearchProvider
 from providers.search.corpus import CorpusLibrary
 from providers.search.decorators import CachedSearch, LimitedSearch, PricedSearch, WatchedSearch, instance_of
 from providers.search.reachability import probe
@@ -60,7 +60,12 @@ class Availability:
 
 
 async def open_searching(
-    settings: Settings, library: CorpusLibrary, shared: SharedState, limiter: Limiter, stack: AsyncExitStack
+    settings: Settings,
+    library: CorpusLibrary,
+    shared: SharedState,
+    limiter: Limiter,
+    notebooks: Notebooks,
+    stack: AsyncExitStack,
 ) -> SearchingActivities:
     """Create the activities with every usable provider; the stack closes their connections."""
     opened = open_search_providers(settings.web_search, contact=settings.web.contact, model=search_model(settings))
@@ -74,7 +79,7 @@ async def open_searching(
     watched = {name: WatchedSearch(provider, circuits, service_of(name)) for name, provider in priced.items()}
     limited = {name: LimitedSearch(provider, limiter, service_of(name)) for name, provider in watched.items()}
     cached = {name: CachedSearch(provider, shared.cache, instance_of(web[name])) for name, provider in limited.items()}
-    return SearchingActivities({library.name: library, **cached}, Availability(web, circuits).unavailable)
+    return SearchingActivities({library.name: library, **cached}, Availability(web, circuits).unavailable, notebooks)
 
 
 def service_of(provider: str) -> str:

@@ -3,9 +3,10 @@
 # ruff: noqa: PLC0415 - some providers import large libraries: they load only where they are used
 
 import importlib.metadata
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
 import httpx2
@@ -67,7 +68,7 @@ async def open_search_providers(
     not. Raises `NotConfigured` for an unknown provider, or one that lacks a key or an address.
     """
     choices = {choice.name: choice for choice in settings.choices(model_offers_search=model is not None)}
-    ready = [*usable([choices[name] for name in BUILDERS]), *([BY_MODEL] if model else [])]
+    ready = [*usable([choices[name] for name in SERVICES]), *([BY_MODEL] if model else [])]
     for name in names or ():
         if name not in choices:
             raise NotConfigured(f"no search provider is called {name}; there are: {', '.join(choices)}")
@@ -76,7 +77,7 @@ async def open_search_providers(
     chosen = ready if names is None else names
     async with web_client(user_agent(contact)) as client:
         yield {
-            name: _anthropic(client, model) if model and name == BY_MODEL else BUILDERS[name](client, settings)
+            name: _anthropic(client, model) if model and name == BY_MODEL else _open_service(name, client, settings)
             for name in chosen
         }
 
@@ -86,59 +87,42 @@ def user_agent(contact: str | None = None) -> str:
     return f"{APPLICATION}/{importlib.metadata.version(APPLICATION)} ({contact or 'self-hosted research'})"
 
 
-def _tavily(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
-    from providers.search.tavily import TavilySearch
-
-    return TavilySearch(client, api_key=_secret(settings.tavily_api_key), **_address(settings.tavily_base_url))
-
-
-def _google(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
-    from providers.search.google import GoogleSearch
-
-    key, engine = _secret(settings.google_api_key), settings.google_cse_id or ""
-    return GoogleSearch(client, api_key=key, cse_id=engine, **_address(settings.google_base_url))
-
-
-def _semantic_scholar(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
-    from providers.search.semantic_scholar import SemanticScholarSearch
-
-    key = _secret(settings.semantic_scholar_api_key) or None
-    return SemanticScholarSearch(client, api_key=key, **_address(settings.semantic_scholar_base_url))
-
-
-def _brave(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
-    from providers.search.brave import BraveSearch
-
-    return BraveSearch(client, api_key=_secret(settings.brave_api_key), **_address(settings.brave_base_url))
-
-
-def _searxng(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
-    from providers.search.searxng import SearxngSearch
-
-    return SearxngSearch(client, base_url=settings.searxng_url or "")
-
-
 def _anthropic(client: httpx2.AsyncClient, model: SearchModel) -> SearchProvider:
     from providers.search.anthropic_search import AnthropicSearch
 
-    key = _secret(model.api_key) or None
-    return AnthropicSearch(client, model=model.model, api_key=key, prices=model.prices, **_address(model.base_url))
+    base_url: dict[str, Any] = {} if model.base_url is None else {"base_url": model.base_url}
+    key = None if model.api_key is None else model.api_key.get_secret_value()
+    return AnthropicSearch(client, model=model.model, api_key=key, prices=model.prices, **base_url)
 
 
-def _wikipedia(client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
-    from providers.search.wikipedia import WikipediaSearch
-
-    return WikipediaSearch(client, **_address(settings.wikipedia_base_url))
-
-
-BUILDERS: Final[Mapping[str, Callable[[httpx2.AsyncClient, WebSearchSettings], SearchProvider]]] = {
-    "tavily": _tavily,
-    "google": _google,
-    "semantic_scholar": _semantic_scholar,
-    "brave": _brave,
-    "searxng": _searxng,
-    "wikipedia": _wikipedia,
+SERVICES: Final[Mapping[str, tuple[str, dict[str, str]]]] = {
+    "tavily": ("TavilySearch", {"api_key": "tavily_api_key", "base_url": "tavily_base_url"}),
+    "google": (
+        "GoogleSearch",
+        {"api_key": "google_api_key", "cse_id": "google_cse_id", "base_url": "google_base_url"},
+    ),
+    "semantic_scholar": (
+        "SemanticScholarSearch",
+        {"api_key": "semantic_scholar_api_key", "base_url": "semantic_scholar_base_url"},
+    ),
+    "brave": ("BraveSearch", {"api_key": "brave_api_key", "base_url": "brave_base_url"}),
+    "searxng": ("SearxngSearch", {"base_url": "searxng_url"}),
+    "wikipedia": ("WikipediaSearch", {"base_url": "wikipedia_base_url"}),
 }
+"""By provider: the class in the module of its name, and which setting each of its arguments is."""
+
+
+def _open_service(name: str, client: httpx2.AsyncClient, settings: WebSearchSettings) -> SearchProvider:
+    """The provider with what is set for it; what is not set is its own affair."""
+    class_name, arguments = SERVICES[name]
+    given = {argument: getattr(settings, setting) for argument, setting in arguments.items()}
+    plain = {
+        argument: value.get_secret_value() if isinstance(value, SecretStr) else value
+        for argument, value in given.items()
+        if value is not None
+    }
+    found: SearchProvider = getattr(import_module(f"providers.search.{name}"), class_name)(client, **plain)
+    return found
 
 
 def _is_well_formed(key: SecretStr | None) -> bool:
@@ -148,12 +132,3 @@ def _is_well_formed(key: SecretStr | None) -> bool:
     except NotConfigured:
         return False
     return True
-
-
-def _secret(value: SecretStr | None) -> str:
-    return "" if value is None else value.get_secret_value()
-
-
-def _address(value: str | None) -> dict[str, Any]:
-    """The argument that replaces a service's own address, if one is set."""
-    return {} if value is None else {"base_url": value}

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from providers.interfaces import CallStore, SharedStore
 from providers.shared.cache import Cache
-from providers.shared.calls import SharedCallStore
+from providers.shared.paid_calls import SharedCallStore
 from providers.shared.stores.fallback_store import FallbackStore
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore

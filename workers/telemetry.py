@@ -10,6 +10,8 @@ from typing import Any, Literal, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor
+from temporalio import activity, workflow
+from temporalio.exceptions import ApplicationError
 from temporalio.runtime import (
     LogForwardingConfig,
     LoggingConfig,
@@ -83,6 +85,17 @@ def _without_tables(logger: Any, method: str, event: EventDict) -> EventDict:
     return {name: value for name, value in event.items() if not isinstance(value, Mapping)}
 
 
+def _expected_in_one_line(logger: Any, method: str, event: EventDict) -> EventDict:
+    """A failure that our code raised on purpose is told in one line: where it was raised is of use to nobody."""
+    del logger, method
+    given = event.get("exc_info")
+    error = given[1] if isinstance(given, tuple) else given
+    if isinstance(error, ApplicationError):
+        del event["exc_info"]
+        event["reason"] = f"{error.type or 'failure'}: {'; '.join(error.message.splitlines())}"
+    return event
+
+
 def configure_logging(
     form: LogFormat = "json", level: int = logging.INFO, *, secrets: Collection[str] = (), stream: TextIO | None = None
 ) -> None:
@@ -104,6 +117,7 @@ def configure_logging(
         foreign_pre_chain=shared,
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            _expected_in_one_line,
             structlog.processors.format_exc_info,
             redaction,
             *renderers,
@@ -111,6 +125,8 @@ def configure_logging(
     )
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(formatter)
+    # Which call and which run are fields of a line already.
+    activity.logger.activity_info_on_message = workflow.logger.workflow_info_on_message = False
     logging.raiseExceptions = False  # a full disk must not print a traceback for every lost line
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -15,7 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.dev_server.attach import IDLE_SECONDS, ServerAddress, describe_server, ensure_server
-from workers.dev_server.files import ServerError
+from workers.dev_server.server_files import ServerError
 from workers.settings.loading import Settings, child_environment
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')

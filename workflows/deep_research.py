@@ -2,7 +2,7 @@
 
 import asyncio
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -11,20 +11,20 @@ from temporalio.common import RawValue, SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from contracts import activities, failures, names
-from contracts.activities import CheckProvidersRequest, Prepared, PrepareRequest, Turn, TurnRequest
 from contracts.documents import ReportDraft
+from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, Turn, TurnRequest
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
-from contracts.plan import Plan
+from contracts.plan import PlanAnswer
 from contracts.presets import effective_limits, preset
 from contracts.progress import EventPage, Progress
 from contracts.request import ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.sources import Source
-from contracts.state import ResearchState
+from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
 from workflows.driver import Driver
-from workflows.phases.closing import counts_of
+from workflows.phases.counts import counts_of
 from workflows.phases.searching import CORPUS
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options, turn_options
@@ -52,6 +52,8 @@ class DeepResearchWorkflow:
     def __init__(self) -> None:
         self._state = ResearchState()
         self._inbox = Inbox()
+        self._question = ""
+        self._host = TemporalHost()
         self._queued: ResearchStatus | None = None
         """The status while the run waits for its turn."""
 
@@ -72,16 +74,18 @@ class DeepResearchWorkflow:
     async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
         parsed = _parse(request)
+        self._question = parsed.query
+        self._host = TemporalHost(parsed.priority, parsed.tenant, self._show)
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
-        host = TemporalHost(parsed.priority, parsed.tenant)
-        prepared = await self._with_providers_checked(prepared, host)
-        if await self._wait_for_turn(prepared.resolved, host):
-            started = workflow.now()
+        if self._inbox.interruption is None:
+            prepared = await self._with_providers_checked(prepared)
+            if await self._wait_for_turn(prepared.resolved):
+                started = workflow.now()
         strategy = strategy_of(prepared.resolved.strategy)
-        self._begin(prepared, started, strategy)
-        run = ResearchRun(self._state, self._inbox, host, WorkflowWatchers())
+        stored = self._begin(prepared, started, strategy)
+        run = ResearchRun(self._state, self._inbox, self._host, WorkflowWatchers(self._show), stored)
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
@@ -90,7 +94,7 @@ class DeepResearchWorkflow:
         async def start_history_anew() -> None:
             if not workflow.info().is_continue_as_new_suggested():
                 return
-            saved = await driver.checkpoint_now()
+            saved = await run.checkpoints.save_with_events()
             await workflow.wait_condition(workflow.all_handlers_finished)
             if not saved or self._inbox.holds_something:
                 # What was asked for since the save would be lost with this history: the next boundary tries again.
@@ -113,7 +117,7 @@ class DeepResearchWorkflow:
             failure = self._failed(run, _unforeseen(error).message)
             await driver.keep_failed()
             raise failure from None
-        await WorkflowWatchers().phase_entered(run)
+        await run.watchers.phase_entered(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
         result = self._result(outcome)
         measure_ending(result, self._state)
@@ -147,13 +151,16 @@ class DeepResearchWorkflow:
 
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
-        """Where the run stands."""
-        return self._queued or status_of(self._state, workflow.now().timestamp())
+        """Where the run stands, as of the last thing that happened in it."""
+        status = self._queued or status_of(self._state, workflow.now().timestamp())
+        clock = workflow.now().isoformat(timespec="milliseconds")
+        return status.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
 
     @workflow.query(name=names.PLAN)
-    def plan(self) -> Plan:
-        """Brief and sub-queries."""
-        return self._state.plan
+    def plan(self) -> PlanAnswer:
+        """Brief, nodes, and those of them that are sub-queries."""
+        plan = self._state.plan
+        return PlanAnswer(version=plan.version, brief=plan.brief, nodes=plan.nodes, sub_queries=plan.sub_queries)
 
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:
@@ -184,20 +191,20 @@ class DeepResearchWorkflow:
     async def _prepare(self, request: ResearchRequest) -> Prepared:
         argument = PrepareRequest(
             research_id=workflow.info().workflow_id,
-            request_json=request.model_dump_json(),
+            request_json=request.model_dump_json(exclude_unset=True),
             continued=workflow.info().continued_run_id is not None,
         )
         options = prepare_options(_patience(request))
         try:
-            return await self._unless_stopped(
-                TemporalHost(request.priority, request.tenant).execute(activities.prepare_research, argument, options)
-            )
+            work = self._host.execute(activities.prepare_research, argument, options)
+            # A stored session has something to report from: it is loaded, stopped or not.
+            return await (work if request.continue_from else self._unless_stopped(work))
         except ActivityError as error:
             if is_cancelled(error):
                 raise
             raise _refused(workflow.info().workflow_id, error) from None
 
-    async def _with_providers_checked(self, prepared: Prepared, host: TemporalHost) -> Prepared:
+    async def _with_providers_checked(self, prepared: Prepared) -> Prepared:
         """Before anything is paid: those who search look whether the web's providers can be asked."""
         resolved = prepared.resolved
         web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
@@ -206,7 +213,7 @@ class DeepResearchWorkflow:
         argument = CheckProvidersRequest(research_id=resolved.research_id, tenant=resolved.tenant, providers=web)
         options = check_options("check-providers", resolved.limits.deadline_seconds)
         try:
-            checked = await self._unless_stopped(host.execute(activities.check_providers, argument, options))
+            checked = await self._unless_stopped(self._host.execute(activities.check_providers, argument, options))
         except ActivityError as error:
             if is_cancelled(error):
                 raise
@@ -216,19 +223,19 @@ class DeepResearchWorkflow:
             raise _nothing_to_search(resolved, providers)
         return prepared.model_copy(update={"resolved": with_providers(resolved, providers)})
 
-    async def _wait_for_turn(self, resolved: ResolvedResearch, host: TemporalHost) -> bool:
+    async def _wait_for_turn(self, resolved: ResolvedResearch) -> bool:
         """Wait until there is room for one more run; whether it had to. Its clock starts afterwards."""
         if workflow.info().continued_run_id is not None:
             return False
         told = 0
         while True:
             argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, told=told)
-            turn = await self._unless_stopped(host.execute(activities.take_turn, argument, turn_options()))
+            turn = await self._unless_stopped(self._host.execute(activities.take_turn, argument, turn_options()))
             if not turn.place:
                 self._queued = None
                 return bool(told)
             self._queued, told = queued_status(resolved, turn), turn.place
-            workflow.set_current_details(f"**queued** · place {turn.place} of {turn.waiting}")
+            self._show()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """What a run begins with, for as long as nobody stops it: then there is nothing to report from."""
@@ -244,19 +251,31 @@ class DeepResearchWorkflow:
                 task.exception()
         raise _stopped_before_it_began(workflow.info().workflow_id)
 
-    def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> None:
-        """Take over the stored session, or start a new one; the clock runs since the first workflow task."""
+    def _show(self) -> None:
+        """Renew the current details in the web UI; this adds nothing to the history."""
+        now, state = workflow.now().timestamp(), self._state
+        details = details_markdown(state, now, self._question, self._host.awaiting(), self._queued)
+        workflow.set_current_details(details)
+
+    def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
+        """Take over the stored session, or start a new one; the clock runs since the first workflow task.
+
+        What the session store holds, None for nothing.
+        """
         resolved = prepared.resolved
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
+        stored = state.snapshot(PACKED_EVENTS) if prepared.packed_state else None
         continued = workflow.info().continued_run_id is not None
         if prepared.packed_state and not continued:
             state = resumed(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resumed)
-        state.resolved = resolved
+        state.resolved, state.resolved_entry = resolved, prepared.resolved_entry
+        state.noted(prepared.resolved_entry)
         state.started_at = state.started_at or started.isoformat(timespec="milliseconds")
         if not continued or not state.deadline_at:
             state.clock_started_at = started.timestamp()
             state.deadline_at = started.timestamp() + resolved.limits.deadline_seconds
         self._state = state
+        return stored
 
     def _failed(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""
@@ -281,6 +300,7 @@ class DeepResearchWorkflow:
             usage=state.usage,
             degraded=state.degraded,
             failed_branches=state.failed_branches,
+            resumable=True,
             started_at=state.started_at,
             ended_at=workflow.now().isoformat(timespec="milliseconds"),
         )
@@ -299,30 +319,34 @@ def _unforeseen(error: Exception) -> ApplicationError:
 class WorkflowWatchers(Watchers):
     """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
 
+    def __init__(self, show: Callable[[], None]) -> None:
+        self._show = show
+        self._shown = ""
+
     def changed(self, run: RunContext) -> None:
-        """Renew the current details; this adds nothing to the history."""
-        workflow.set_current_details(details_markdown(run.state, run.host.now().timestamp()))
+        """Renew the current details."""
+        del run
+        self._show()
 
     async def phase_entered(self, run: RunContext) -> None:
-        """Renew the search attributes, if the namespace knows them."""
-        if not run.resolved.search_attributes:
-            return
+        """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
         state = run.state
+        phase = state.result.outcome.value if state.result else (state.phase or "")
+        if not run.resolved.search_attributes or phase == self._shown:
+            return
+        self._shown = phase
         values = {
-            names.PHASE_ATTRIBUTE: state.result.outcome.value if state.result else (state.phase or ""),
+            names.PHASE_ATTRIBUTE: phase,
             names.STRATEGY_ATTRIBUTE: run.resolved.strategy,
             names.TENANT_ATTRIBUTE: run.resolved.tenant,
         }
         if state.result is not None:
             values[names.OUTCOME_ATTRIBUTE] = state.result.outcome.value
         updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
-        cost = state.usage.cost_usd
-        if cost is not None:
-            workflow.upsert_search_attributes(
-                [*updates, SearchAttributeKey.for_float(names.COST_ATTRIBUTE).value_set(cost)]
-            )
-        else:
-            workflow.upsert_search_attributes(updates)
+        cost, attribute = state.usage.cost_usd, SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
+        # An unknown cost is no figure: one that was known before goes.
+        known = attribute.value_unset() if cost is None else attribute.value_set(cost)
+        workflow.upsert_search_attributes([*updates, known])
 
 
 def queued_status(resolved: ResolvedResearch, turn: Turn) -> ResearchStatus:
@@ -345,6 +369,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         status=state.status,
         phase=state.phase,
         iteration=state.iteration,
+        limits=resolved.limits if resolved else None,
         max_iterations=resolved.limits.max_iterations if resolved else 1,
         strategy=resolved.strategy if resolved else "supervisor",
         progress=strategy_of(resolved.strategy).progress(state) if resolved else Progress(),
@@ -374,9 +399,8 @@ def _parse(request: RawValue) -> ResearchRequest:
     try:
         return parse_request(json_of(request))
     except InvalidRequest as error:
-        raise ApplicationError(
-            str(error), {"lines": error.lines}, type=failures.INVALID_REQUEST, non_retryable=True
-        ) from None
+        research_id = workflow.info().workflow_id
+        raise _ended(research_id, Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
 
 
 def _patience(request: ResearchRequest) -> float:
@@ -387,28 +411,28 @@ def _patience(request: ResearchRequest) -> float:
 def _refused(research_id: str, error: ActivityError) -> ApplicationError:
     """A run that cannot start: the reason, and a result that says `refused`."""
     cause = error.cause
-    kind = cause.type if isinstance(cause, ApplicationError) and cause.type else failures.RESEARCH_FAILED
+    kind = cause.type if isinstance(cause, ApplicationError) else None
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
     reason = StopReason(detail.get("stop_reason", StopReason.INTERNAL_ERROR)) if isinstance(detail, dict) else None
-    refused = kind in (failures.REFUSED, failures.INVALID_REQUEST)
     message = cause.message if isinstance(cause, ApplicationError) else unstarted(error)
-    outcome = Outcome.REFUSED if refused else Outcome.FAILED
-    return _ended(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message, kind)
+    outcome = Outcome.REFUSED if kind == failures.REFUSED else Outcome.FAILED
+    return _ended(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message)
 
 
 def _stopped_before_it_began(research_id: str) -> ApplicationError:
     message = "stopped before the run began: there is nothing to report"
-    return _ended(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message, failures.RESEARCH_FAILED)
+    return _ended(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
 
 
 def _nothing_to_search(resolved: ResolvedResearch, providers: list[ProviderChoice]) -> ApplicationError:
     reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in providers), *resolved.advice])
     message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
-    return _ended(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message, failures.REFUSED)
+    return _ended(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message)
 
 
-def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str, kind: str) -> ApplicationError:
-    """The end of a run that did not begin, with a result that says why."""
+def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
+    """The end of a run that did not begin, with a result that says why; a refusal's type is its stop reason."""
+    kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
     result = ResearchResult(
         research_id=research_id,

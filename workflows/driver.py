@@ -8,18 +8,16 @@ from collections.abc import Awaitable, Callable
 
 from temporalio.exceptions import ActivityError
 
-from contracts import activities
-from contracts.activities import SaveRequest
+from contracts.decisions import Pause
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
-from workflows.run.activity_options import cancel_save_options, record_options
+from workflows.phases.pause import reflect
+from workflows.run.activity_options import cancel_save_options
 from workflows.run.call_errors import is_cancelled
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
-
-UNSAVED = "a checkpoint could not be saved"
 
 
 class Driver:
@@ -38,7 +36,8 @@ class Driver:
         self._strategy = strategy
         self._at_boundary = at_boundary
         self._stored = stored
-        self._checkpoint: asyncio.Task[None] | None = None
+        self._reflecting: dict[str, asyncio.Task[None]] = {}
+        """By unit: its reflection, under way or done."""
 
     async def conduct(self) -> Outcome:
         """Run to the end and close with a report. A cancelled run saves its session and raises."""
@@ -47,12 +46,12 @@ class Driver:
         alarm = asyncio.ensure_future(self._alarm())
         if not self._stored:
             # From the beginning there is something to go on from: a run that is terminated finds its paid answers.
-            self._checkpoint = asyncio.ensure_future(save(run, closed=False))
+            run.checkpoints.save_in_background()
         try:
             reason = await self._work()
             alarm.cancel()
             # No save of an older state may come after the last one.
-            await self._checkpoint_done()
+            await run.checkpoints.settle()
             run.inbox.closing = True
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline is OnDeadline.ABORT:
                 return await self._abort()
@@ -64,8 +63,7 @@ class Driver:
             raise
         finally:
             alarm.cancel()
-            if self._checkpoint is not None:
-                self._checkpoint.cancel()
+            run.checkpoints.abandon()
 
     async def keep_failed(self) -> None:
         """Save the session of a run that failed, if that is possible at all; else the last checkpoint remains."""
@@ -75,28 +73,67 @@ class Driver:
             self._run.state.last_failure += " (its state cannot be stored)"
 
     async def _work(self) -> StopReason:
-        """Advance until the strategy has finished or something ends the work early."""
+        """Step until the strategy has finished or something ends the work early."""
         try:
             while True:
-                self._take_steering()
-                if self._run.state.unit_done is None:
-                    done = await self._strategy.advance(self._run)
-                    if isinstance(done, Finished):
-                        return done.reason
-                    self._run.state.unit_done = done
-                unit = self._run.state.unit_done
-                pause = await self._strategy.pause(self._run, unit)
-                self._run.state.unit_done = None
-                self._check_interruption()
-                # A run that completes here is saved when it closes.
-                if unit.iteration_ended and pause.action is Action.ITERATE:
-                    await self._boundary()
+                reason = await self.step()
+                if reason is not None:
+                    return reason
         except Interrupted as interrupted:
             return interrupted.reason
+        finally:
+            # An answer that is still under way at the end has nobody to hear it; its pause stays open.
+            await self._run.abandon(list(self._reflecting.values()))
+
+    async def step(self) -> StopReason | None:
+        """One unit with its pause; the pause stays open where the strategy lets the next unit begin meanwhile.
+
+        The reason once the strategy has finished. Raises `Interrupted`.
+        """
+        state = self._run.state
+        self._check_interruption()
+        self._take_steering()
+        if not state.open_pauses or state.open_pauses[-1].meanwhile is not None:
+            self._reflect()
+            done = await self._strategy.advance(self._run)
+            if isinstance(done, Finished):
+                return done.reason
+            state.open_pauses.append(self._strategy.evaluate(self._run, done))
+        self._reflect()
+        last = state.open_pauses[-1]
+        if last.meanwhile is not None:
+            self._run.checkpoints.save_in_background()
+            return None
+        pause = await self._conclude()
+        self._check_interruption()
+        self._run.checkpoints.save_in_background()
+        if self._at_boundary is not None and last.unit.iteration_ended and pause.action is Action.ITERATE:
+            await self._at_boundary()
+        return None
+
+    def _reflect(self) -> None:
+        """Ask what open pauses want to know, all at once: none of them waits for another."""
+        for opened in self._run.state.open_pauses:
+            if opened.unit.name not in self._reflecting:
+                self._reflecting[opened.unit.name] = asyncio.ensure_future(reflect(self._run, opened))
+
+    async def _conclude(self) -> Pause:
+        """Conclude the open pauses in the order of their units, whichever answer came first."""
+        state = self._run.state
+        await self._run.host.settle(list(self._reflecting.values()))
+        while True:
+            opened = state.open_pauses[0]
+            self._reflecting[opened.unit.name].result()
+            pause = await self._strategy.pause(self._run, opened)
+            # A retry makes void what was done since.
+            state.open_pauses = [] if pause.action is Action.RETRY else state.open_pauses[1:]
+            if not state.open_pauses:
+                self._reflecting.clear()
+                return pause
 
     async def _alarm(self) -> None:
         """The one durable timer of a run: rings when the work must give way to writing."""
-        await self._run.host.sleep(max(0.0, self._run.remaining_work_seconds()))
+        await self._run.host.sleep(max(0.0, self._run.remaining_work_seconds()), "until the report must be written")
         self._run.inbox.interrupt(StopReason.BUDGET_TIME)
 
     def _check_interruption(self) -> None:
@@ -109,43 +146,17 @@ class Driver:
         while run.inbox.steering:
             run.steer(run.inbox.steering.pop(0))
 
-    async def _boundary(self) -> None:
-        """Save in the background; the history may start anew only once the session is saved."""
-        await self._checkpoint_done()
-        self._checkpoint = asyncio.ensure_future(save(self._run, closed=False))
-        if self._at_boundary is not None:
-            await self._at_boundary()
-
-    async def checkpoint_now(self) -> bool:
-        """Have the newest state saved before the history starts anew; whether it is."""
-        await self._checkpoint_done()
-        try:
-            await save(self._run, closed=False)
-        except ActivityError as error:
-            if is_cancelled(error):
-                raise
-            self._run.degrade(UNSAVED)
-            return False
-        return True
-
-    async def _checkpoint_done(self) -> None:
-        if self._checkpoint is None:
-            return
-        await self._run.host.settle([self._checkpoint])
-        if not self._checkpoint.cancelled() and isinstance(self._checkpoint.exception(), ActivityError):
-            self._run.degrade(UNSAVED)
-        self._checkpoint = None
-
     async def _abort(self) -> Outcome:
         """`on_deadline: abort`: save and stop, without a report."""
         self._run.state.status = RunStatus.TIMED_OUT
         self._run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
-        await save(self._run, closed=True)
+        await self._run.checkpoints.save(closed=True)
         return Outcome.TIMED_OUT
 
     async def _cancelled(self) -> None:
         """Keep the state, with one save of at most five seconds."""
         run = self._run
+        run.checkpoints.abandon()
         # The report may just have been written: without its result the run can go on, and says what it is.
         run.state.result = None
         run.state.status = RunStatus.CANCELLED
@@ -155,24 +166,7 @@ class Driver:
     async def _save_at_the_end(self, step: str, otherwise: str) -> None:
         """One save of at most five seconds; the run ends even if nobody can save."""
         run = self._run
-        options = cancel_save_options(run.operation(step))
         try:
-            await run.host.execute(activities.save_session, _save_request(run, closed=True), options)
+            await run.checkpoints.save(closed=True, options=cancel_save_options(run.operation(step)))
         except ActivityError:
             run.state.last_failure = otherwise
-
-
-async def save(run: ResearchRun, *, closed: bool) -> None:
-    """Write a checkpoint of the session."""
-    # A later checkpoint makes up for this one; the last one is waited for.
-    patience = None if closed else run.remaining_work_seconds()
-    options = record_options(run.operation("save"), "save the session", patience)
-    request = _save_request(run, closed=closed)
-    await run.host.execute(activities.save_session, request, options)
-
-
-def _save_request(run: ResearchRun, *, closed: bool) -> SaveRequest:
-    resolved = run.resolved
-    return SaveRequest(
-        research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack(), closed=closed
-    )

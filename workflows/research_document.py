@@ -6,7 +6,7 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from contracts import activities, failures, names
-from contracts.activities import DocumentPiece, DocumentPieceRequest
+from contracts.messages import DocumentPiece, DocumentPieceRequest
 from contracts.parse_request import error_lines
 from workflows.run.activity_options import record_options
 from workflows.run.host import TemporalHost

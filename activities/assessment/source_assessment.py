@@ -13,7 +13,7 @@ from typing import Final
 from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Authority, load_authorities
 from activities.assessment.question_fit import Age, Coverage, age_of, coverage
 from activities.roles.lenient_values import find_member
-from contracts.activities import ReadRequest
+from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
 from contracts.sources import CHOSEN_BY_OPERATOR, SourceAssessment
@@ -51,6 +51,8 @@ HIGH_SCORE: Final = 0.7
 HIGH_AUTHORITY: Final = 0.7
 HIGH_RELEVANCE: Final = 0.3
 HIGH_CONTENT: Final = 0.4
+LITTLE_AUTHORITY: Final = 0.35
+"""A page below it, or where anybody can write, is never called authoritative by an analyzer, whatever it says."""
 LOW_SCORE: Final = 0.4
 LOW_AUTHORITY: Final = 0.15
 LOW_RELEVANCE: Final = 0.15
@@ -92,6 +94,14 @@ def assess(
         reason=_reason(standing, age, seen, content, hidden[1] if hidden else ""),
         user_generated=standing.user_generated,
     )
+
+
+def best_quality(access: PageAccess, parts: SourceAssessment | None) -> Quality:
+    """The best that an analyzer may call a source."""
+    if access is not PageAccess.OPEN:
+        return Quality.LOW
+    weak = parts is not None and (parts.user_generated or parts.authority < LITTLE_AUTHORITY)
+    return Quality.MEDIUM if weak else Quality.HIGH
 
 
 def content_quality(text: str) -> float:

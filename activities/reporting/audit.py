@@ -10,15 +10,17 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from activities.reporting.citations import CitationMark, numbers_in
-from activities.reporting.claims import word_for_word
+from activities.reporting.claims import NO_METHOD, VERBATIM, CitedWords, judge
 from activities.reporting.links import Registry, addresses_in_markdown, is_registered, link_targets
 from activities.reporting.markdown_layout import layout
 from activities.reporting.quotations import Page, Stretch, quotations, words_of
 from activities.roles.evidence_markers import OWN_FORM
 from contracts.base import Contract
 from contracts.identity import digest
+from contracts.request import Verify
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import IsolatedCalls
+from providers.verification.rules_checker import Verdict
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
@@ -34,6 +36,7 @@ class AuditedSource(Contract):
 
     id: str
     url: str
+    title: str
     cited: bool
     content_hash: str | None
     text_hash: str | None
@@ -46,6 +49,7 @@ class AuditedEvidence(Contract):
     source_id: str
     quote: str = Field(min_length=1)
     quote_hash: str
+    heading: str
     prefix: str = Field(max_length=32)
     suffix: str = Field(max_length=32)
     start: int = Field(ge=0)
@@ -90,6 +94,7 @@ class AuditedReport(Contract):
 
     schema_version: Literal[1]
     query: str
+    language: str
     report: AuditedText
     sources: list[AuditedSource]
     evidence: list[AuditedEvidence]
@@ -276,6 +281,7 @@ def _check_citations(report: AuditedReport, result: AuditResult) -> None:
 def _check_claims(report: AuditedReport, result: AuditResult) -> None:
     evidence = {item.id: item for item in report.evidence}
     numbers = {citation.source_id: citation.number for citation in report.citations}
+    titles = {source.id: source.title for source in report.sources}
     registry = _registry(report)
     written_numbers = _marks(report)
     places = [mark.start for mark in written_numbers]
@@ -296,19 +302,32 @@ def _check_claims(report: AuditedReport, result: AuditResult) -> None:
         if not expected == set(claim.citation_numbers) == written:
             result.problem("claim_numbers_differ", claim.id, "its numbers, its text and its passages disagree")
         words = words_of(report.report.markdown, Stretch(claim.start, claim.end, own))
-        quotes = [evidence[identity].quote for identity in claim.evidence_ids]
-        _check_verdict(claim, word_for_word(words, quotes, registry), result)
+        cited = [evidence[identity] for identity in claim.evidence_ids]
+        compared = [CitedWords(item.quote, item.heading, titles.get(item.source_id, "")) for item in cited]
+        _check_verdict(claim, words, compared, registry, report.language, result)
 
 
-def _check_verdict(claim: AuditedClaim, same: bool, result: AuditResult) -> None:
-    if claim.method != "quote_match":
+def _check_verdict(
+    claim: AuditedClaim,
+    words: str,
+    cited: list[CitedWords],
+    registry: Registry,
+    language: str,
+    result: AuditResult,
+) -> None:
+    """Judge the claim again: the same rules on the same words must give the verdict that the report states."""
+    if claim.method == NO_METHOD:
         result.skip("claims that no comparison of words can check")
-        if claim.verdict == "supported" and claim.method == "none":
+        if claim.verdict == Verdict.SUPPORTED:
             result.problem("verdict_without_method", claim.id, "it is called supported, yet nothing was compared")
         return
-    result.count("word for word claims")
-    if not same:
+    result.count("word for word claims" if claim.method == VERBATIM else "claims judged by rules")
+    judged = judge(words, cited, registry, language, quoted=False, verify=Verify.LIGHT)
+    if claim.method == VERBATIM and judged.method != VERBATIM:
         result.problem("claim_not_the_quote", claim.id, "it is not word for word a passage that it cites")
+    elif judged.verdict != claim.verdict:
+        message = f"it is called {claim.verdict}; its words and passages give {judged.verdict}: {judged.reason}"
+        result.problem("verdict_differs", claim.id, message)
 
 
 def _check_findings(report: AuditedReport, result: AuditResult) -> None:

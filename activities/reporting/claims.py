@@ -7,16 +7,28 @@ from dataclasses import dataclass
 
 from activities.reporting.citations import CitationMark
 from activities.reporting.links import Registry
-from activities.reporting.markdown_layout import ProseBlock, layout
+from activities.reporting.markdown_layout import ProseBlock, layout, plain_text
 from activities.reporting.quotations import Stretch, blank_marks, forms, print_words, quoted_stretches, words_of
-from activities.reporting.quoted_passages import QuotedPassage
 from contracts.identity import long_hash
+from contracts.request import Verify
 from providers.sentences import sentence_spans
+from providers.verification.rules_checker import Verdict, check
 
 BLANKS = re.compile(r"\s*+")
 WORD_FOR_WORD = "The passage is word for word the quoted text of its source."
 NOT_CHECKED = "Nobody has checked whether the cited passages support this sentence."
-NOT_THE_QUOTE = "The passage is not word for word the text that it cites; its support has not been checked."
+NOT_THE_QUOTE = "The passage is not word for word the text that it cites."
+VERBATIM, BY_RULES, NO_METHOD = "verbatim", "rules", "none"
+UNVERIFIED = "unverified"
+
+
+@dataclass(frozen=True)
+class CitedWords:
+    """A passage as a claim is compared with it."""
+
+    quote: str
+    heading: str
+    title: str
 
 
 @dataclass(frozen=True)
@@ -30,8 +42,32 @@ class Claim:
     citation_numbers: list[int]
     evidence_ids: list[str]
     verdict: str
+    """A `Verdict`, or `unverified`."""
+    method: str
+    """`verbatim`, `rules` or `none`."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Verdict, method and reason."""
+
+    verdict: str
     method: str
     reason: str
+
+
+def judge(
+    words: str, cited: Sequence[CitedWords], registry: Registry, language: str, *, quoted: bool, verify: Verify
+) -> Judged:
+    """What the rules say of the words of a claim and of the passages that it cites. Pure: an audit does it again."""
+    if word_for_word(words, (item.quote for item in cited), registry):
+        return Judged(Verdict.SUPPORTED, VERBATIM, WORD_FOR_WORD)
+    if quoted or verify is Verify.OFF or not cited:
+        return Judged(UNVERIFIED, NO_METHOD, NOT_THE_QUOTE if quoted else NOT_CHECKED)
+    about = [text for item in cited for text in (item.title, item.heading) if text]
+    judgement = check(plain_text(words), [item.quote for item in cited], about, language)
+    return Judged(judgement.verdict, BY_RULES, judgement.reason)
 
 
 def _sentences(text: str, block: ProseBlock, marks: Sequence[CitationMark]) -> Iterator[Stretch]:
@@ -88,7 +124,13 @@ def word_for_word(piece: str, quotes: Iterable[str], registry: Registry) -> bool
 
 
 def find_claims(
-    markdown: str, marks: Sequence[CitationMark], passages: Mapping[str, QuotedPassage], registry: Registry
+    markdown: str,
+    marks: Sequence[CitationMark],
+    passages: Mapping[str, CitedWords],
+    registry: Registry,
+    *,
+    language: str = "en",
+    verify: Verify = Verify.LIGHT,
 ) -> list[Claim]:
     """The claims of a finished report, in order. `marks` are the places of its numbers in `markdown`."""
     claims = []
@@ -96,9 +138,9 @@ def find_claims(
         own = stretch.marks
         cited = list(dict.fromkeys(identity for mark in own for identity in mark.evidence_ids))
         piece = words_of(markdown, stretch)
-        same = word_for_word(piece, (passages[identity].quote for identity in cited), registry)
+        words = [passages[identity] for identity in cited]
+        judged = judge(piece, words, registry, language, quoted=stretch.quoted, verify=verify)
         text = markdown[stretch.start : stretch.end]
-        reason = WORD_FOR_WORD if same else NOT_THE_QUOTE if stretch.quoted else NOT_CHECKED
         claims.append(
             Claim(
                 id="c-" + long_hash(text, stretch.start),
@@ -107,9 +149,9 @@ def find_claims(
                 end=stretch.end,
                 citation_numbers=list(dict.fromkeys(mark.number for mark in own)),
                 evidence_ids=cited,
-                verdict="supported" if same else "unverified",
-                method="quote_match" if same else "none",
-                reason=reason,
+                verdict=judged.verdict,
+                method=judged.method,
+                reason=judged.reason,
             )
         )
     return claims

@@ -42,6 +42,11 @@ SOME_QUOTED: Final = (
     "Cited statements: {all:,}; word for word the cited passage: {same:,}; in other words: {others:,}, and nobody has "
     "checked whether the passages support those. Whether the sources are right was not checked either."
 )
+SOME_JUDGED: Final = (
+    "Cited statements: {all:,}; word for word the cited passage: {same:,}. Rules compared the others with their "
+    "passages: {supported:,} supported, {partial:,} in part, {unsupported:,} not supported, {contradicted:,} "
+    "contradicted, {undecided:,} not decided. Whether the sources are right was not checked."
+)
 EMPTY_CITES_NOTHING: Final = "This report cites nothing."
 
 

@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from activities.reporting.citations import CitationMark
 from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import PARSER
+from activities.reporting.readable_passage import CELL_BORDER, without_marks
 
 OPEN, CLOSE = "\ue100", "\ue101"
 PLACE = re.compile(f"\\[{OPEN}(\\d+){CLOSE}\\]")
@@ -73,7 +74,9 @@ def _filter_links(children: list[Token], registry: Registry) -> list[Token]:
 def _prepare(tokens: list[Token], registry: Registry) -> list[ReportSection]:
     """Give headings their anchors, cells their classes, and take out links that must not be."""
     sections: list[ReportSection] = []
+    quotes = 0
     for place, token in enumerate(tokens):
+        quotes += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
         if token.type in ("heading_open", "heading_close") and token.tag == "h1":
             token.tag = "h2"
         if token.type == "heading_open" and token.tag == "h2":
@@ -85,7 +88,18 @@ def _prepare(tokens: list[Token], registry: Registry) -> list[ReportSection]:
             token.attrs |= {"class": align} if align in ("right", "center") else {}
         if token.type == "inline" and token.children:
             token.children = _filter_links(token.children, registry)
+            if quotes:
+                _show_lines(token.children)
     return sections
+
+
+def _show_lines(children: list[Token]) -> None:
+    """Our marks of lists and rows go from the beginnings of quoted lines."""
+    begins = True
+    for child in children:
+        if begins and child.type == "text":
+            child.content = without_marks(child.content).replace(f"{CELL_BORDER}[{OPEN}", f" [{OPEN}")
+        begins = child.type in ("hardbreak", "softbreak")
 
 
 def _citation(mark: CitationMark, anchor: str) -> str:

@@ -11,10 +11,12 @@ from string import Template
 from activities.reporting.fixed_sentences import OUTCOMES, count_noun, day
 from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
 from activities.reporting.markdown_layout import clean_characters, plain_text
-from activities.reporting.markdown_report import ReportText, checking_words, quality_words
+from activities.reporting.markdown_report import ReportText, pages_of, quality_words
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.quoted_passages import QuotedPassage
+from activities.reporting.readable_passage import passage_parts
 from activities.reporting.report_inputs import CitedSource, ReportInputs
+from activities.reporting.verification import describe_checking, verification_facts
 from contracts.sources import Source
 from contracts.vocabulary import Outcome
 
@@ -85,10 +87,9 @@ def _contents(matter: ReportInputs, sections: list[ReportSection]) -> str:
 
 def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str]) -> str:
     evidence = passage.evidence
-    page = f"page {evidence.page}" if evidence.page is not None else ""
-    where = " · ".join(
-        part for part in (f"§ {matter.show(evidence.heading)}" if evidence.heading else "", page) if part
-    )
+    before, quote, after = (_text(part) for part in passage_parts(passage.before, passage.quote, passage.after))
+    section = f"§ {matter.show(evidence.heading)}" if evidence.heading else ""
+    where = " · ".join(filter(None, (section, pages_of(item.source, [evidence.page]))))
     back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
                     for index, place in enumerate(places, start=1))  # fmt: skip
     cited = f'<p class="back">Cited at {back}</p>' if back else ""
@@ -96,8 +97,8 @@ def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, pl
         f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
         f'<p class="from">[{item.number}] {_text(matter.show(item.source.title))}</p>'
         + (f'<p class="where">{_text(where)}</p>' if where else "")
-        + f'<blockquote><span class="context">{_text(passage.before)}</span><mark>{_text(passage.quote)}</mark>'
-        f'<span class="context">{_text(passage.after)}</span></blockquote>{cited}'
+        + f'<blockquote><span class="context">{before}</span><mark>{quote}</mark>'
+        f'<span class="context">{after}</span></blockquote>{cited}'
         f'<a class="close" href="#reading">Close</a></div>'
     )
 
@@ -134,7 +135,7 @@ def _sources(matter: ReportInputs, text: ReportText, body: Body) -> str:
     )
     return (
         f'<section class="apparatus" id="sources"{_chrome(matter)}><h2>Sources</h2>'
-        f'<p class="lead">{_text(checking_words(text.claims))}</p>'
+        f'<p class="lead">{_text(describe_checking(text.claims, matter.resolved.verify))}</p>'
         + (f'<ol class="sources">{listed}</ol>' if listed else "")
         + (
             f'<details class="more"><summary>Also read, not cited ({len(matter.also_read)})</summary>'
@@ -153,8 +154,8 @@ def _fact(matter: ReportInputs, fact: Fact) -> str:
     return f"<dt>{fact.label}</dt><dd>{value}{command}{f'<ul>{items}</ul>' if items else ''}</dd>"
 
 
-def _method(matter: ReportInputs) -> str:
-    facts = "".join(_fact(matter, fact) for fact in method_facts(matter))
+def _method(matter: ReportInputs, text: ReportText) -> str:
+    facts = "".join(_fact(matter, fact) for fact in [*verification_facts(text.claims), *method_facts(matter)])
     return (
         f'<section class="apparatus" id="method"{_chrome(matter)}><h2>Method and limits</h2>'
         f'<dl class="method">{facts}</dl></section>'
@@ -178,7 +179,7 @@ def compose_html(matter: ReportInputs, text: ReportText) -> str:
         notice=_notice(matter),
         body=body.html,
         sources=_sources(matter, text, body),
-        method=_method(matter),
+        method=_method(matter, text),
         footer=_text(f"{matter.resolved.research_id} · durable-research {matter.product_version}"),
         chrome_language=_chrome(matter),
     )

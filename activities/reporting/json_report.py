@@ -1,19 +1,25 @@
 """The report as JSON: the whole evidence graph, so that any program can check it."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from activities.reporting.claims import Claim
 from activities.reporting.markdown_layout import layout, plain_text
 from activities.reporting.markdown_report import ReportText
 from activities.reporting.method_section import usage_document
 from activities.reporting.quoted_passages import QuotedPassage, digest_form
 from activities.reporting.report_inputs import ReportInputs
+from activities.reporting.verification import summarize_verification
+from contracts.evidence import Finding
 from contracts.sources import Source
+from contracts.vocabulary import Confidence, NodeStatus
 
 SCHEMA_VERSION = 1
-TOLD = ("findings", "gaps", "decisions", "queries", "degraded", "failed_branches", "limitations")
+QUERY_FIELDS = {"id", "text", "origin", "status", "status_reason", "error", "provider", "result_count"}
+NODE_FIELDS = {"id", "parent", "depth", "kind", "needs_search", "text", "status", "status_reason"}
+TOLD = ("findings", "gaps", "decisions", "plan", "queries", "degraded", "failed_branches", "limitations")
 """Parts of the document in which models and pages have their say."""
 
 
@@ -54,18 +60,10 @@ def _evidence(passage: QuotedPassage, matter: ReportInputs) -> dict[str, Any]:
     }
 
 
-def _fidelity(matter: ReportInputs, claims: list[Claim]) -> dict[str, Any]:
-    """How true the text is to its sources, as counted."""
-    matched = sum(claim.method == "quote_match" for claim in claims)
-    return {
-        "passages": len(matter.passages),
-        "passages_matched": len(matter.passages),
-        "claims": len(claims),
-        "claims_quote_match": matched,
-        "claims_unverified": len(claims) - matched,
-        "markers_removed": matter.numbered.unresolved,
-        "addresses_removed": len(matter.numbered.foreign_urls),
-    }
+def _confidences(findings: Sequence[Finding]) -> dict[str, int]:
+    """How many findings are how well supported, every degree named."""
+    given = Counter(finding.confidence for finding in findings)
+    return {degree.value: given[degree] for degree in Confidence}
 
 
 def section_titles(markdown: str) -> list[str]:
@@ -120,15 +118,18 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
         ],
         "claims": [asdict(claim) for claim in text.claims],
         "citations": [{"number": item.number, "source_id": item.source.id} for item in matter.cited],
+        "citations_count": len(matter.cited),
+        "confidence_summary": _confidences(state.findings),
         "decisions": [decision.model_dump(mode="json") for decision in state.decisions],
-        "queries": [
-            query.model_dump(
-                mode="json", include={"id", "text", "origin", "status", "error", "provider", "result_count"}
-            )
-            for query in state.plan.sub_queries
-        ],
+        "decisions_dropped": state.decisions_dropped,
+        "plan": {
+            "brief": state.plan.brief,
+            "nodes": [node.model_dump(mode="json", include=NODE_FIELDS) for node in state.plan.nodes],
+        },
+        "queries": [query.model_dump(mode="json", include=QUERY_FIELDS) for query in state.plan.sub_queries],
+        "queries_failed": sum(query.status is NodeStatus.FAILED for query in state.plan.sub_queries),
         "usage": usage_document(state),
-        "fidelity": _fidelity(matter, text.claims),
+        "verification": summarize_verification(text.claims, matter),
         "degraded": state.degraded,
         "failed_branches": state.failed_branches,
         "limitations": state.limitations,

@@ -1,28 +1,27 @@
 """The report as Markdown: the text with numbers, its sources, its method and its limits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from activities.reporting.citations import CitationMark
-from activities.reporting.claims import Claim, find_claims
+from activities.reporting.claims import CitedWords, Claim, find_claims
 from activities.reporting.fixed_sentences import (
-    ALL_QUOTED,
-    EMPTY_CITES_NOTHING,
-    LEADS,
     NO_DRAFT,
     NO_DRAFT_FOUND,
     NO_DRAFT_WHY,
     OUTCOMES,
-    SOME_QUOTED,
     count_noun,
     day,
 )
 from activities.reporting.markdown_layout import code_span
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
+from activities.reporting.verification import describe_checking, verification_facts
+from contracts.sources import Source
 from contracts.vocabulary import Outcome, Quality
 
 HEADINGS_SHOWN = 3
+PAGES_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,17 @@ def headings_of(item: CitedSource) -> list[str]:
     return list(dict.fromkeys(passage.evidence.heading for passage in item.passages if passage.evidence.heading))
 
 
+def pages_of(source: Source, pages: Iterable[int | None]) -> str:
+    """The pages of passages as a citation names them (`p. 12`, `slides 3, 7`); empty where there are none."""
+    numbers = sorted({page for page in pages if page is not None})
+    if not numbers:
+        return ""
+    slides = source.raw is not None and source.raw.media_type.endswith("presentation")
+    name = ("slide", "slides") if slides else ("p.", "pp.")
+    shown = ", ".join(map(str, numbers[:PAGES_SHOWN])) + (", …" if len(numbers) > PAGES_SHOWN else "")
+    return f"{name[len(numbers) > 1]} {shown}"
+
+
 def quality_words(quality: Quality, reason: str) -> str:
     """A source's quality with the reason for it."""
     known = "quality not assessed" if quality is Quality.UNKNOWN else f"quality {quality.value}"
@@ -67,7 +77,8 @@ def _source_line(matter: ReportInputs, item: CitedSource) -> str:
     section = "; ".join(headings[:HEADINGS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     quality = matter.escape(quality_words(source.quality, source.quality_reason))
     name = matter.escape(source.title) or "Untitled"
-    place = f" § {section}" if section else ""
+    pages = pages_of(source, (passage.evidence.page for passage in item.passages))
+    place = (f" § {section}" if section else "") + (f" · {pages}" if pages else "")
     read = f"read {day(source.retrieved_at)}"
     return f"- [{item.number}] {name}{place} · {quality} · {read} · {_address(matter, source.url)}"
 
@@ -99,14 +110,16 @@ def without_draft(matter: ReportInputs) -> str:
     return " ".join(lines) + "\n"
 
 
-def checking_words(claims: Sequence[Claim]) -> str:
-    """What the citations of this report were checked for, and what not."""
-    if not claims:
-        return EMPTY_CITES_NOTHING
-    same = sum(claim.method == "quote_match" for claim in claims)
-    if same == len(claims):
-        return f"{LEADS} {ALL_QUOTED.format(all=same)}"
-    return f"{LEADS} {SOME_QUOTED.format(all=len(claims), same=same, others=len(claims) - same)}"
+def words_to_check(matter: ReportInputs) -> dict[str, CitedWords]:
+    """The passages by evidence id, as claims are compared with them and as `report.json` shows them."""
+    return {
+        identity: CitedWords(
+            passage.quote,
+            matter.without_links(passage.evidence.heading),
+            matter.without_links(matter.state.sources[passage.evidence.source_id].title),
+        )
+        for identity, passage in matter.passages.items()
+    }
 
 
 def compose_markdown(matter: ReportInputs) -> ReportText:
@@ -121,11 +134,20 @@ def compose_markdown(matter: ReportInputs) -> ReportText:
     in_body = [mark.moved(-lead) for mark in matter.numbered.marks if mark.start >= lead]
     in_title = [mark.moved(2 - heading.start) for mark in matter.numbered.marks if heading and mark.end <= cut]
     marks = [*in_title, *(mark.moved(len(top)) for mark in in_body)]
-    claims = find_claims(top + body, marks, matter.passages, matter.registry)
+    resolved = matter.resolved
+    claims = find_claims(
+        top + body,
+        marks,
+        words_to_check(matter),
+        matter.registry,
+        language=resolved.language,
+        verify=resolved.verify,
+    )
     sources = "\n".join(_source_line(matter, item) for item in matter.cited)
-    facts = "\n".join(line for fact in method_facts(matter) for line in _fact_lines(matter, fact))
+    all_facts = [*verification_facts(claims), *method_facts(matter)]
+    facts = "\n".join(line for fact in all_facts for line in _fact_lines(matter, fact))
     tail = (f"\n## Sources\n\n{sources}\n" if sources else "") + (
-        f"\n## Method and limits\n\n{checking_words(claims)}\n\n{facts}\n"
+        f"\n## Method and limits\n\n{describe_checking(claims, resolved.verify)}\n\n{facts}\n"
     )
     return ReportText(
         markdown=top + body + tail,

@@ -7,7 +7,7 @@ from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES
 from activities.reporting.report_inputs import ReportInputs
 from contracts.state import ResearchState
 from contracts.usage import Usage
-from contracts.vocabulary import EngineKind, GapStatus, SourceStatus, SubQueryStatus
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, SourceStatus
 
 FILES_LISTED = 10
 GAP_WORDS = {
@@ -17,10 +17,11 @@ GAP_WORDS = {
     GapStatus.SUPERSEDED: "replaced by another",
 }
 SUB_QUERY_WORDS = {
-    SubQueryStatus.PENDING: "not searched",
-    SubQueryStatus.EXECUTING: "interrupted",
-    SubQueryStatus.COMPLETED: "searched",
-    SubQueryStatus.FAILED: "failed",
+    NodeStatus.PENDING: "not searched",
+    NodeStatus.EXECUTING: "interrupted",
+    NodeStatus.COMPLETED: "searched",
+    NodeStatus.FAILED: "failed",
+    NodeStatus.SKIPPED: "skipped",
 }
 
 
@@ -55,6 +56,25 @@ def _engine(matter: ReportInputs) -> Fact:
     return Fact("Engine", f"Different engines did different roles. {models}".strip(), items)
 
 
+def _asked_form(matter: ReportInputs) -> list[Fact]:
+    """What was asked of the report beyond the question, and what became of it."""
+    asked = matter.resolved
+    wishes = {
+        "language": asked.report_language,
+        "sections": "; ".join(asked.sections),
+        "readers": asked.audience,
+        "region": asked.region,
+    }
+    told = [f"{name}: {wish}" for name, wish in wishes.items() if wish]
+    if not told:
+        return []
+    by_model = matter.state.engine_by_role.get(AgentRole.SYNTHESIZER) == EngineKind.MODEL
+    applied = "The model that wrote the report was told." if by_model else (
+        "Not applied: this report was written without a model, and quotes its sources as they are."
+    )  # fmt: skip
+    return [Fact("Asked for", applied, told)]
+
+
 def _corpus(matter: ReportInputs) -> list[Fact]:
     corpus = matter.resolved.corpus
     facts = []
@@ -76,8 +96,9 @@ def _searching(matter: ReportInputs) -> list[Fact]:
     state = matter.state
     queries = []
     for query in state.plan.sub_queries:
-        status = SUB_QUERY_WORDS[query.status] + (f" ({query.error})" if query.error else "")
-        found = f", {count_noun(query.result_count, 'result')}" if query.status is SubQueryStatus.COMPLETED else ""
+        why = query.error or query.status_reason
+        status = SUB_QUERY_WORDS[query.status] + (f" ({why})" if why else "")
+        found = f", {count_noun(query.result_count, 'result')}" if query.status is NodeStatus.COMPLETED else ""
         gap = ", asked to close a gap" if query.gap_id else ""
         queries.append(f"{query.text} – {status}{found}{gap}")
     read = sum(source.status is SourceStatus.FULL for source in state.sources.values())
@@ -144,6 +165,7 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
     return [
         _outcome(matter),
         _engine(matter),
+        *_asked_form(matter),
         *_corpus(matter),
         *_searching(matter),
         *_limits(matter),
@@ -158,7 +180,7 @@ def _egress(matter: ReportInputs) -> str:
     return words[:1].upper() + words[1:].rstrip(".") + "." if words else ""
 
 
-TIMES = {"active_seconds", "queue_seconds"}
+TIMES = {"active_seconds"}
 """Of the run as a whole; roles work side by side."""
 
 

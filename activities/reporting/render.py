@@ -9,17 +9,19 @@ from temporalio import activity
 
 from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
 from activities.failures import RECORDS
+from activities.records import changed_state
 from activities.reporting.html_report import compose_html
 from activities.reporting.json_report import compose_document, document_text
 from activities.reporting.markdown_report import compose_markdown
 from activities.reporting.report_inputs import ReportInputs, gather_matter
 from activities.roles.evidence_markers import without_markers
-from contracts.activities import RenderedReport, RenderRequest
 from contracts.documents import DocumentRef
+from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, ReportFiles
 from contracts.state import ResearchState
+from contracts.state_changes import pack_json
 from providers.errors import ContentMissing
-from providers.interfaces import ContentStore, IsolatedCalls, SkippedFile
+from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, SessionStore, SkippedFile
 
 SkippedOf = Callable[[str, str], Awaitable[list[SkippedFile]]]
 
@@ -101,9 +103,17 @@ class ReportingActivities:
     """Renders reports in killable processes. `skipped_of` tells a corpus's files that could not be used."""
 
     def __init__(
-        self, content: ContentStore, skipped_of: SkippedOf, product_version: str, isolated: IsolatedCalls
+        self,
+        content: ContentStore,
+        skipped_of: SkippedOf,
+        product_version: str,
+        isolated: IsolatedCalls,
+        sessions: SessionStore,
+        notebooks: Notebooks,
     ) -> None:
         self._content = content
+        self._sessions = sessions
+        self._notebooks = notebooks
         self._skipped_of = skipped_of
         self._product_version = product_version
         self._isolated = isolated
@@ -112,16 +122,18 @@ class ReportingActivities:
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         """Number the citations and store `report.md`, `report.html` and `report.json`."""
         async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
-            state = await asyncio.to_thread(ResearchState.unpack, request.packed_state)
+            changed = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
+            state = await self._notebooks.complete_state(ResearchState.model_validate(changed))
             corpus = state.resolved.corpus if state.resolved else None
             skipped = await self._skipped_of(corpus.name, corpus.digest) if corpus else []
             draft = await self._content.get_text(state.draft.document) if state.draft else None
             texts = await self._load(evidence_texts(state))
             markdown, html, document, told = await self._isolated.call(
-                RENDERED, request.packed_state, draft, texts, skipped, self._product_version
+                RENDERED, await asyncio.to_thread(state.pack), draft, texts, skipped, self._product_version
             )
             files = await self._store(markdown, html, document)
-            return RenderedReport.model_validate_json(told).model_copy(update={"files": files})
+            report = RenderedReport.model_validate_json(told)
+            return report.model_copy(update={"files": files, "markdown": "", "packed": pack_json(report.markdown)})
 
     async def _load(self, references: list[DocumentRef]) -> dict[str, str]:
         limit = asyncio.Semaphore(PARALLEL_LOADS)

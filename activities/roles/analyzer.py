@@ -1,5 +1,7 @@
 """The analyzer's draft as findings with evidence: what cannot be grounded is dropped and counted."""
 
+import json
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -111,6 +113,7 @@ class _Grounding:
                 end=end,
                 quote_hash=identity.digest(text[start:end]),
                 heading=self._heading(source, text, start),
+                page=self._page(source, start),
                 sub_query_id=self._work.request.sub_query.id,
             )
         return self.evidence[key]
@@ -120,6 +123,11 @@ class _Grounding:
             self._headings[source.id] = Headings(text)
         hinted = (hint.heading for hint in source.sections if hint.start <= start < hint.end)
         return self._headings[source.id].above(start) or shorten(one_line(next(hinted, "")), HEADING_CHARACTERS)
+
+    def _page(self, source: SourceExtract, start: int) -> int | None:
+        """The page or slide of an offset; those without words begin where the next one does."""
+        stored = self._work.documents.get(source.pages.hash) if source.pages else None
+        return bisect_right(json.loads(stored), start) if stored else None
 
     def _confidence(self, word: str) -> Confidence:
         """A word that is none of ours is never taken for a high confidence."""

@@ -15,12 +15,21 @@ from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from activities.roles.synthesizer import MARKDOWN
 from contracts import failures
 from contracts.expected_calls import CONTENT_CHARACTERS
-from contracts.roles import RoleInput, RoleOutput, RoleSpec, WriteOutput
+from contracts.notebooks import AnalysisEntry, labels_of
+from contracts.roles import AnalysisOutput, AnalyzeInput, RoleInput, RoleOutput, RoleSpec, WriteOutput
 from contracts.strategies import declared_roles
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured, WorkerLost
-from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, IsolatedCalls, ShortPrompt
+from providers.interfaces import (
+    ContentStore,
+    Engine,
+    EngineAnswer,
+    EngineTask,
+    IsolatedCalls,
+    Notebooks,
+    ShortPrompt,
+)
 
 IsCancelled = Callable[[str], Awaitable[bool]]
 """Whether a run was asked to stop without a report; false where that cannot be told."""
@@ -37,15 +46,20 @@ class RoleActivities:
         isolated: IsolatedCalls,
         *,
         content_characters: int = CONTENT_CHARACTERS,
+        notebooks: Notebooks | None = None,
         is_cancelled: IsCancelled | None = None,
     ) -> None:
-        """`is_cancelled` is asked before each call that is paid for."""
+        """Without `notebooks` inputs hold everything themselves, and so do outputs.
+
+        `is_cancelled` is asked before each call that is paid for.
+        """
         self._is_cancelled = is_cancelled
         self._engines = engines
         self._content = content
         self._journal = journal
         self._isolated = isolated
         self._content_characters = content_characters
+        self._notebooks = notebooks
 
     def register(self) -> list[Callable[..., Any]]:
         """One activity per role, under the role's own name and with its exact types."""
@@ -60,6 +74,8 @@ class RoleActivities:
 
     async def _done(self, role: RoleSpec[Any, Any], request: RoleInput, instead: WorkerLost | None) -> RoleOutput:
         with translate_errors(RECORDS):
+            if self._notebooks is not None:
+                request = await self._notebooks.complete_input(request, role)
             documents = await load_documents(request, self._content)
         rendered, excerpts = await self._rendered(role, request, documents)
 
@@ -139,7 +155,24 @@ class RoleActivities:
         if isinstance(output, WriteOutput):
             stored = await self._content.put_text(text, MARKDOWN)
             output = output.model_copy(update={"draft": output.draft.model_copy(update={"document": stored})})
+        if isinstance(output, AnalysisOutput) and isinstance(task.input, AnalyzeInput) and output.findings:
+            output = await self._noted(task.input, output)
         return output
+
+    async def _noted(self, request: AnalyzeInput, output: AnalysisOutput) -> AnalysisOutput:
+        """The output with labels of findings and evidence; they themselves are in the notebook."""
+        if self._notebooks is None:
+            return output
+        cited = {source_id for finding in output.findings for source_id in finding.source_ids}
+        sources = [
+            source.model_copy(update={"snippet": "", "sections": [], "entry": None, "hit_entries": []})
+            for source in request.sources
+            if source.id in cited
+        ]
+        with translate_errors(RECORDS):
+            found = AnalysisEntry(findings=output.findings, evidence=output.evidence, sources=sources)
+            entry = await self._notebooks.write(found)
+        return labels_of(output, request).model_copy(update={"entry": entry})
 
     def _activity(self, role: RoleSpec[Any, Any]) -> Callable[..., Any]:
         async def do_role(request: Any) -> Any:

@@ -67,7 +67,8 @@ def left_out(request: RoleInput, rendering: PromptRendering) -> list[str]:
 def common_values(request: RoleInput) -> dict[str, str]:
     """What every prompt is filled with."""
     issues = [f"- {guard_line(issue.message, LINE_CHARACTERS)}" for issue in request.issues]
-    wishes = [guard_line(item.text, 2_000) for item in request.guidance if item.origin == PERSON]
+    said = [item.text for item in request.guidance if item.origin == PERSON]
+    wishes = [guard_line(text, 2_000) for text in (*request.wishes, *said)]
     advice = [
         f"- from {guard_line(item.origin, 40)}: {guard_line(item.text, 2_000)}"
         for item in request.guidance

@@ -1,6 +1,7 @@
 """The `research` command: the top layer; it may import every package, lazily per command."""
 
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 ABORTED = 130
@@ -25,7 +26,15 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
+def _import_nothing_from_here() -> None:
+    """Take the working directory off the import path: its `contracts/` or `activities/` is a person's own folder."""
+    product, here = Path(__file__).parents[2], Path.cwd()
+    if here != product:
+        sys.path[:] = [entry for entry in sys.path if Path(entry).absolute() != here]
+
+
 def _run() -> int:
+    _import_nothing_from_here()
     from client.cli.app import app  # noqa: PLC0415  importing this package must not cost a command line
     from workers.private_files import keep_files_private  # noqa: PLC0415
 

@@ -23,7 +23,7 @@ LARGEST_REPORT = 100_000_000
 async def audit(target: str, *, as_json: bool) -> int:
     """Audit a stored report by its run, or a `report.json` by its path; exit code 1 on any difference."""
     is_file = bool(target) and (target.endswith(".json") or exists(target))
-    async with open_context() as context:
+    async with open_context(reads_only=True) as context:
         if is_file:
             report, markdown = _read_files(Path(target))
         else:

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from temporalio.client import RPCError, RPCStatusCode
+
 from client.cli import output
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import command_settings
@@ -20,12 +22,12 @@ from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server.attach import describe_server, detach_server, ensure_server
-from workers.dev_server.files import ServerMovedError
+from workers.dev_server.server_files import ServerError, ServerMovedError
 from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
 from workflows.deep_research import status_of
-from workflows.phases.closing import counts_of
+from workflows.phases.counts import counts_of
 
 NO_SERVER = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 LISTED = 500
@@ -48,6 +50,9 @@ STATUS_OF_SERVER = {
 }
 """What the server calls the end of a run."""
 INTERRUPTED = "interrupted"
+UNKNOWN = "unknown"
+"""Of a run that is not over, while the server does not answer."""
+UNREACHABLE = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,13 @@ class CommandContext:
 
     settings: Settings
     stores: Stores
+    reads_only: bool = False
+    """Whether what is stored is enough: then a cluster that does not answer is told of, and done without."""
     ui_url: str | None = None
     _client: ResearchClient | None = None
     _address: str = ""
     _runs: list[ServerRun] | None = field(default=None, repr=False)
+    _away: bool = False
 
     # --- the server ------------------------------------------------------------------------------------------------
     async def ensured_client(self) -> ResearchClient:
@@ -84,12 +92,30 @@ class CommandContext:
             raise ServerMovedError(engine.address)
 
     async def client_if_running(self) -> ResearchClient | None:
-        """A client if a server runs already; None without one. Raises `ServerError` for a silent cluster."""
-        if self._client is not None:
+        """A client if a server runs already; None without one.
+
+        Raises `ServerError` for a cluster that does not answer, unless what is stored is enough.
+        """
+        if self._client is not None or self._away:
             return self._client
         if not self.settings.uses_cluster and describe_server(self.settings.home) is None:
             return None
-        return await self._connect(start=False)
+        try:
+            return await self._connect(start=False)
+        except ServerError as error:
+            if not self.reads_only:
+                raise
+            self._go_without(str(error))
+            return None
+
+    @property
+    def server_away(self) -> bool:
+        """Whether a cluster did not answer: then nobody knows whether a run goes on."""
+        return self._away
+
+    def _go_without(self, why: str) -> None:
+        self._client, self._away = None, True
+        output.tell(f"{why}; this is what is stored: a run that goes on is shown as of its last checkpoint")
 
     async def running_client(self) -> ResearchClient:
         """A client of the running server. Raises `CommandError` when there is none."""
@@ -102,8 +128,17 @@ class CommandContext:
         """The runs that the server keeps, newest first; empty when no server runs."""
         if self._runs is None:
             client = await self.client_if_running()
-            self._runs = [] if client is None else await _list_runs(client, read_deleted_histories(self.settings.home))
+            self._runs = [] if client is None else await self._listed_runs(client)
         return self._runs
+
+    async def _listed_runs(self, client: ResearchClient) -> list[ServerRun]:
+        try:
+            return await _list_runs(client, read_deleted_histories(self.settings.home))
+        except RPCError as error:
+            if not self.reads_only or error.status not in UNREACHABLE:
+                raise
+            self._go_without("the server stopped answering")
+            return []
 
     async def server_run(self, research_id: str) -> ServerRun | None:
         """The run of this id as the server lists it, as of the list that this command has read."""
@@ -120,7 +155,7 @@ class CommandContext:
         moved = connection.embedded.moved_aside if connection.embedded else ""
         if moved:
             output.tell(f"the server's database was of another version and was replaced: it is kept at {moved}")
-        self._client = ResearchClient(connection.client, stored_result=self.stored_result)
+        self._client = ResearchClient(connection.client, stored_result=self.last_result)
         self._runs = None  # what was listed before may have been no server's list
         return self._client
 
@@ -152,6 +187,21 @@ class CommandContext:
         state = await self.stored_state(research_id)
         return None if state is None else result_of(research_id, state)
 
+    async def last_result(self, research_id: str) -> ResearchResult | None:
+        """What the record can say of a run that the server has closed: its result, else its last checkpoint."""
+        state = await self.stored_state(research_id)
+        return None if state is None else result_of(research_id, state) or unclosed_result(research_id, state)
+
+    async def closed_result(self, research_id: str) -> ResearchResult | None:
+        """How a run ended, by the record or else by the server (one that never began); None unless it is over."""
+        state = await self.stored_state(research_id)
+        if state is not None:
+            return result_of(research_id, state)
+        run, client = await self.server_run(research_id), await self.client_if_running()
+        if run is None or run.status == RUNNING or client is None:
+            return None
+        return await client.handle(research_id).result()
+
     async def report_documents(self, result: ResearchResult) -> dict[str, bytes]:
         """`md`, `html` and `json` as far as they exist; only `md` where the content store is out of reach."""
         if result.files is None:
@@ -168,7 +218,13 @@ class CommandContext:
             return {"md": result.report.encode()}
 
     async def state(self, research_id: str) -> ResearchState:
-        """The newest state there is: of the running run, else of the session store. Raises `CommandError`."""
+        """The newest state there is, with all details: of the running run, else of the session store.
+
+        Raises `CommandError`, and what reading the run's notebook raises.
+        """
+        return await self.stores.notebooks.complete_state(await self._state(research_id))
+
+    async def _state(self, research_id: str) -> ResearchState:
         kept = await self.stored_state(research_id)
         client = await self.client_if_running()
         if client is not None and (kept is None or kept.result is None):
@@ -192,12 +248,12 @@ class CommandContext:
 
 
 @asynccontextmanager
-async def open_context(flags: Flags | None = None) -> AsyncIterator[CommandContext]:
+async def open_context(flags: Flags | None = None, *, reads_only: bool = False) -> AsyncIterator[CommandContext]:
     """The context of one command; closes what it opened."""
     settings = command_settings(flags)
     async with open_stores(settings) as stores:
         try:
-            yield CommandContext(settings, stores)
+            yield CommandContext(settings, stores, reads_only)
         finally:
             detach_server(settings.home)
 
@@ -230,7 +286,15 @@ def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
         return state.result
     if state.status not in OUTCOME_OF:
         return None
-    outcome, reason = OUTCOME_OF[state.status]
+    return _of_checkpoint(research_id, state, *OUTCOME_OF[state.status])
+
+
+def unclosed_result(research_id: str, state: ResearchState) -> ResearchResult:
+    """What the last checkpoint of a run says that never closed its session, because it was ended from outside."""
+    return _of_checkpoint(research_id, state, Outcome.FAILED, StopReason.INTERNAL_ERROR)
+
+
+def _of_checkpoint(research_id: str, state: ResearchState, outcome: Outcome, reason: StopReason) -> ResearchResult:
     return ResearchResult(
         research_id=research_id,
         outcome=outcome,
@@ -241,6 +305,7 @@ def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
         degraded=state.degraded,
         failed_branches=state.failed_branches,
         limitations=state.limitations,
+        resumable=True,
         started_at=state.started_at,
     )
 

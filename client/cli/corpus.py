@@ -10,8 +10,7 @@ from pathlib import Path
 from client.cli import output
 from client.cli.context import CommandContext, open_context
 from client.cli.errors import CommandError, ExitCode, quote
-from client.cli.folders import SET_HOME, ensure_folder, folder_named, name_of_folder
-from client.cli.research_ids import ALLOWED
+from client.cli.folders import SET_HOME, ensure_folder, folder_named, name_for, name_of_folder
 from client.view.rendering import plural, printable
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown
@@ -22,11 +21,10 @@ SHOWN_SKIPPED = 20
 
 async def add(folder: str, *, name: str | None, quiet: bool) -> int:
     """Register a folder and index it."""
-    if name is not None and not ALLOWED.fullmatch(name):
-        raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
     path = folder_named(folder)
     async with open_context() as context:
-        chosen = name or name_of_folder(path, await registered_folders(context))
+        registered = await registered_folders(context)
+        chosen = name_of_folder(path, registered) if name is None else name_for(name, path, registered)
         snapshot = await index(context, chosen, path, quiet=quiet)
     output.say(f"{snapshot.name}: {summary(snapshot)}")
     output.tell(f'research run "…" --corpus {snapshot.name}')

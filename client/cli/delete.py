@@ -12,7 +12,7 @@ from client.errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from providers.errors import SharedStateUnavailable
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
-from workers.dev_server.files import ServerFiles
+from workers.dev_server.server_files import ServerFiles
 from workers.retention import Removed, Retention
 
 

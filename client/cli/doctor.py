@@ -28,7 +28,7 @@ from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.search.reachability import probe, probe_address
 from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
 from providers.storage.sessions import SAFE_ID
-from workers.dev_server.files import ServerError
+from workers.dev_server.server_files import ServerError
 from workers.private_files import repair_home
 from workers.resolution_inputs import search_choices
 from workers.search_pool import CIRCUIT_OPEN, service_of
@@ -246,7 +246,10 @@ async def _stuck(client: ResearchClient) -> Check:
         if task.attempt >= STUCK_ATTEMPTS:
             stuck.append(f"{run.id} ({task.attempt} attempts)")
     if stuck:
-        remedy = "start workers of the version that began the run, or: research cancel ID, then research resume ID"
+        remedy = (
+            "start workers of the version that began the run; or end it and go on from its last checkpoint: "
+            "research cancel ID --force, then research resume ID"
+        )
         return Check("runs", Grade.FAIL, f"workflow task keeps failing: {', '.join(stuck)}", remedy)
     return Check("runs", Grade.OK, f"{running} running, none stuck")
 

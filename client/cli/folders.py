@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from client.cli.errors import CommandError, ExitCode, quote, reason_of
+from client.cli.research_ids import ALLOWED
 from contracts.identity import short_hash
 
 SET_HOME: Final = "set RESEARCH_HOME to a folder that can be"
@@ -116,6 +117,20 @@ def name_of_folder(folder: Path, registered: dict[str, Path]) -> str:
     allowed = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "-" for sign in folder.name)
     plain = allowed.strip("._-")[:NAME_CHARACTERS] or "corpus"
     return plain if plain not in registered else f"{plain}-{short_hash(str(folder))[:6]}"
+
+
+def name_for(wanted: str, folder: Path | None, registered: dict[str, Path]) -> str:
+    """The name that a person gives a folder. Raises `CommandError`, also for one that is another folder's."""
+    if not ALLOWED.fullmatch(wanted):
+        raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
+    if folder is None:
+        raise CommandError("--name names a folder, and --corpus names none: write --corpus ./FOLDER --name NAME")
+    if registered.get(wanted, folder) != folder:
+        raise CommandError(
+            f"the name {wanted} is that of {registered[wanted]}: choose another --name, "
+            f"or forget it with: research corpus remove {wanted}"
+        )
+    return wanted
 
 
 def unknown_corpus(given: str, registered: dict[str, Path]) -> str:

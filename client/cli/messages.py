@@ -27,12 +27,18 @@ async def stop(given: str) -> int:
     return ExitCode.COMPLETED
 
 
-async def cancel(given: str) -> int:
-    """Stop a run without a report; a run that is over is left alone."""
+async def cancel(given: str, *, force: bool) -> int:
+    """Stop a run without a report, with `force` over its head; a run that is over is left alone."""
     async with open_context() as context:
         handle = await _handle(context, given)
         if not await handle.is_running():
             output.say(f"{handle.research_id} has already ended")
+            return ExitCode.COMPLETED
+        if force:
+            await handle.terminate()
+            output.say(
+                f"{handle.research_id} was ended; go on from its last checkpoint: research resume {handle.research_id}"
+            )
             return ExitCode.COMPLETED
         await handle.cancel()
     output.say(f"{handle.research_id} is being cancelled; continue it with `research resume {handle.research_id}`")

@@ -60,9 +60,15 @@ class RunOptions:
         str | None,
         typer.Option("--corpus", metavar="DIR|NAME", help="a folder of documents, or a configured corpus"),
     ] = None
+    corpus_name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="what the folder of --corpus is called [its own name]")
+    ] = None
     web: Annotated[bool, typer.Option("--web", help="search the web besides the corpus")] = False
     request_file: Annotated[
-        Path | None, typer.Option("--request", metavar="FILE.json", help="a request as JSON; options win over it")
+        Path | None,
+        typer.Option(
+            "--request", metavar="FILE|-", help="a request as JSON, - for standard input; options win over it"
+        ),
     ] = None
     assignments: Annotated[
         list[str],
@@ -121,7 +127,10 @@ class CommandLine(typer.Typer):
         """As Typer's own."""
 
         def register(function: Callable[..., None]) -> Callable[..., None]:
-            decorate = super(CommandLine, self).command(*arguments, help=help_of(function), **options)
+            told = help_of(function)
+            # The whole first sentence, which a list of commands would cut.
+            first = " ".join(told.split("\n\n")[0].split())
+            decorate = super(CommandLine, self).command(*arguments, help=told, short_help=first, **options)
             decorate(_with_config(function))
             return function
 

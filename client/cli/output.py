@@ -14,6 +14,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from client.cli.errors import CommandError
+from client.view.one_line import cut_at_word
 from contracts.display_text import visible, visible_json
 
 
@@ -34,19 +35,23 @@ def terminal() -> Console:
 def say(line: str | Text = "") -> None:
     """One line of the result, for a person."""
     text = line if isinstance(line, Text) else Text(line)
-    SafeConsole(highlight=False, soft_wrap=True).print(text)
+    console = SafeConsole(highlight=False)
+    console.print(text, soft_wrap=not console.is_terminal)  # a terminal itself would break within words
 
 
 def say_cut(line: Text) -> None:
-    """One line, cut at the width of a terminal; whole in a pipe or a file."""
+    """One line, cut at a word within the width of a terminal; whole in a pipe or a file."""
     console = SafeConsole(highlight=False, soft_wrap=True)
     if console.is_terminal:
-        line.truncate(console.width, overflow="ellipsis")
+        line = cut_at_word(line, console.width)
     console.print(line)
 
 
 def tell(line: str) -> None:
     """One line beside the result."""
+    if sys.stderr.isatty():
+        terminal().print(Text(line))
+        return
     sys.stderr.write(visible(line) + "\n")
     sys.stderr.flush()
 

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from activities.preparation import RunRefused, resolve
+from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli import output
 from client.cli.context import CommandContext
 from client.cli.corpus import index, summary
@@ -16,9 +16,10 @@ from client.cli.options import RunOptions
 from client.cli.request import Asked
 from client.handle import ResearchClient
 from client.view.decision_wording import engine_words, searching_words
-from client.view.rendering import duration, printable
+from client.view.rendering import duration, plural, printable
+from contracts.presets import effective_limits, preset
 from contracts.request import EngineChoice, ResearchRequest
-from contracts.resolved import CorpusSnapshot, ProviderChoice, ResolvedResearch
+from contracts.resolved import CorpusSnapshot, EffectiveLimits, ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind, StopReason
 from contracts.where_text_goes import where_text_goes
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
@@ -48,30 +49,34 @@ async def announce(
     stored: ResolvedResearch | None = None,
     *,
     going_on: bool = False,
-) -> None:
+) -> ResolvedResearch | None:
     """Say where text goes and, before anything is paid, what the run may cost.
 
     `stored` is what a run that goes on was given; without it the request is resolved as a worker will do it. Unless the
     run is `going_on` anyway, its endpoints and providers are probed first. Raises `CommandError` for what cannot be
-    done here.
+    done here. Gives what it told of; None with a cluster, whose workers alone know.
     """
     if context.settings.uses_cluster:
         if not options.quiet:
             output.tell("the cluster's workers decide where text goes: see `research status`")
-        return
+            known = effective_limits(preset(request.strategy, request.depth), request.limits)
+            known = known if stored is None else stored.limits
+            output.tell(f"limits, unless the workers are configured otherwise: {limits_words(known)}")
+        return None
     resolved = (
         _resolve(context, request, options)
         if stored is None
-        else use_local_endpoints(stored, context.settings, options)
+        else use_local_endpoints(_again(stored, request, context.settings), context.settings, options)
     )
     if not going_on:
         resolved = await check_reachable(resolved, context.settings)
     if options.quiet:
-        return
+        return resolved
     output.tell(resolved.egress)
     output.tell(f"engine: {engine_words(resolved)}")
     if searching := searching_words(resolved):
         output.tell(searching)
+    output.tell(f"limits: {limits_words(resolved.limits)}")
     expected = _estimate(context, resolved)
     if expected is not None:
         output.tell(expected.line())
@@ -80,6 +85,23 @@ async def announce(
     for notice in context.settings.notices():
         if notice != context.settings.left_out:  # told before anything else
             output.tell(notice)
+    return resolved
+
+
+def limits_words(limits: EffectiveLimits) -> str:
+    """What bounds a run, for a person."""
+    parts = [
+        f"{plural(limits.max_iterations, 'iteration')} of {plural(limits.max_sub_queries, 'sub-query')}",
+        plural(limits.max_sources, "source"),
+        f"{duration(limits.deadline_seconds)} {'hours' if limits.deadline_seconds >= 3_600 else 'minutes'}",
+    ]
+    if limits.max_model_calls is not None:
+        parts.append(plural(limits.max_model_calls, "model call"))
+    if limits.max_tokens is not None:
+        parts.append(plural(limits.max_tokens, "token"))
+    if limits.max_cost_usd is not None:
+        parts.append(f"{limits.max_cost_usd:.2f} USD")
+    return ", ".join(parts)
 
 
 async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) -> int:
@@ -99,7 +121,7 @@ async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) ->
             }
         )
         return ExitCode.COMPLETED
-    limits, corpus = resolved.limits, asked.request.corpus or "-"
+    corpus = asked.request.corpus or "-"
     rows = {
         "question": resolved.query,
         "strategy": f"{resolved.strategy}, depth {resolved.depth.value}",
@@ -107,8 +129,7 @@ async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) ->
         "web": searching_words(resolved) or "not searched",
         "engine": engine_words(resolved),
         "text": resolved.egress,
-        "limits": f"{limits.max_iterations} iterations of {limits.max_sub_queries} sub-queries, "
-        f"{limits.max_sources} sources, {duration(limits.deadline_seconds)}",
+        "limits": limits_words(resolved.limits),
         "estimate": "no model, no cost" if expected is None else expected.line(),
     }
     for label, value in rows.items():
@@ -188,6 +209,14 @@ async def check_reachable(resolved: ResolvedResearch, settings: Settings) -> Res
     told = [*resolved.advice, *(f"{what}: calls go to the next endpoint until it answers" for what in silent)]
     known = with_providers(resolved, providers) if lost else resolved
     return known.model_copy(update={"advice": told})
+
+
+def _again(stored: ResolvedResearch, request: ResearchRequest, settings: Settings) -> ResolvedResearch:
+    """What a worker makes of a request for a stored run. Raises `CommandError`."""
+    try:
+        return resolve_again(stored, request, configuration_of(settings))
+    except RunRefused as refusal:
+        raise CommandError(str(refusal)) from None
 
 
 def use_local_endpoints(stored: ResolvedResearch, settings: Settings, options: RunOptions) -> ResolvedResearch:

@@ -11,7 +11,7 @@ from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.folders import find_corpus
 from client.cli.options import SearchCommandOptions, command_settings
 from client.view.rendering import plural, printable
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
 from contracts.vocabulary import PageAccess
@@ -55,7 +55,7 @@ async def search(options: SearchCommandOptions) -> int:
     else:
         answer = await search_web(options)
     if options.as_json:
-        output.document(answer.model_dump(mode="json"))
+        output.document(answer.whole())
         return ExitCode.COMPLETED
     _tell_hits(answer)
     return ExitCode.COMPLETED

@@ -13,6 +13,7 @@ from contracts.unicode_forms import normalize
 from workers.private_files import PRIVATE, files_of_person
 
 SLUG_CHARACTERS: Final = 48
+REPORT_FOLDERS: Final = "report-folders"
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
 
 
@@ -66,3 +67,20 @@ def write_all(folder: Path, documents: Mapping[str, bytes], *, umask: int = PRIV
     for form, data in documents.items():
         write_atomically(paths[form], data, umask=umask)
     return paths
+
+
+def remember_folder(home: Path, research_id: str, folder: Path) -> None:
+    """Keep where the report of a run is to go, for the command that sees the run end. Raises OSError."""
+    write_atomically(_note(home, research_id), str(folder.absolute()).encode())
+
+
+def remembered_folder(home: Path, research_id: str) -> Path | None:
+    """Where the report of a run is to go, if that was said when it was started."""
+    try:
+        return Path(_note(home, research_id).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _note(home: Path, research_id: str) -> Path:
+    return home / REPORT_FOLDERS / research_id

@@ -2,16 +2,17 @@
 
 import difflib
 import json
+import sys
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from client.cli.errors import CommandError, ExitCode
-from client.cli.folders import corpus_of_cluster, find_corpus, start_of_file, unknown_corpus
+from client.cli.folders import corpus_of_cluster, find_corpus, name_for, start_of_file, unknown_corpus
 from client.cli.options import RunOptions
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.request import EngineChoice, ResearchRequest
@@ -39,6 +40,8 @@ def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) ->
             name = corpus_of_cluster(options.corpus)
         else:
             name, folder = find_corpus(options.corpus, registered)
+        if options.corpus_name is not None:
+            name = name_for(options.corpus_name, folder, registered)
         values["corpus"] = name
     request = build_request(values)
     named = request.corpus
@@ -62,6 +65,7 @@ def _flags(options: RunOptions) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+STANDARD_INPUT: Final = Path("-")
 LARGEST_REQUEST = 4_000_000
 """Bytes; a request with the longest texts that are allowed is far smaller."""
 NOT_SETTABLE = ("continue_from",)
@@ -100,21 +104,27 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:
 
 def read_request_file(path: Path) -> dict[str, Any]:
     """A request as JSON. Raises `CommandError` when it cannot be read or is no JSON object."""
-    data = start_of_file(path, LARGEST_REQUEST + 1, "the request file")
+    whole, what = LARGEST_REQUEST + 1, "the request file"
+    if path == STANDARD_INPUT:
+        if sys.stdin.isatty():
+            raise CommandError("--request - reads standard input, and that is a terminal: pipe a request into it")
+        data, what = sys.stdin.buffer.read(whole), "the request on standard input, called"
+    else:
+        data = start_of_file(path, whole, what)
     if len(data) > LARGEST_REQUEST:
-        raise CommandError(f"the request file {path} is larger than {LARGEST_REQUEST:,} bytes")
+        raise CommandError(f"{what} {path} is larger than {LARGEST_REQUEST:,} bytes")
     try:
         value = json.loads(data)
     except RecursionError:
-        raise CommandError(f"the request file {path} is nested too deeply") from None
+        raise CommandError(f"{what} {path} is nested too deeply") from None
     except UnicodeDecodeError:
-        raise CommandError(f"the request file {path} cannot be read: not UTF-8 text") from None
+        raise CommandError(f"{what} {path} cannot be read: not UTF-8 text") from None
     except json.JSONDecodeError as error:
         raise CommandError(
-            f"the request file {path} is no valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+            f"{what} {path} is no valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         ) from None
     if not isinstance(value, dict):
-        raise CommandError(f'the request file {path} must hold one JSON object, like {{"query": "…"}}')
+        raise CommandError(f'{what} {path} must hold one JSON object, like {{"query": "…"}}')
     return value
 
 

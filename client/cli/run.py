@@ -1,5 +1,6 @@
 """`run`, `start`, `resume`: the main job from the question to the files of the report."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,14 +12,16 @@ from client.cli import output
 from client.cli.context import CommandContext, last_outcome, open_context
 from client.cli.corpus import registered_folders
 from client.cli.errors import CommandError, ExitCode, exit_code, reason_of
+from client.cli.folders import ensure_folder
 from client.cli.options import RunOptions
 from client.cli.preflight import announce, dry_run, model_flags, prepare, update_index
-from client.cli.report_files import default_folder, write_all
+from client.cli.report_files import default_folder, remember_folder, write_all
 from client.cli.request import Asked, ask, build_request, merge, parse_assignments
 from client.cli.research_ids import choose_id, short
 from client.cli.watch import first_interrupt, sink_for, stay_with
-from client.errors import NoWorker, RunUnknown, WorkerStuck
+from client.errors import ClientError, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
+from client.run_results import reasons_of, refusal_of
 from client.view.rendering import Frame, render_ending
 from contracts import names
 from contracts.identity import normalized_text
@@ -27,8 +30,8 @@ from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from workers.dev_server.files import ServerFiles, ServerMovedError
-from workers.private_files import umask_of_person
+from workers.dev_server.server_files import ServerFiles, ServerMovedError
+from workers.private_files import files_of_person, umask_of_person
 from workers.settings.loading import Flags
 
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
@@ -36,6 +39,9 @@ HINT_CLUSTER = 'Ctrl-C leaves the run going · report now: research stop {id} ·
 JOINED: Final = "joined"
 OVER: Final = (Outcome.COMPLETED, Outcome.REFUSED)
 """Outcomes after which a run cannot be resumed."""
+BEGINNING_LOOKS: Final = 20
+"""How often `start` looks what the workers made of a request."""
+BEGINNING_PAUSE_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ async def run(options: RunOptions) -> int:
 
 async def start(options: RunOptions) -> int:
     """Start a run on a running server and print its id."""
-    async with open_context(Flags(model=options.model)) as context:
+    async with open_context(Flags(model=options.model, model_url=options.model_url)) as context:
         asked = await _ask(context, options)
         if options.dry_run:
             return await dry_run(context, asked, options)
@@ -94,16 +100,44 @@ async def start(options: RunOptions) -> int:
         if await find_finished(context, asked.request, research_id) is not None:
             raise CommandError(f"the run {research_id} is completed: read it with `research report {research_id}`")
         client = await context.running_client()
+        if options.out is not None:
+            with files_of_person():
+                ensure_folder(options.out, "choose another --out")
+        known = await look_up(context, research_id)
+        check_question(asked.request.query, known.question, research_id)
+        told = await announce(context, asked.request, options, known.resolved, going_on=known.going_on)
         await update_index(context, asked, options)
         beginning = await begin(context, client, asked.request, research_id)
+        if options.out is not None:
+            remember_folder(context.settings.home, research_id, options.out)
         if options.as_json:
             output.document({"research_id": research_id, "how": beginning.how})
         else:
             output.say(research_id)
-            output.tell(f"{beginning.how} · research watch {research_id}")
-        if not await client.polled_by(names.WORKFLOWS_QUEUE):
+        if not options.as_json and not options.quiet:
+            kept = "" if options.out is None else f", which writes the report to {options.out}"
+            output.tell(f"{beginning.how} · research watch {research_id}{kept}")
+        if await client.polled_by(names.WORKFLOWS_QUEUE):
+            await _tell_difference(beginning.handle, told)
+        else:
             output.tell("no worker is running, so the run waits: start one with `research serve`")
         return ExitCode.COMPLETED
+
+
+async def _tell_difference(handle: ResearchHandle, told: ResolvedResearch | None) -> None:
+    """The workers decide where text goes: say so at once if that is not where this command said."""
+    if told is None:
+        return
+    for _ in range(BEGINNING_LOOKS):
+        try:
+            status = await handle.status()
+        except ClientError:
+            return
+        if status.engine:
+            if status.egress != told.egress:
+                output.tell(f"the workers were started with another configuration than this command: {status.egress}")
+            return
+        await asyncio.sleep(BEGINNING_PAUSE_SECONDS)
 
 
 async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
@@ -113,6 +147,9 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
         known = await look_up(context, research_id)
         resolved = known.resolved
         if not known.going_on:
+            refused = await context.closed_result(research_id) if known.state is None else None
+            if refused is not None and refused.outcome is Outcome.REFUSED:
+                raise CommandError(refusal_of(refused), exit_code(refused.outcome, refused.stop_reason))
             if known.state is None or resolved is None:
                 raise CommandError(
                     f"nothing is stored of the run {research_id}, so it cannot be resumed: start a new run"
@@ -120,7 +157,7 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
             outcome = last_outcome(known.state)
             if known.state.result is not None and outcome in OVER:
                 raise CommandError(f"the run {research_id} is {outcome.value}: see `research report {research_id}`")
-        again = {"query": known.question} if resolved is None else request_again(resolved)
+        again = {"query": known.question} if resolved is None else request_again(resolved, options.model)
         request = build_request(merge(again, parse_assignments(options.assignments)))
         if resolved is not None:
             await announce(context, request, options, resolved, going_on=known.going_on)
@@ -242,9 +279,9 @@ class Work:
     def _tell(self, result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
         """How the run ended and what can be done next."""
         output.say(render_ending(result))
-        for told in [*result.failed_branches, *result.degraded, *(result.limitations if not paths else [])]:
-            for line in told.splitlines():
-                output.say(Text(f"  {line}", style="yellow"))
+        why = [] if paths else reasons_of(result)
+        for line in dict.fromkeys([*result.failed_branches, *result.degraded, *why]):
+            output.say(Text(f"  {line}", style="yellow"))
         shown = paths.get("html") or next(iter(paths.values()), None)
         if shown is not None:
             others = ", ".join(form for form in paths if paths[form] != shown)
@@ -297,9 +334,12 @@ async def begin(
     return Beginning(resumed, "resumed")
 
 
-def request_again(resolved: ResolvedResearch) -> dict[str, Any]:
-    """What a resumed run is asked: the same question; everything else is kept in its stored resolution."""
-    return {"query": resolved.query, "tenant": resolved.tenant, "priority": resolved.priority}
+def request_again(resolved: ResolvedResearch, model: str | None = None) -> dict[str, Any]:
+    """What a resumed run is asked: the same question, and another model if one is named; it keeps everything else."""
+    again: dict[str, Any] = {"query": resolved.query, "tenant": resolved.tenant, "priority": resolved.priority}
+    if model is not None and set(resolved.models.values()) != {model}:
+        again |= {"models": dict.fromkeys(("simple", "analytical", "complex"), model)}
+    return again
 
 
 async def _is_running(handle: ResearchHandle) -> bool:

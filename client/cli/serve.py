@@ -11,8 +11,9 @@ from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.options import command_settings
 from workers.dev_server.attach import describe_server
 from workers.pools import choose_pools
-from workers.process import ProcessOptions, WorkerProcess, run
-from workers.telemetry import configure_logging
+from workers.process import ProcessOptions, Ready, WorkerProcess, run
+from workers.settings.loading import Flags
+from workers.telemetry import LogFormat, configure_logging
 from workers.watchdog import SILENCE_SECONDS
 
 DRAIN = timedelta(seconds=10)
@@ -23,26 +24,46 @@ STARTED_AGAIN = (
 )
 
 
-async def worker(pools: str, options: ProcessOptions) -> int:
+def log_form(given: str) -> LogFormat:
+    """The form of log lines. Raises `CommandError`."""
+    if given == "json":
+        return "json"
+    if given == "console":
+        return "console"
+    raise CommandError("--log-format is console or json")
+
+
+async def worker(pools: str, options: ProcessOptions, *, model: str | None, model_url: str | None) -> int:
     """Run pools against the server that is there, until stopped."""
     chosen = choose_pools(pools)
-    settings = command_settings()
+    settings = command_settings(Flags(model=model, model_url=model_url))
     if not settings.uses_cluster and describe_server(settings.home) is None:
         raise CommandError(NO_SERVER, ExitCode.FAILED)
-    configure_logging("console", logging.INFO, secrets=settings.secrets())
-    await run(settings, chosen, replace(options, log_format="console", if_ended=STARTED_AGAIN), ready=_polls)
+    configure_logging(options.log_format, logging.INFO, secrets=settings.secrets())
+    await run(
+        settings,
+        chosen,
+        replace(options, if_ended=STARTED_AGAIN),
+        ready=_told(options, _polls),
+    )
     return ExitCode.COMPLETED
 
 
-async def serve(options: ProcessOptions) -> int:
+async def serve(options: ProcessOptions, *, model: str | None, model_url: str | None) -> int:
     """Run the server and all pools on this machine, until stopped."""
-    settings = command_settings()
+    settings = command_settings(Flags(model=model, model_url=model_url))
     ensure_folder(settings.home, SET_HOME)
-    output.tell(f"starting server and workers on {settings.home}; {settings.model_reason}")
-    configure_logging("console", logging.INFO, secrets=settings.secrets())
-    watched = replace(options, log_format="console", if_ended=STARTED_AGAIN, drain=DRAIN)
-    await run(settings, choose_pools(None), watched, ready=_serves)
+    if options.log_format == "console":
+        output.tell(f"starting server and workers on {settings.home}; {settings.model_reason}")
+    configure_logging(options.log_format, logging.INFO, secrets=settings.secrets())
+    watched = replace(options, if_ended=STARTED_AGAIN, drain=DRAIN)
+    await run(settings, choose_pools(None), watched, ready=_told(options, _serves))
     return ExitCode.COMPLETED
+
+
+def _told(options: ProcessOptions, ready: Ready) -> Ready | None:
+    """What a person is told; a log in JSON has the same in its events."""
+    return ready if options.log_format == "console" else None
 
 
 def _polls(process: WorkerProcess) -> None:

@@ -1,9 +1,9 @@
-"""`status`, `list`, `report`, `open`, `source`, `sources`, `decisions`: read what there is."""
+"""`status`, `report`, `open`, `source`, `sources`, `decisions`: read what there is."""
 
 import asyncio
 import re
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -11,35 +11,32 @@ from typing import Final
 from rich.text import Text
 
 from client.cli import output
-from client.cli.context import (
-    INTERRUPTED,
-    RUNNING,
-    STATUS_OF_SERVER,
-    CommandContext,
-    ServerRun,
-    open_context,
-    status_at_checkpoint,
-)
-from client.cli.errors import CommandError, ExitCode, quote
+from client.cli.context import STATUS_OF_SERVER, CommandContext, open_context, status_at_checkpoint
+from client.cli.errors import CommandError, ExitCode, exit_code, quote
 from client.cli.report_files import FORMATS, write_all, write_atomically
 from client.errors import ClientError
 from client.handle import ResearchHandle
-from client.view.decision_wording import providers_line
-from client.view.rendering import duration, money, plural, printable
+from client.run_results import reasons_of, refusal_of
+from client.view.decision_wording import opinion_words, providers_line
+from client.view.live_view import elapsed_at, waits_at
+from client.view.plain_lines import local_clock
+from client.view.rendering import duration, local_time, money, plural, printable, waits_words
+from contracts.decisions import AgentDecision
 from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import RunStatus, SourceStatus
+from contracts.vocabulary import STOP_REASON_TEXTS, Outcome, RunStatus, SourceStatus
 from workers.private_files import files_of_person, umask_of_person
 
+SHOWN_FIGURES: Final = ("score", "sub_queries", "source_count", "finding_count", "gap_count")
 CODE: Final = re.compile(r"^[a-z]+(_[a-z]+)+(?=:)")
 """A reason's first word in the form of a program."""
 
 
 async def status(given: str, *, as_json: bool) -> int:
     """Where a run stands: asked of the run if it goes on, else of the session store."""
-    async with open_context() as context:
+    async with open_context(reads_only=True) as context:
         research_id = await context.resolve(given)
         known, note = await _status(context, research_id)
     if as_json:
@@ -51,29 +48,11 @@ async def status(given: str, *, as_json: bool) -> int:
     return ExitCode.COMPLETED
 
 
-async def list_runs(query: str, *, limit: int, as_json: bool) -> int:
-    """Newest run per id, of the session store and of the server."""
-    async with open_context() as context:
-        rows = await _rows(context)
-    wanted = [row for row in rows if query.casefold() in row["query"].casefold()][:limit]
-    if as_json:
-        output.document(wanted)
-    elif not wanted:
-        output.tell('no runs yet: research run "…" --corpus ./folder' if not rows else "no question contains this text")
-    else:
-        width = max(len(row["research_id"]) for row in wanted)
-        for row in wanted:
-            when = row["when"][:16].replace("T", " ")
-            line = Text(f"{row['research_id']:<{width}}  {row['status']:<12} {when}  {printable(row['query'])}")
-            output.say_cut(line)
-    return ExitCode.COMPLETED
-
-
 async def report(given: str, *, form: str, out: Path | None) -> int:
     """The report on standard output or in a file."""
     if form not in FORMATS:
         raise CommandError(f"--format is one of {', '.join(FORMATS)}")
-    async with open_context() as context:
+    async with open_context(reads_only=True) as context:
         research_id = await context.resolve(given)
         data = (await _documents(context, research_id)).get(form)
         if data is None:
@@ -88,7 +67,7 @@ async def report(given: str, *, form: str, out: Path | None) -> int:
 
 async def open_report(given: str) -> int:
     """The report in the browser; its path is printed in any case."""
-    async with open_context() as context:
+    async with open_context(reads_only=True) as context:
         research_id = await context.resolve(given)
         documents = await _documents(context, research_id)
         paths = write_all(context.settings.home / "opened" / research_id, documents)
@@ -103,7 +82,7 @@ async def open_report(given: str) -> int:
 
 async def sources(given: str, *, as_json: bool) -> int:
     """All sources with what became of them."""
-    async with open_context() as context:
+    async with open_context(reads_only=True) as context:
         state = await context.state(await context.resolve(given))
     numbers = {citation.source_id: citation.number for citation in state.citations}
     ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
@@ -117,7 +96,7 @@ async def sources(given: str, *, as_json: bool) -> int:
 
 async def source(given: str, source_id: str, *, raw: bool) -> int:
     """The archived text (or bytes) of one source, by id or citation number."""
-    async with open_context() as context:
+    async with open_context(reads_only=True) as context:
         state = await context.state(await context.resolve(given))
         wanted = _find_source(state, source_id)
         reference = wanted.raw if raw else wanted.text
@@ -130,17 +109,36 @@ async def source(given: str, source_id: str, *, raw: bool) -> int:
 
 async def decisions(given: str, *, as_json: bool) -> int:
     """The decision log."""
-    async with open_context() as context:
-        log = (await context.state(await context.resolve(given))).decisions
+    async with open_context(reads_only=True) as context:
+        state = await context.state(await context.resolve(given))
+    log = state.decisions
+    texts = {query.id: query.text for query in state.plan.sub_queries}
     if as_json:
         output.document([each.model_dump(mode="json") for each in log])
         return ExitCode.COMPLETED
     for each in log:
         where = f"{each.phase} {each.iteration}" if each.phase else ""
-        head = f"{each.seq:>3}  {each.timestamp[11:19]}  {where:<14} {each.agent}: {each.action.replace('_', ' ')}"
+        head = (
+            f"{each.seq:>3}  {local_clock(each.timestamp)}  {where:<14} {each.agent}: {each.action.replace('_', ' ')}"
+        )
         reason = CODE.sub(lambda code: code[0].replace("_", " "), printable(each.rationale))
-        output.say(Text(head).append(f"  {reason}" if reason else "", "dim"))
+        opinion = printable(opinion_words(each))
+        reason = f"{reason} ({opinion})" if opinion else reason
+        told = "  ".join(part for part in (_particulars(each, texts), reason) if part)
+        output.say(Text(head).append(f"  {told}" if told else "", "dim"))
+    if state.decisions_dropped:
+        output.tell(f"{plural(state.decisions_dropped, 'more decision')} of this run were not kept: the log was full")
     return ExitCode.COMPLETED
+
+
+def _particulars(decision: AgentDecision, texts: Mapping[str, str]) -> str:
+    """Of which operation a decision tells, for which sub-query, and the points that were given."""
+    known = decision.inputs | (decision.outputs or {})
+    operation = str(known.get("operation") or "")
+    query = next((text for name, text in texts.items() if name in operation), "")
+    parts = [f"“{query}”" if query else "", operation]
+    parts += [f"{key.replace('_', ' ')} {known[key]}" for key in SHOWN_FIGURES if key in known]
+    return " · ".join(printable(part) for part in parts if part)
 
 
 async def _status(context: CommandContext, research_id: str) -> tuple[ResearchStatus, str]:
@@ -149,17 +147,21 @@ async def _status(context: CommandContext, research_id: str) -> tuple[ResearchSt
     client = await context.client_if_running()
     going_on = await context.is_running(research_id)
     state = await context.stored_state(research_id)
-    if client is not None and (going_on or state is None):
+    if client is not None and going_on:
         try:
             return await client.handle(research_id).status(), ""
         except ClientError as error:
             silence = str(error)
+    if state is None and not going_on:
+        ended = await context.closed_result(research_id)
+        if ended is not None:
+            return status_of_result(ended, await context.question(research_id)), ""
     if state is not None:
         if silence:
             return status_at_checkpoint(
                 state
             ), f"as of the last checkpoint, {await _age(context, research_id)}: {silence}"
-        interrupted = state.result is None and not going_on
+        interrupted = state.result is None and not going_on and not context.server_away
         note = f"the run was interrupted: research resume {research_id}" if interrupted else ""
         return status_at_checkpoint(state), note
     if client is None:
@@ -179,6 +181,22 @@ async def _age(context: CommandContext, research_id: str) -> str:
     return f"{duration((datetime.now(tz=UTC) - datetime.fromisoformat(saved)).total_seconds())} ago"
 
 
+def status_of_result(result: ResearchResult, question: str) -> ResearchStatus:
+    """The status of a run that ended and left no session: it was refused, or could not begin."""
+    return ResearchStatus(
+        research_id=result.research_id,
+        query=question,
+        status=RunStatus(result.outcome.value),
+        counts=result.counts,
+        usage=result.usage,
+        last_failure="; ".join(reasons_of(result)),
+        outcome=result.outcome,
+        stop_reason=result.stop_reason,
+        started_at=result.started_at,
+        ended_at=result.ended_at or None,
+    )
+
+
 async def _status_of_server(handle: ResearchHandle) -> ResearchStatus:
     """What the server knows of a run by itself."""
     known = await handle.server_status()
@@ -194,40 +212,6 @@ async def _status_of_server(handle: ResearchHandle) -> ResearchStatus:
     )
 
 
-async def _rows(context: CommandContext) -> list[dict[str, str]]:
-    running = {run.research_id: run for run in await context.server_runs()}
-    rows = {}
-    for session in await context.stores.sessions.list():
-        run = running.get(session.research_id)
-        status = session.status
-        if not session.closed:
-            status = RUNNING if run is not None and run.status == RUNNING else INTERRUPTED
-        when = run.started_at if run is not None else session.saved_at
-        rows[session.research_id] = _row(session.research_id, status, when, session.query)
-    for run in running.values():
-        if run.research_id not in rows:
-            question = await context.question(run.research_id)
-            status = await _standing(context, run)
-            rows[run.research_id] = _row(run.research_id, status, run.started_at, question)
-    return sorted(rows.values(), key=lambda row: datetime.fromisoformat(row["when"]), reverse=True)
-
-
-async def _standing(context: CommandContext, run: ServerRun) -> str:
-    """What the server says of a run without a session; of one that waits for its turn, its place."""
-    client = await context.client_if_running()
-    if run.status != RUNNING or client is None:
-        return run.status
-    try:
-        status = await client.handle(run.research_id).status()
-    except ClientError:
-        return run.status
-    return run.status if status.queue_place is None else f"queued ({status.queue_place} of {status.queue_length})"
-
-
-def _row(research_id: str, status: str, when: str, query: str) -> dict[str, str]:
-    return {"research_id": research_id, "status": status, "when": when, "query": query}
-
-
 async def _documents(context: CommandContext, research_id: str) -> dict[str, bytes]:
     """The forms of a report. Raises `CommandError` when there is none, with what to do."""
     result: ResearchResult | None = await context.stored_result(research_id)
@@ -237,17 +221,33 @@ async def _documents(context: CommandContext, research_id: str) -> dict[str, byt
         if await handle.is_running():
             draft = await handle.report()
             if isinstance(draft, ReportDraft):
-                output.tell("this is a draft: the run is going on")
-                return {"md": await context.stores.content.get(draft.document)}
+                return await _draft(context, draft, "the run is going on")
             raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
         result = await handle.result()
     documents = {} if result is None else await context.report_documents(result)
-    if not documents:
-        ended = f"ended as {result.outcome.value}" if result else "was interrupted"
+    if documents:
+        return documents
+    if result is not None and result.outcome is Outcome.REFUSED:
+        raise CommandError(refusal_of(result), exit_code(result.outcome, result.stop_reason))
+    ended = f"ended as {result.outcome.value.replace('_', ' ')}" if result else "was interrupted"
+    state = await context.stored_state(research_id)
+    if state is not None and state.draft is not None:
+        remedy = f"`research resume {research_id} --now` finishes it"
+        return await _draft(context, state.draft, f"the run {ended} before its report was finished; {remedy}")
+    if result is None and context.server_away:
         raise CommandError(
-            f"the run {research_id} {ended} without a report: research resume {research_id}", ExitCode.FAILED
+            f"the run {research_id} has no report yet: ask again once the server answers", ExitCode.FAILED
         )
-    return documents
+    raise CommandError(
+        f"the run {research_id} {ended} without a report: research resume {research_id}", ExitCode.FAILED
+    )
+
+
+async def _draft(context: CommandContext, draft: ReportDraft, why: str) -> dict[str, bytes]:
+    """The text of a draft, marked as what it is, also within the file."""
+    output.tell(f"this is a draft: {why}")
+    mark = f"> **Draft:** {why}. Its citations have no numbers yet, and nothing checked them.\n\n"
+    return {"md": mark.encode() + await context.stores.content.get(draft.document)}
 
 
 def _find_source(state: ResearchState, given: str) -> Source:
@@ -275,14 +275,12 @@ def _status_table(status: ResearchStatus) -> Text:
     counts = status.counts
     found = [plural(counts.sources, "source"), plural(counts.findings, "finding"), plural(counts.gaps_open, "open gap")]
     limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
+    begun, now = status.engine != "", datetime.now(tz=UTC)
     rows: Sequence[tuple[str, str]] = (
         ("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
         ("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
         ("question", printable(status.query)),
-        (
-            "phase",
-            f"{status.phase or '-'}, iteration {status.iteration} of {status.max_iterations}",
-        ),
+        ("phase", f"{status.phase or '-'}, iteration {status.iteration} of {status.max_iterations}" if begun else ""),
         (
             "with",
             " · ".join(part for part in (status.strategy, status.engine, status.corpus or "") if part)
@@ -291,11 +289,20 @@ def _status_table(status: ResearchStatus) -> Text:
         ),
         ("text", status.egress),
         ("searching", providers_line(status.providers) if status.web else ""),
-        ("time", f"{duration(status.elapsed_seconds)}" + limit),
+        ("started", local_time(status.started_at)),
+        ("time", f"{duration(elapsed_at(status, now))}" + limit if begun or status.elapsed_seconds else ""),
+        ("waiting", waits_words(waits) if (waits := waits_at(status, now)) else ""),
         ("used", money(status) if status.engine else ""),
         ("found", ", ".join(found) if status.engine else ""),
         ("decided", printable(status.last_decision)),
         ("failed", printable(status.last_failure)),
-        ("ended", f"{status.stop_reason.value.replace('_', ' ')}" if status.stop_reason else ""),
+        ("ended", _ended(status)),
     )
     return Text("\n".join(f"{label:<9} {value}" for label, value in rows if value))
+
+
+def _ended(status: ResearchStatus) -> str:
+    if status.stop_reason is None:
+        return ""
+    when = f"{local_time(status.ended_at)}: " if status.ended_at else ""
+    return f"{when}{STOP_REASON_TEXTS[status.stop_reason]}"

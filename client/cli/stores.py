@@ -7,14 +7,23 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Reader, SessionStore
-from providers.isolation.calls import KillableCalls
+from providers.interfaces import (
+    CallStore,
+    ContentStore,
+    ExtractedDocument,
+    IsolatedCalls,
+    Notebooks,
+    Reader,
+    SessionStore,
+)
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
 from providers.search.corpus.published import open_published
 from providers.storage.content import ObstoreContentStore
-from providers.storage.records import Records, open_records
+from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import Records, open_records
 from workers.settings.loading import Settings
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
@@ -52,6 +61,11 @@ class Stores:
                 self._settings.content_url or self._settings.home / "content", dates_puts=True
             )
         return self._content
+
+    @property
+    def notebooks(self) -> Notebooks:
+        """The notebooks of runs, in the content store."""
+        return StoredNotebooks(self.content)
 
     async def calls(self) -> CallStore:
         """The journal of calls, the same one as of a worker. Raises `NotConfigured`, `StorageFull`."""

@@ -8,11 +8,16 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
+
+from rich.text import Text
 
 from client.cli import output
 from client.cli.context import open_context
-from client.cli.errors import ExitCode, exit_code
+from client.cli.errors import CommandError, ExitCode, exit_code
+from client.cli.report_files import remembered_folder, write_all
 from client.handle import ResearchHandle
+from client.run_results import reasons_of
 from client.view.console import PlainSink, QuietSink, Sink, TerminalSink, follow
 from client.view.rendering import Frame, render_ending
 from contracts.outcome import ResearchResult
@@ -63,25 +68,31 @@ async def stay_with(
             await asyncio.gather(following, waiting, return_exceptions=True)
 
 
-async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> int:
-    """Follow a run that goes on elsewhere; a run that is over only in the session store is told of at once."""
-    async with open_context() as context:
+async def watch(given: str, *, then: str | None, out: Path | None, as_json: bool, quiet: bool) -> int:
+    """Follow a run that goes on elsewhere; how one that is over ended is told at once."""
+    async with open_context(reads_only=True) as context:
         research_id = await context.resolve(given)
         client = await context.client_if_running()
         if client is None or not await context.is_running(research_id):
-            result = await context.stored_result(research_id)
-            if result is None and client is not None and await context.server_run(research_id):
-                result = await client.handle(research_id).result()
-            return tell_ending(result, as_json=as_json) if result else _unfinished(research_id)
-        question = await context.question(research_id)
-        frame = Frame(research_id, question, context.web_address(research_id), hint=KEEPS)
-        sink = sink_for(frame, quiet=quiet, as_json=as_json)
-        async with first_interrupt() as asked:
-            result = await stay_with(client.handle(research_id), sink, asked, recover=None, detach=True)
-    if result is None:
-        output.tell(f"detached; the run goes on: research watch {research_id}")
-        return ExitCode.COMPLETED
+            result = await context.closed_result(research_id)
+            if result is None:
+                now = "ask again once the server answers" if context.server_away else f"research resume {research_id}"
+                raise CommandError(f"the run {research_id} cannot be watched now: {now}", ExitCode.FAILED)
+        else:
+            question = await context.question(research_id)
+            frame = Frame(research_id, question, context.web_address(research_id), hint=KEEPS)
+            sink = sink_for(frame, quiet=quiet, as_json=as_json)
+            async with first_interrupt() as asked:
+                result = await stay_with(client.handle(research_id), sink, asked, recover=None, detach=True)
+        if result is None:
+            output.tell(f"detached; the run goes on: research watch {research_id}")
+            return ExitCode.COMPLETED
+        folder = out or remembered_folder(context.settings.home, research_id)
+        documents = {} if folder is None else await context.report_documents(result)
     code = tell_ending(result, as_json=as_json)
+    if folder is not None and documents:
+        paths = write_all(folder, documents, umask=umask_of_person())
+        output.tell(str(paths.get("html") or paths["md"]))
     if then:
         own = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
         await asyncio.to_thread(own, then)  # the person's own command
@@ -89,17 +100,14 @@ async def watch(given: str, *, then: str | None, as_json: bool, quiet: bool) -> 
 
 
 def tell_ending(result: ResearchResult, *, as_json: bool) -> int:
-    """Say how a run ended; its exit code."""
+    """Say how a run ended, and why if there is no report; its exit code."""
     if as_json:
         output.document(result.model_dump(mode="json"))
     else:
         output.say(render_ending(result))
+        for line in reasons_of(result):
+            output.say(Text(f"  {line}", style="yellow"))
     return exit_code(result.outcome, result.stop_reason)
-
-
-def _unfinished(research_id: str) -> int:
-    output.tell(f"the run {research_id} is not running: continue it with `research resume {research_id}`")
-    return ExitCode.FAILED
 
 
 SHOW_CURSOR = "\x1b[?25h"

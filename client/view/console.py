@@ -10,6 +10,7 @@ from typing import Final, Protocol, Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.segment import Segment
 
 from client.errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
@@ -22,6 +23,8 @@ from contracts.progress import Event
 POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4
 LAST_LOOK_SECONDS: Final = 5.0
+FRAME_BEGINS: Final = "\x1b[?2026h"
+FRAME_ENDS: Final = "\x1b[?2026l"
 
 
 class Sink(Protocol):
@@ -38,19 +41,40 @@ class Sink(Protocol):
         """A word of the watcher itself; empty takes it back."""
 
 
+class SteadyLive(Live):
+    """Draws a frame only when it differs from the one before, and so that the terminal shows it at once.
+
+    Terminals that know DEC's mode 2026 show nothing of what stands between its two marks until the second; the others
+    pass over them.
+    """
+
+    _shown: list[list[Segment]] | None = None
+
+    def refresh(self) -> None:
+        """Draw the frame if there is anything new in it."""
+        with self._lock:
+            frame = self.console.render_lines(self.get_renderable())
+            if frame == self._shown:
+                return
+            self._shown = frame
+            self.console.file.write(FRAME_BEGINS)
+            super().refresh()
+            self.console.file.write(FRAME_ENDS)
+            self.console.file.flush()
+
+
 @dataclass
 class TerminalSink:
-    """The live view. It is drawn several times a second from the last view, so that the clock always ticks."""
+    """The live view. It looks several times a second whether there is anything new to draw: the clock goes on."""
 
     console: Console
     frame: Frame
     view: LiveView = field(default_factory=LiveView)
-    clock: Callable[[], float] = time.monotonic
-    _seen_at: float | None = None
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
     _live: Live | None = None
 
     def __enter__(self) -> Self:
-        self._live = Live(
+        self._live = SteadyLive(
             console=self.console,
             get_renderable=self.draw,
             refresh_per_second=FRAMES_PER_SECOND,
@@ -69,8 +93,6 @@ class TerminalSink:
     def show(self, view: LiveView, news: list[Event]) -> None:
         """Keep the newest view for the next frame."""
         del news
-        if view.status is not self.view.status:
-            self._seen_at = self.clock()
         self.view = view
 
     def notice(self, text: str) -> None:
@@ -79,12 +101,7 @@ class TerminalSink:
 
     def draw(self) -> RenderableType:
         """One frame: the clock goes on between two answers of the run."""
-        status = self.view.status
-        self._seen_at = self.clock() if self._seen_at is None else self._seen_at
-        since = self.clock() - self._seen_at
-        over = status is not None and status.outcome is not None
-        elapsed = (status.elapsed_seconds if status else 0.0) + (0.0 if over else since)
-        return render_live(self.view, replace(self.frame, elapsed_seconds=elapsed))
+        return render_live(self.view, replace(self.frame, now=self.clock()))
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from contracts.decisions import AgentDecision
 from contracts.progress import Event
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind
@@ -37,6 +38,16 @@ def decision_words(event: Event) -> str:
     if not reason:
         return name
     return reason if action in SPEAKS_FOR_ITSELF else f"{name}: {reason}"
+
+
+def opinion_words(decision: AgentDecision) -> str:
+    """The score, strengths and weaknesses that a reflection found; nothing for another decision."""
+    said = decision.outputs or {}
+    if decision.action != "reflect" or "score" not in said:
+        return ""
+    parts = [f"score {said['score']:g}"]
+    parts += [f"{name}: {'; '.join(said[name])}" for name in ("strengths", "weaknesses") if said.get(name)]
+    return ", ".join(parts)
 
 
 def providers_line(providers: Sequence[ProviderChoice]) -> str:

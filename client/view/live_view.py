@@ -6,8 +6,12 @@ from datetime import datetime
 from typing import Final
 
 from client.view.decision_wording import decision_words, text_of
+from contracts.display_text import from_markdown
 from contracts.outcome import ResearchStatus
 from contracts.progress import Event, Mark
+
+SMALLEST_SHARE: Final = 0.2
+"""Of the work: before this much is done no time can be told."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,12 @@ class LiveView:
     tasks: tuple[TaskLine, ...] = ()
     tasks_phase: str = ""
     """The unit that the tasks belong to."""
-    sources: int = 0
-    findings: int = 0
-    gaps: int = 0
     decision: str = ""
     decision_agent: str = ""
     guidance: str = ""
     guidance_origin: str = ""
     newest: str = ""
+    newest_is_finding: bool = False
     skipped: str = ""
     failure: str = ""
     warning: str = ""
@@ -95,6 +97,51 @@ def task_progress(view: LiveView) -> tuple[int, int]:
     return sum(task.mark is not Mark.RUNNING for task in view.tasks), len(view.tasks)
 
 
+def elapsed_at(status: ResearchStatus, now: datetime) -> float:
+    """Seconds that a run has worked by now: its own clock stands still between two things that happen in it."""
+    if status.outcome is not None or not status.as_of:
+        return status.elapsed_seconds
+    return status.elapsed_seconds + _since(status.as_of, now)
+
+
+def waits_at(status: ResearchStatus, now: datetime) -> list[tuple[str, float]]:
+    """What a run waits for and for how many seconds by now, the longest wait first."""
+    if status.outcome is not None:
+        return []
+    waits = [(from_markdown(each.what), _since(each.since, now)) for each in status.awaiting]
+    return sorted(waits, key=lambda wait: -wait[1])
+
+
+def seconds_left(view: LiveView, elapsed: float) -> float | None:
+    """An estimate of how long a run will still take: as if each unit took as long as those before it.
+
+    None while too little is done to tell. Never more than the deadline leaves.
+    """
+    status = view.status
+    if status is None or status.outcome is not None or not view.phases:
+        return None
+    settled, total = task_progress(view)
+    inside = settled / total if total and any(_runs_tasks(line, view) for line in view.phases) else 0.0
+    done = sum(line.mark is Mark.DONE for line in view.phases) + inside
+    share = (status.iteration - 1 + done / len(view.phases)) / status.max_iterations
+    if share < SMALLEST_SHARE or share >= 1:
+        return None
+    left = elapsed * (1 - share) / share
+    return min(left, max(0.0, status.deadline_seconds - elapsed)) if status.deadline_seconds else left
+
+
+def _runs_tasks(line: PhaseLine, view: LiveView) -> bool:
+    return line.mark is Mark.RUNNING and line.phase == view.tasks_phase
+
+
+def _since(time: str, now: datetime) -> float:
+    """Seconds since an instant; 0 for one that lies ahead, because two clocks never agree."""
+    try:
+        return max(0.0, (now - datetime.fromisoformat(time)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0
+
+
 def _phase_started(view: LiveView, event: Event) -> LiveView:
     phase = text_of(event, "phase")
     if not phase:
@@ -102,7 +149,8 @@ def _phase_started(view: LiveView, event: Event) -> LiveView:
     iteration = _number(event, "iteration") or _iteration_in(event.text)
     place = next((number for number, line in enumerate(view.phases) if line.phase == phase), len(view.phases))
     label = text_of(event, "label") or (view.phases[place].label if place < len(view.phases) else phase)
-    again = PhaseLine(phase, label, Mark.RUNNING, iteration, started=event.time)
+    detail = "again" if event.data.get("again") else ""
+    again = PhaseLine(phase, label, Mark.RUNNING, iteration, started=event.time, detail=detail)
     later = tuple(PhaseLine(line.phase, line.label, iteration=iteration) for line in view.phases[place + 1 :])
     tasks = () if phase == view.tasks_phase else view.tasks
     return replace(view, phases=(*view.phases[:place], again, *later), tasks=tasks)
@@ -119,6 +167,9 @@ def _phase_finished(view: LiveView, event: Event) -> LiveView:
 def _gate(view: LiveView, event: Event) -> LiveView:
     score, valid = event.data.get("score"), bool(event.data.get("valid", True))
     shown = f"{round(score, 1):g}/10" if isinstance(score, int | float) else ""
+    if not valid:
+        issues = event.data.get("issues")
+        shown = f"failed: {issues[0]}" if isinstance(issues, list) and issues else "failed"
     return _on_phase(view, event, lambda line: replace(line, gate=shown, gate_valid=valid))
 
 
@@ -150,8 +201,8 @@ def _found(event: Event) -> str:
 
 
 def _source_added(view: LiveView, event: Event) -> LiveView:
-    newest = view.newest if view.findings else f"read: {text_of(event, 'title') or event.text}"
-    return replace(view, sources=view.sources + 1, newest=newest)
+    found = view.newest if view.newest_is_finding else f"read: {text_of(event, 'title') or event.text}"
+    return replace(view, newest=found)
 
 
 def _source_failed(view: LiveView, event: Event) -> LiveView:
@@ -160,8 +211,7 @@ def _source_failed(view: LiveView, event: Event) -> LiveView:
 
 
 def _finding_added(view: LiveView, event: Event) -> LiveView:
-    newest = text_of(event, "statement") or event.text
-    return replace(view, findings=view.findings + (_number(event, "count") or 1), newest=newest)
+    return replace(view, newest=text_of(event, "statement") or event.text, newest_is_finding=True)
 
 
 def _decision(view: LiveView, event: Event) -> LiveView:
@@ -195,8 +245,6 @@ STEPS: Final[dict[str, Step]] = {
     "source.added": _source_added,
     "source.failed": _source_failed,
     "finding.added": _finding_added,
-    "gap.opened": lambda view, _: replace(view, gaps=view.gaps + 1),
-    "gap.closed": lambda view, _: replace(view, gaps=max(0, view.gaps - 1)),
     "budget.warning": lambda view, event: replace(view, warning=event.text),
     "guidance.given": _guidance,
     "status": _status,

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from client.view.decision_wording import decision_words, text_of
-from client.view.live_view import LiveView
-from client.view.rendering import duration, plural, printable
+from client.view.live_view import LiveView, elapsed_at, waits_at
+from client.view.rendering import duration, plural, printable, waits_words
 from contracts.progress import Event
 
 SILENT_SECONDS: Final = 10.0
@@ -49,11 +49,13 @@ def describe_standing(view: LiveView, clock: datetime) -> str:
     if status is None:
         return f"{clock:%H:%M:%S} waiting for the first answer of a worker"
     phase = status.phase or status.status.value
-    parts = [f"{phase}, {duration(status.elapsed_seconds)} of {duration(status.deadline_seconds)}"]
+    parts = [f"{phase}, {duration(elapsed_at(status, clock))} of {duration(status.deadline_seconds)}"]
     parts += [plural(status.counts.sources, "source"), plural(status.counts.findings, "finding")]
     if status.usage.model_calls:
         parts.append(plural(status.usage.model_calls, "model call"))
-    return f"{clock:%H:%M:%S} … {' · '.join(parts)}"
+    if waits := waits_at(status, clock):
+        parts.append(f"waiting for {waits_words(waits)}")
+    return f"{clock:%H:%M:%S} … {' · '.join(map(printable, parts))}"
 
 
 def local_clock(time: str) -> str:

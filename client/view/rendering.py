@@ -1,14 +1,17 @@
 """From the live view to what a terminal shows, and to plain lines where there is none."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from client.view.live_view import LiveView, PhaseLine, TaskLine, task_progress
-from contracts.outcome import ResearchResult, ResearchStatus
+from client.view.live_view import LiveView, PhaseLine, TaskLine, elapsed_at, seconds_left, task_progress, waits_at
+from client.view.one_line import OneLine
+from contracts.outcome import Counts, ResearchResult, ResearchStatus
 from contracts.progress import Mark
 from contracts.usage import Usage
 from contracts.vocabulary import Outcome
@@ -33,7 +36,8 @@ class Frame:
     research_id: str
     question: str
     web_address: str | None = None
-    elapsed_seconds: float = 0.0
+    now: datetime | None = None
+    """The time of this machine, with its zone; None before there is anything to tell of."""
     notice: str = ""
     """What the watcher itself has to say: the server is being restarted, the run is being cancelled."""
     hint: str = ""
@@ -44,6 +48,14 @@ def printable(text: str) -> str:
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
+def local_time(time: str) -> str:
+    """`2026-11-22 21:16 CET`: the time of this machine, with its zone; nothing for no time."""
+    try:
+        return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M %Z}"
+    except ValueError:
+        return ""
+
+
 def duration(seconds: float) -> str:
     """`0:07`, `12:30`, `1:05:00`."""
     minutes, rest = divmod(int(max(0.0, seconds)), 60)
@@ -52,9 +64,10 @@ def duration(seconds: float) -> str:
 
 
 def money(status: ResearchStatus) -> str:
-    """What the run has cost so far, in words."""
+    """What the run has cost so far, and what it may cost at most, in words."""
     usage = status.usage
-    cost = _cost(usage)
+    cap = status.limits.max_cost_usd if status.limits else None
+    cost = _cost(usage) + (f" of at most {cap:.2f}" if cap is not None and usage.known_cost_usd else "")
     if status.engine == "extractive" and not usage.model_calls:
         return f"{cost} (no model)" if usage.known_cost_usd or usage.cost_usd is None else "cost 0.00 (no model)"
     calls = plural(usage.model_calls, "model call")
@@ -94,13 +107,13 @@ def render_live(view: LiveView, frame: Frame) -> RenderableType:
         if line.phase == view.tasks_phase:
             rows.extend(_task(task) for task in view.tasks)
     if waiting and not view.finished:
-        rows.append(Text("   ".join(f"○ {line.label}" for line in waiting), style="dim"))
+        rows.append(OneLine(Text("   ".join(f"○ {line.label}" for line in waiting), style="dim")))
     rows.append(Text())
-    rows.extend(_remarks(view))
+    rows.extend(_remarks(view, frame))
     if frame.notice:
-        rows.append(Text(printable(frame.notice), style="bold yellow"))
+        rows.append(OneLine(Text(printable(frame.notice), style="bold yellow")))
     if frame.hint:
-        rows.append(_cut(Text(frame.hint, style="dim")))
+        rows.append(OneLine(Text(frame.hint, style="dim")))
     return Group(*rows)
 
 
@@ -130,29 +143,33 @@ def _took(result: ResearchResult) -> str:
 
 def _heading(frame: Frame) -> RenderableType:
     grid = Table.grid(expand=True)
-    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    grid.add_column(ratio=1)
     grid.add_column(justify="right", no_wrap=True)
-    grid.add_row(Text(printable(frame.question), style="bold"), Text(frame.research_id, style="dim"))
+    grid.add_row(OneLine(Text(printable(frame.question), style="bold")), Text(f" {frame.research_id}", style="dim"))
     return grid
 
 
-def _about(view: LiveView, frame: Frame) -> list[Text]:
+def _about(view: LiveView, frame: Frame) -> list[RenderableType]:
     status = view.status
     if status is None:
-        return [Text(f"{duration(frame.elapsed_seconds)} · waiting for the first answer of a worker", style="dim")]
+        return [Text("waiting for the first answer of a worker", style="dim")]
+    elapsed = status.elapsed_seconds if frame.now is None else elapsed_at(status, frame.now)
     corpus = f"corpus {status.corpus}" if status.corpus else ""
     if corpus and status.counts.documents_searched is not None:
         corpus += f" ({plural(status.counts.documents_searched, 'document')})"
     kind = " · ".join(part for part in (status.strategy, status.engine, corpus, status.egress) if part)
     limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
-    clock = f"{duration(frame.elapsed_seconds)}{limit}"
+    clock = f"{duration(elapsed)}{limit}"
+    left = seconds_left(view, elapsed)
+    if left is not None:
+        clock += f", about {rough(left)} left (an estimate)"
     used = money(status) if status.engine else ""  # unknown until the run is resolved
     run = Text("   ·   ".join(part for part in (clock, used) if part), style="dim")
     if frame.web_address:
         # The whole address is long; a terminal that knows links opens it, elsewhere the front page is a step away.
         front = "/".join(frame.web_address.split("/")[:3])
         run.append("   ·   web UI ").append(front, f"link {frame.web_address}")
-    return [_cut(Text(printable(kind), style="dim")), _cut(run)]
+    return [OneLine(Text(printable(kind), style="dim")), OneLine(run)]
 
 
 def _phase(line: PhaseLine, view: LiveView) -> RenderableType:
@@ -164,26 +181,26 @@ def _phase(line: PhaseLine, view: LiveView) -> RenderableType:
         detail = " · ".join(part for part in (f"iteration {line.iteration}", of_all, detail) if part)
     grid = Table.grid(expand=True, padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
-    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    grid.add_column(ratio=1)
     grid.add_column(justify="right", no_wrap=True)
     gate = Text(f"gate {line.gate}" if line.gate else "", style="green" if line.gate_valid else "yellow")
     if line.seconds is not None:
         gate.append(f"   {line.seconds:.1f} s", style="dim")
-    grid.add_row(label, Text(printable(detail)), gate)
+    grid.add_row(label, OneLine(Text(printable(detail))), gate)
     return grid
 
 
 def _task(task: TaskLine) -> RenderableType:
     grid = Table.grid(expand=True, padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
-    grid.add_column(ratio=3, no_wrap=True, overflow="ellipsis")
-    grid.add_column(ratio=2, no_wrap=True, overflow="ellipsis")
+    grid.add_column(ratio=3)
+    grid.add_column(ratio=2)
     sign = Text(f"    {SIGNS[task.mark]}", style=STYLES[task.mark])
-    grid.add_row(sign, Text(printable(task.text)), Text(printable(task.detail), style="dim"))
+    grid.add_row(sign, OneLine(Text(printable(task.text))), OneLine(Text(printable(task.detail), style="dim")))
     return grid
 
 
-def _remarks(view: LiveView) -> list[Text]:
+def _remarks(view: LiveView, frame: Frame) -> list[RenderableType]:
     remarks: list[tuple[str, str, str]] = []
     if view.guidance:
         remarks.append((_speaker(view.guidance_origin), view.guidance, "italic"))
@@ -199,18 +216,36 @@ def _remarks(view: LiveView) -> list[Text]:
         )
         if text
     ]
-    if view.sources or view.findings:
-        amount = [plural(view.sources, "source"), plural(view.findings, "finding"), plural(view.gaps, "open gap")]
+    counts = view.status.counts if view.status else Counts()
+    if counts.sources or counts.findings:
+        amount = [
+            plural(counts.sources, "source"),
+            plural(counts.findings, "finding"),
+            plural(counts.gaps_open, "open gap"),
+        ]
         remarks.insert(0, ("so far", " · ".join(amount), ""))
+    waits = waits_at(view.status, frame.now) if view.status and frame.now and not view.finished else []
+    if waits:
+        remarks.insert(0, ("waiting for", waits_words(waits), "cyan"))
     return [
-        _cut(Text(f"{label + ':':<{REMARK_WIDTH}}").append(printable(text), style)) for label, text, style in remarks
+        OneLine(Text(f"{label + ':':<{REMARK_WIDTH}} ").append(printable(text), style))
+        for label, text, style in remarks
     ]
+
+
+def waits_words(waits: Sequence[tuple[str, float]]) -> str:
+    """The longest wait, and how many others there are."""
+    what, seconds = waits[0]
+    more = f" (and {len(waits) - 1} more)" if len(waits) > 1 else ""
+    return f"{duration(seconds)} {what}{more}"
+
+
+def rough(seconds: float) -> str:
+    """`40 s`, `3 min`, `2 h`: as exact as an estimate is."""
+    if seconds < 90:
+        return f"{max(10, round(seconds, -1)):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.0f} h"
 
 
 def _speaker(origin: str) -> str:
     return "you" if origin == "person" else "supervisor"
-
-
-def _cut(text: Text) -> Text:
-    text.no_wrap, text.overflow = True, "ellipsis"
-    return text

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from providers.extractive import brief_text
+from providers.extractive.brief_quotations import Quotation
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION, STRONG, serves
 from providers.extractive.lexicon import ASIDE_OPENING, PAST
 from providers.extractive.passages import containment
 from providers.extractive.question import Question
-from providers.extractive.quotations import Quotation
 from providers.extractive.settings_table import SettingRow, rows
 
 SHORT_ANSWER_PASSAGES = 3
@@ -85,7 +85,7 @@ def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | 
 
 def _short_answer(quoted: list[Quotation], qualified: Quotation | None, sides: Sequence[Quotation]) -> list[Quotation]:
     """The passages that answer by themselves: one that denies a premise first, each side of a comparison, the best."""
-    ahead = [qualified] if qualified else [*_contrasting(quoted, sides), *sides]
+    ahead = [qualified] if qualified else [*_find_contrasting(quoted, sides), *sides]
     chosen: list[Quotation] = []
     count, held = 0, frozenset[str]()
     for one in [*ahead, *quoted]:
@@ -109,7 +109,7 @@ def _speaks(one: Quotation, held: frozenset[str]) -> bool:
     )
 
 
-def _contrasting(quoted: list[Quotation], sides: Sequence[Quotation]) -> list[Quotation]:
+def _find_contrasting(quoted: list[Quotation], sides: Sequence[Quotation]) -> list[Quotation]:
     """The best passage that holds both sides of a comparison against each other."""
     if not sides:
         return []

@@ -1,6 +1,7 @@
 """Text of a brief: fixed connecting words without a claim of fact, and page text escaped for Markdown."""
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from contracts.vocabulary import STOP_REASON_TEXTS
@@ -16,6 +17,10 @@ NOT_COVERED: Final = "Not covered, and limits"
 MORE: Final = "More passages"
 TABLE_HEAD: Final = "| Name | Value in the text | Said of it (quoted) | Source |\n| --- | --- | --- | --- |"
 NO_ANSWER: Final = "The documents that were searched do not answer this question, so nothing is claimed here."
+NO_ANSWER_YET: Final = (
+    "What was read before the run was cut short does not answer this question, so nothing is claimed here. "
+    "The rest was not looked at."
+)
 WHAT_TO_TRY: Final = "What to try"
 WHAT_WAS_SEARCHED: Final = "What was searched"
 TRY: Final = (
@@ -40,6 +45,13 @@ _ENTITY = re.compile(r"&(?=#?\w+;)")
 _EDGE_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|__+")
 _LINE_START_NUMBER = re.compile(r"^(\s*\d{1,9})([.)])")
 _IMAGE = re.compile(r"!(?=\\\[)")
+
+
+_NEW_LINE: Final = re.compile(r"\\?[-+*|•]\\? |\d{1,3}\\?[.)] |\\\|")
+SHORTEST_WRAPPED: Final = 60
+"""Characters: programs that wrap text fill at least so much of a line."""
+HARD_BREAK: Final = "  "
+"""At the end of a line: the next one begins on a line of its own."""
 
 
 def cut_short(reason: str) -> str:
@@ -68,8 +80,16 @@ def one_line(text: str) -> str:
     return escape(" ".join(text.split()))
 
 
+def _keeps_apart(line: str, following: str) -> bool:
+    """Whether the next line begins something new; a line that was only wrapped had no room for its first word."""
+    if not line or not following:
+        return False
+    return bool(_NEW_LINE.match(following)) or len(line) + 1 + len(following.split(maxsplit=1)[0]) <= SHORTEST_WRAPPED
+
+
 def blockquote(text: str, marker: str, indent: str = "") -> str:
-    """A quote as a Markdown blockquote that ends with its marker."""
+    """A quote as a Markdown blockquote that ends with its marker; an item, a row or a term keeps its line."""
     lines = [escape(line.strip()) for line in text.strip().splitlines()]
     lines[-1] = f"{lines[-1]} {marker}"
-    return "\n".join(f"{indent}> {line}".rstrip() for line in lines)
+    kept = [f"{line}{HARD_BREAK}" if _keeps_apart(line, after) else line for line, after in pairwise([*lines, ""])]
+    return "\n".join(f"{indent}> {line}" if line else f"{indent}>" for line in kept)

@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 
 from contracts.evidence import Gap
+from contracts.plan import PlanNode
 from contracts.roles import ReportTextDraft, WriteInput
-from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GapStatus
+from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GapStatus, NodeStatus
 from providers.extractive import brief_text
 from providers.extractive.arrangement import Arrangement, BriefSection, arrange
+from providers.extractive.brief_quotations import Quotation, quotations
 from providers.extractive.brief_text import blockquote, one_line
 from providers.extractive.facets import ENTITY_PREFIX
 from providers.extractive.question import Question, read_question
-from providers.extractive.quotations import Quotation, quotations
 from providers.extractive.ranking import Reading, aim_of, readings
 from providers.extractive.settings_table import table_line
 from providers.text import STEMMED_LANGUAGES
@@ -113,7 +114,8 @@ def limit_lines(task: WriteInput, quoted: list[Quotation]) -> list[str]:
 
 def empty_lines(task: WriteInput) -> list[str]:
     """The brief that says that nothing was found."""
-    lines = [f"## {brief_text.SHORT_ANSWER}", "", brief_text.NO_ANSWER, ""]
+    answer = brief_text.NO_ANSWER_YET if task.cut_short else brief_text.NO_ANSWER
+    lines = [f"## {brief_text.SHORT_ANSWER}", "", answer, ""]
     lines += [f"- {one_line(gap.description)}" for gap in _gaps(task)[:MOST_GAPS]]
     read = documents_read(task)
     lines += ["", f"## {brief_text.WHAT_WAS_SEARCHED}", ""]
@@ -123,8 +125,12 @@ def empty_lines(task: WriteInput) -> list[str]:
         )
     else:
         lines.append(f"- {brief_text.plural(read, 'document', 'documents')} read.")
-    lines += [f"- Searched for: {one_line(query.text)}" for query in task.sub_queries]
+    lines += [f"- {_looked_for(query)}: {one_line(query.text)}" for query in task.sub_queries]
     return [*lines, "", f"## {brief_text.WHAT_TO_TRY}", "", *brief_text.TRY, *_language(task)]
+
+
+def _looked_for(query: PlanNode) -> str:
+    return "Not searched to its end" if query.status is NodeStatus.SKIPPED else "Searched for"
 
 
 def documents_read(task: WriteInput) -> int:

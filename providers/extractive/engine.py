@@ -10,8 +10,8 @@ from contracts.roles import AnalyzeInput, RefineInput, ReflectInput, RoleInput, 
 from contracts.roles import PlanInput as PlannerInput
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
-from providers.extractive.analyzer import analyze
 from providers.extractive.brief_writer import write
+from providers.extractive.passage_analyzer import analyze
 from providers.extractive.planner import plan
 from providers.extractive.reflection import refine, reflect
 from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls

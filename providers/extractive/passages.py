@@ -60,7 +60,7 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
     if not document.traits(seed).quotable:
         return None
     while _leans(document, first):
-        if first == 0 or not _adjoining(document, first - 1, first) or _count(document, first, last) >= MOST_SENTENCES:
+        if first == 0 or not _adjoin(document, first - 1, first) or _count(document, first, last) >= MOST_SENTENCES:
             return None
         first -= 1
     last = _list_end(document, last)
@@ -216,7 +216,7 @@ def _next_item(document: Structure, index: int) -> bool:
     )
 
 
-def _adjoining(document: Structure, one: int, other: int) -> bool:
+def _adjoin(document: Structure, one: int, other: int) -> bool:
     """Whether two sentences follow each other with nothing but white space or an item's bullet between."""
     if _same_block(document, one, other):
         return _whole(document.of(document.sentences[one]))
@@ -241,7 +241,7 @@ def _fits(document: Structure, first: int, last: int) -> bool:
         for index in (first, last)
     )
     neighbours = all(
-        _same_block(document, index, index + 1) or _adjoining(document, index, index + 1) or _next_item(document, index)
+        _same_block(document, index, index + 1) or _adjoin(document, index, index + 1) or _next_item(document, index)
         for index in range(first, last)
     )
     return whole and neighbours and not _too_long(document, first, last)

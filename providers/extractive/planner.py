@@ -9,7 +9,7 @@ from providers.extractive.question import PARTS, Question, QuestionType, read_qu
 from providers.extractive.question_terms import key_words, named_terms
 
 AIM = 4
-"""S0-042: two to five, aim at three or four."""
+"""Sub-queries that a plan aims at: two to five are allowed."""
 SHORTEST_QUERY = 10
 LONGEST_QUERY = 400
 

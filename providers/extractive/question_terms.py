@@ -220,7 +220,7 @@ def with_acronyms(terms: QuestionTerms, texts: Iterable[str], language: str) -> 
     found: dict[str, set[str]] = {}
     for text in texts:
         for long, short in _pairs(text):
-            parts = _named_by(long, short)
+            parts = _name_by(long, short)
             keys = {key for part in parts for key in word_keys(part, language)}
             if len(parts) > 1 and all(set(word_keys(part, language)) & asked for part in parts):
                 for key in keys:
@@ -248,7 +248,7 @@ def _pairs(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _named_by(long: str, short: str) -> list[str]:
+def _name_by(long: str, short: str) -> list[str]:
     """The last words of a phrase whose first letters spell the acronym; none if they do not."""
     parts = [part for word in words(long) for part in word.split("-")]
     tail = parts[-len(short) :]

@@ -125,7 +125,7 @@ def choose_passages(candidates: Iterable[FoundPassage], most: int, floor: float)
     kept: list[FoundPassage] = []
     waiting = [passage for passage in candidates if passage.score >= floor]
     while waiting and len(kept) < most:
-        best = max(waiting, key=lambda passage: round(passage.score - _crowding(passage, kept), 6))
+        best = max(waiting, key=lambda passage: round(passage.score - _measure_crowding(passage, kept), 6))
         kept.append(best)
         waiting = [passage for passage in waiting if not _same(passage, best)]
     return kept
@@ -140,7 +140,7 @@ def lower_taken(candidates: Iterable[FoundPassage], taken: list[FoundPassage]) -
     return sorted(moved, key=lambda passage: (-round(passage.score, 6), passage.place))
 
 
-def _crowding(passage: FoundPassage, kept: list[FoundPassage]) -> float:
+def _measure_crowding(passage: FoundPassage, kept: list[FoundPassage]) -> float:
     """What a further passage of a section that was quoted already has to make up for."""
     return SECTION_COST * sum(
         passage.source_id == other.source_id and passage.section == other.section for other in kept

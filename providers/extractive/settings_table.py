@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from providers.extractive.brief_quotations import Quotation
 from providers.extractive.brief_text import one_line
 from providers.extractive.passages import shorten
-from providers.extractive.quotations import Quotation
 from providers.sentences import sentence_spans
 
 MOST_ROWS = 8

@@ -26,6 +26,8 @@ MEMORY_BYTES: Final = 1_610_612_736
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
 START_GRACE_SECONDS: Final = 30.0
 """Time for a child to start, apart from the time of its first item: the interpreter has to load."""
+RECYCLE_AFTER: Final = 1_000
+"""Items after which a child is replaced. Loading its code takes as long as a hundred pages."""
 TRUSTED_PACKAGES: Final = ("providers.", "contracts.")
 
 
@@ -69,7 +71,7 @@ def outcome_of(frame: Any) -> TaskOutcome:
         case ("value", value):
             return TaskOutcome(value=value)
         case ("raised", str(type_name), str(message), str(kind)) if type_name in RAISED:
-            return TaskOutcome(error=_raised(type_name, message, kind))
+            return TaskOutcome(error=_rebuild_error(type_name, message, kind))
         case ("memory",):
             return TaskOutcome(error=TaskKilled("memory"))
         case ("failed", str(type_name), str(place)):
@@ -78,7 +80,7 @@ def outcome_of(frame: Any) -> TaskOutcome:
             return TaskOutcome(error=TaskKilled("crash"))
 
 
-def _raised(type_name: str, message: str, kind: str) -> ProviderError:
+def _rebuild_error(type_name: str, message: str, kind: str) -> ProviderError:
     error = RAISED[type_name]
     if error is SourceUnreadable:
         return SourceUnreadable(kind, message)
@@ -176,7 +178,7 @@ class SubprocessPool:
         cpu_seconds: float = 10,
         memory_bytes: int = MEMORY_BYTES,
         wall_seconds: float = 15,
-        recycle_after: int = 200,
+        recycle_after: int = RECYCLE_AFTER,
     ) -> None:
         if size < 1:
             raise ValueError("a pool needs at least one child")

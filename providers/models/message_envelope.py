@@ -1,7 +1,7 @@
 """The body of a Messages API response, read without trust: endpoints differ, gateways answer in their own words."""
 
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from providers.errors import Unavailable
 from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts
@@ -39,7 +39,7 @@ def read_reply(body: bytes, asked_model: str) -> ChatReply:
     if not isinstance(message, dict) or not isinstance(message.get("content"), list):
         raise Unavailable("the model endpoint answered with status 200 but with no message")
     blocks = [block for block in message["content"] if isinstance(block, dict)]
-    tokens, warnings = _tokens(message.get("usage"))
+    tokens, warnings = read_tokens(message.get("usage"))
     called = [block for block in blocks if block.get("type") == "tool_use"]
     ours = [block.get("input") for block in called if block.get("name") == ANSWER_TOOL]
     if len(called) > len(ours):
@@ -59,6 +59,11 @@ def read_reply(body: bytes, asked_model: str) -> ChatReply:
     )
 
 
+def is_count(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number from 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def read_count(body: bytes) -> int:
     """Read how many tokens were counted. Raises `Unavailable` when the body names no number."""
     try:
@@ -66,7 +71,7 @@ def read_count(body: bytes) -> int:
     except NestingError:
         counted = None
     count = counted.get("input_tokens") if isinstance(counted, dict) else None
-    if not isinstance(count, int) or isinstance(count, bool) or count <= 0:
+    if not is_count(count) or count == 0:
         raise Unavailable("the model endpoint counted no tokens")
     return count
 
@@ -87,14 +92,15 @@ def _name(given: Any) -> str:
     return " ".join(NO_NAME.sub("", given[: NAME_SHARE * LONGEST_NAME]).split())[:LONGEST_NAME].rstrip()
 
 
-def _tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
+def read_tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
+    """What an answer says of its tokens, and a line for each figure that cannot be; those of caches may be missing."""
     if not isinstance(usage, dict):
         return TokenCounts(known=False), ["the endpoint did not say how many tokens it counted"]
     counts = dict.fromkeys(TOKEN_FIELDS, 0)
     wrong = []
     for field, name in TOKEN_FIELDS.items():
         count = usage.get(name)
-        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+        if is_count(count):
             counts[field] = count
         elif count is not None or field in {"input", "output"}:
             wrong.append(name)

@@ -3,11 +3,12 @@
 import asyncio
 import json
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Final
+
+from cachetools import TTLCache
 
 from providers.models.capabilities import EndpointCapabilities
 from providers.models.chat import ChatMode, ChatRequest
@@ -52,8 +53,7 @@ class PrefixQueue:
     """Lets one call per prefix go ahead unless the endpoint's cache holds it already."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._written: OrderedDict[str, float] = OrderedDict()
+        self._written: TTLCache[str, None] = TTLCache(MOST_REMEMBERED, KEPT_SECONDS, timer=clock)
         self._leaders: dict[str, asyncio.Event] = {}
 
     @asynccontextmanager
@@ -67,29 +67,19 @@ class PrefixQueue:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_seconds):
                     await leader.wait()
-        elif not self._fresh(key):
-            async with self._leading(key):
+        elif key not in self._written:
+            async with self._lead(key):
                 yield
-            self._remember(key)
+            self._written[key] = None
             return
         yield
-        self._remember(key)
+        self._written[key] = None
 
     @asynccontextmanager
-    async def _leading(self, key: str) -> AsyncIterator[None]:
+    async def _lead(self, key: str) -> AsyncIterator[None]:
         ended = self._leaders[key] = asyncio.Event()
         try:
             yield
         finally:
             del self._leaders[key]
             ended.set()
-
-    def _fresh(self, key: str) -> bool:
-        written = self._written.get(key)
-        return written is not None and self._clock() - written < KEPT_SECONDS
-
-    def _remember(self, key: str) -> None:
-        self._written[key] = self._clock()
-        self._written.move_to_end(key)
-        while len(self._written) > MOST_REMEMBERED:
-            self._written.popitem(last=False)

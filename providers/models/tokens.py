@@ -1,8 +1,9 @@
 """How many tokens a request has: estimates that err high, corrected by the counts of endpoints."""
 
 import json
-from collections import OrderedDict
 from typing import Final
+
+from cachetools import LRUCache
 
 from contracts.identity import digest
 from providers.errors import ProviderError, Retryable
@@ -70,7 +71,7 @@ class TokenCounter:
     """Counts of requests, by hash; an endpoint that cannot count is not asked again."""
 
     def __init__(self) -> None:
-        self._counts: OrderedDict[str, int] = OrderedDict()
+        self._counts: LRUCache[str, int] = LRUCache(MOST_REMEMBERED)
         self._unable: set[str] = set()
 
     async def count(self, candidate: ModelCandidate, request: ChatRequest) -> int | None:
@@ -79,7 +80,6 @@ class TokenCounter:
             return None
         key = _request_key(candidate, request)
         if key in self._counts:
-            self._counts.move_to_end(key)
             return self._counts[key]
         try:
             counted = await candidate.endpoint.chat.count_tokens(request)
@@ -89,8 +89,6 @@ class TokenCounter:
                 self._unable.add(candidate.endpoint.name)
             return None
         self._counts[key] = counted
-        while len(self._counts) > MOST_REMEMBERED:
-            self._counts.popitem(last=False)
         return counted
 
 

@@ -1,11 +1,14 @@
 """The canonical text and its builder: blocks with exact offsets."""
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from contracts.vocabulary import PageAccess
+from providers.reading.cleaning import one_line
 
+BACKTICKS: Final = re.compile("`+")
 TEXT_LIMIT: Final = 2_000_000
 """Characters of text that are kept of one document; whole blocks beyond it are left out, save the very first."""
 
@@ -103,6 +106,27 @@ class TextBuilder:
         self._append(words)
         self._append(after)
 
+    def extend(self, found: Extraction) -> None:
+        """Append the text of another document with its blocks, all or nothing."""
+        if not found.blocks:
+            return
+        if self._length + len(found.text) > self.limit:
+            self.cut = True
+            return
+        self._append("\n\n" if self.blocks else "")
+        shift = self._length
+        self.blocks += [
+            replace(
+                block,
+                start=block.start + shift,
+                end=block.end + shift,
+                term=None if block.term is None else block.term + shift,
+            )
+            for block in found.blocks
+        ]
+        self._append(found.text)
+        self.cut = self.cut or found.cut
+
     def mark(self, line: str) -> None:
         """Append a line that belongs to no block, such as the rule below a table's header."""
         self._append("\n" + line)
@@ -110,6 +134,16 @@ class TextBuilder:
     def text(self) -> str:
         """The text so far."""
         return "".join(self._parts)
+
+    def first(self) -> str:
+        """The words of the first block, on one line."""
+        return one_line(self.text()[self.blocks[0].start : self.blocks[0].end])
+
+    def finish(self, media_type: str, left_out: str = "", **stated: Any) -> Extraction:
+        """What was written, with what the document states; `left_out` is the warning for one that was cut."""
+        warnings = [left_out] if self.cut and left_out else []
+        known = {"title": "", **stated, "warnings": [*warnings, *stated.get("warnings", ())]}
+        return Extraction(text=self.text(), media_type=media_type, blocks=self.blocks, cut=self.cut, **known)
 
     def _append(self, part: str) -> None:
         if part:
@@ -119,10 +153,7 @@ class TextBuilder:
 
 def fence_for(code: str) -> str:
     """A fence that the code does not contain."""
-    fence = "```"
-    while fence in code:
-        fence += "`"
-    return fence
+    return "`" * max(3, 1 + max(map(len, BACKTICKS.findall(code)), default=0))
 
 
 def add_code(builder: TextBuilder, code: str) -> None:

@@ -10,28 +10,29 @@ from typing import Any, Final
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Extraction
 from providers.reading.charsets import decode
-from providers.reading.sniffing import DocumentKind, sniff
+from providers.reading.sniffing import ARCHIVES, DocumentKind, sniff
 
-SIZE_LIMITS: Final = {
-    DocumentKind.HTML: 3_000_000,
-    DocumentKind.MARKDOWN: 3_000_000,
-    DocumentKind.TEXT: 20_000_000,
-    DocumentKind.PDF: 20_000_000,
-    DocumentKind.DOCX: 20_000_000,
-    DocumentKind.GZIP: 20_000_000,
-}
-"""Bytes; a file is not even opened above the largest of them."""
-LARGEST_FILE: Final = max(SIZE_LIMITS.values())
+PAGE_BYTES: Final = 3_000_000
+LARGEST_FILE: Final = 20_000_000
+"""Bytes; a file is not even opened above that."""
 EXTRACTORS: Final = {
     DocumentKind.PDF: ("formats.pdf_document", "extract_pdf"),
     DocumentKind.DOCX: ("formats.docx_document", "extract_docx"),
+    DocumentKind.XLSX: ("formats.xlsx_document", "extract_xlsx"),
+    DocumentKind.PPTX: ("formats.pptx_document", "extract_pptx"),
+    DocumentKind.ODT: ("formats.odt_document", "extract_odt"),
+    DocumentKind.EPUB: ("formats.epub_document", "extract_epub"),
+    DocumentKind.MAIL: ("formats.mail_document", "extract_mail"),
     DocumentKind.HTML: ("html.page", "extract_html"),
     DocumentKind.XML: ("formats.feed_document", "extract_feed"),
     DocumentKind.JSON: ("formats.json_document", "extract_json"),
+    DocumentKind.NOTEBOOK: ("formats.notebook_document", "extract_notebook"),
     DocumentKind.MARKDOWN: ("formats.markdown_document", "extract_markdown"),
+    DocumentKind.CSV: ("formats.csv_document", "extract_csv"),
+    DocumentKind.LOG: ("formats.plain_text", "extract_log"),
     DocumentKind.TEXT: ("formats.plain_text", "extract_plain_text"),
 }
-FROM_BYTES: Final = {DocumentKind.PDF, DocumentKind.DOCX}
+FROM_BYTES: Final = ARCHIVES | {DocumentKind.PDF, DocumentKind.MAIL}
 GZIP_WINDOW: Final = 31
 """zlib's way to say: gzip header, largest window."""
 
@@ -45,10 +46,10 @@ def extract(raw: bytes, name: str) -> Extraction:
     if kind is DocumentKind.GZIP:
         raw, name = unpack(raw), PurePosixPath(name).stem
         kind = sniff(raw, name)
-        if kind not in {DocumentKind.HTML, DocumentKind.MARKDOWN, DocumentKind.TEXT}:
+        if kind in FROM_BYTES or kind is DocumentKind.GZIP:
             raise SourceUnreadable("wrong_type", "a compressed file that holds no text")
-    if len(raw) > SIZE_LIMITS[kind]:
-        raise SourceUnreadable("too_large", f"larger than {SIZE_LIMITS[kind]} bytes")
+    if kind in {DocumentKind.HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
+        raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
     found = _extract_kind(raw, kind)
     if outer is DocumentKind.GZIP:
         found = dataclasses.replace(found, media_type=str(DocumentKind.GZIP))
@@ -57,21 +58,20 @@ def extract(raw: bytes, name: str) -> Extraction:
 
 def unpack(raw: bytes) -> bytes:
     """The content of a gzip file, up to the limit. Raises `SourceUnreadable` too_large, malformed."""
-    limit = SIZE_LIMITS[DocumentKind.GZIP]
     unpacker = zlib.decompressobj(GZIP_WINDOW)
     try:
-        content = unpacker.decompress(raw, limit + 1)
+        content = unpacker.decompress(raw, LARGEST_FILE + 1)
     except zlib.error as error:
         raise SourceUnreadable("malformed", "a damaged compressed file") from error
-    if len(content) > limit:
-        raise SourceUnreadable("too_large", f"unpacks to more than {limit} bytes")
+    if len(content) > LARGEST_FILE:
+        raise SourceUnreadable("too_large", f"unpacks to more than {LARGEST_FILE} bytes")
     if not unpacker.eof:
         raise SourceUnreadable("malformed", "a compressed file that breaks off")
     return content
 
 
 def extractor_of(kind: DocumentKind) -> Callable[[Any], Extraction]:
-    """What reads a kind: PDF and DOCX from bytes, all others from decoded text.
+    """What reads a kind: those of `FROM_BYTES` from bytes, all others from decoded text.
 
     Its module is imported when it is needed: a child that only meets HTML need not load PDFium.
     """

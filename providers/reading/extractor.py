@@ -26,15 +26,15 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
 
 async def extract_document(pool: SubprocessPool, raw: bytes, name: str) -> Extraction:
     """Extract in a child. Raises `SourceUnreadable`."""
-    return await _extracted(pool, "providers.reading.extraction:extract", raw, name)
+    return await _extract(pool, "providers.reading.extraction:extract", raw, name)
 
 
 async def extract_page(pool: SubprocessPool, body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
     """Extract a document of the web in a child; without its blocks. Raises `SourceUnreadable`."""
-    return await _extracted(pool, "providers.reading.web_page:read_page", body, kind, charset, url)
+    return await _extract(pool, "providers.reading.web_page:read_page", body, kind, charset, url)
 
 
-async def _extracted(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
+async def _extract(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
     try:
         found = await pool.call(function, *arguments)
     except (TaskKilled, TaskFailed) as error:

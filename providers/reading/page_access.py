@@ -66,16 +66,16 @@ class _Page:
             if block.kind is BlockKind.HEADING and block.level == 1:
                 self.names.add(_name(words))
             if block.kind is not BlockKind.CODE:
-                self._blocks.append((_folded(words), len(words) if is_prose else 0))
+                self._blocks.append((_fold(words), len(words) if is_prose else 0))
         self.text = "\n".join(words for words, _ in self._blocks)
         first = self._blocks[0][0] if self._blocks else ""
         first_prose = next((words for words, size in self._blocks if size), "")
         self.opening = [*_sentences(first)[:OPENING], *_sentences(first_prose)[:OPENING]]
-        self.aside = f"{_folded(signals.labels)}\n{_folded(signals.noscript)}"
+        self.aside = f"{_fold(signals.labels)}\n{_fold(signals.noscript)}"
 
     def is_called(self, access: PageAccess) -> bool:
         """Whether its title or its main heading is nothing but a notice."""
-        return not self.names.isdisjoint(_called(access))
+        return not self.names.isdisjoint(_list_names(access))
 
     def says(self, access: PageAccess) -> bool:
         """Whether its text holds a phrase outside of quotes."""
@@ -89,8 +89,12 @@ class _Page:
         """Whether its text, or what stands beside it, ends with an offer."""
         if not self.says(access) and not self.says_aside(access):
             return False
-        offers = {found[0] for sentence in _sentences(self.text[-ENDING:]) if (found := _led(_said(access), sentence))}
-        offers.update(_said(access).findall(self.aside))
+        offers = {
+            found[0]
+            for sentence in _sentences(self.text[-ENDING:])
+            if (found := _search_led(_compile_phrases(access), sentence))
+        }
+        offers.update(_compile_phrases(access).findall(self.aside))
         # What newsletters and menus say too needs a second sign.
         return bool(offers.difference(phrases("weak").get(access, ()))) or (
             bool(offers) and (len(offers) > 1 or access in self.signals.marks)
@@ -98,18 +102,20 @@ class _Page:
 
     def stops_at(self, access: PageAccess) -> bool:
         """Whether its text ends where one must do something to read on."""
-        return any(_led(_stops(access), sentence) for sentence in _sentences(f"{self.text[-ENDING:]}\n{self.aside}"))
+        return any(
+            _search_led(_stops(access), sentence) for sentence in _sentences(f"{self.text[-ENDING:]}\n{self.aside}")
+        )
 
     def other_prose(self, access: PageAccess) -> int:
         """Characters of prose in blocks that hold no phrase."""
-        pattern = _said(access)
+        pattern = _compile_phrases(access)
         return sum(size for words, size in self._blocks if size and pattern.search(words) is None)
 
     def is_notice(self, access: PageAccess) -> bool:
         """Whether it says little beside what the phrases are part of, and says those first or above all."""
         if self.prose >= NOTICE or not self.says(access) or self.other_prose(access) >= OTHER_PROSE:
             return False
-        pattern = _said(access)
+        pattern = _compile_phrases(access)
         if any(map(pattern.search, self.opening)) or any(
             (found := pattern.search(part)) and _words_before(part, found) <= TITLE_LEAD
             for name in self.names
@@ -165,7 +171,7 @@ def _is_script_required(page: _Page) -> bool:
         return True
     if page.prose >= HARDLY_ANYTHING or page.signals.scripts < LEAST_SCRIPTS:
         return False
-    return access in page.signals.marks or page.says_aside(access) or _name(page.text) in _called(access)
+    return access in page.signals.marks or page.says_aside(access) or _name(page.text) in _list_names(access)
 
 
 RULES: Final[tuple[tuple[PageAccess, Callable[[_Page], bool]], ...]] = (
@@ -185,7 +191,7 @@ def _phrases(access: PageAccess) -> tuple[str, ...]:
 
 
 @cache
-def _said(access: PageAccess) -> re.Pattern[str]:
+def _compile_phrases(access: PageAccess) -> re.Pattern[str]:
     return _pattern(_phrases(access))
 
 
@@ -195,14 +201,16 @@ def _stops(access: PageAccess) -> re.Pattern[str]:
 
 
 @cache
-def _called(access: PageAccess) -> frozenset[str]:
+def _list_names(access: PageAccess) -> frozenset[str]:
     return frozenset(map(_name, phrases("called").get(access, ())))
 
 
 def _holds(access: PageAccess, words: str) -> bool:
     """Whether a text holds a phrase. Most hold none, and a search for each costs less than one for all of them."""
     ascii_parts, parts = _parts(access)
-    return any(map(words.__contains__, ascii_parts if words.isascii() else parts)) and bool(_said(access).search(words))
+    return any(map(words.__contains__, ascii_parts if words.isascii() else parts)) and bool(
+        _compile_phrases(access).search(words)
+    )
 
 
 @cache
@@ -212,7 +220,7 @@ def _parts(access: PageAccess) -> tuple[list[str], list[str]]:
     return list(filter(str.isascii, parts)), parts
 
 
-def _led(pattern: re.Pattern[str], sentence: str) -> re.Match[str] | None:
+def _search_led(pattern: re.Pattern[str], sentence: str) -> re.Match[str] | None:
     """A phrase with no more than a few words in front of it."""
     found = pattern.search(sentence)
     return found if found and _words_before(sentence, found) <= LEAD else None
@@ -235,7 +243,7 @@ def _ends_of(blocks: list[Block]) -> list[Block]:
     return blocks if len(blocks) <= FIRST_BLOCKS + LAST_BLOCKS else blocks[:FIRST_BLOCKS] + blocks[-LAST_BLOCKS:]
 
 
-def _folded(words: str) -> str:
+def _fold(words: str) -> str:
     unquoted = QUOTED.sub(" ", words) if QUOTE_SIGN.search(words) else words
     return unquoted.replace("’", "'").casefold()
 

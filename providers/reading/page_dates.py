@@ -10,30 +10,39 @@ ISO_LIKE: Final = re.compile(r"^(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?!
 COMPACT: Final = re.compile(r"^(\d{4})(\d{2})(\d{2})(?:T|$)")
 IN_PATH: Final = re.compile(r"/((?:19|20)\d{2})[/-](\d{1,2})(?:[/-](\d{1,2}))?(?=[/_.-]|$)")
 COMPACT_IN_PATH: Final = re.compile(r"[/_-]((?:19|20)\d{2})(\d{2})(\d{2})(?=[/_.-]|$)")
+LONGEST_DATE: Final = 100
 YEARS: Final = range(1000, 2101)
 
 
-def iso_date(value: str) -> str | None:
-    """The date at the start of a value, or None if there is none, or none that the calendar has."""
-    written = value.strip()
+def iso_date(value: str | None) -> str | None:
+    """The date at the start of a value, or None if there is none, or none that the calendar has.
+
+    Read are ISO 8601 and what looks like it, a mail's form, and `May 17, 2024`. Never raises: the text is a page's.
+    """
+    written = (value or "").strip()
+    if len(written) > LONGEST_DATE:
+        return None
     found = COMPACT.match(written) or ISO_LIKE.match(written)
     if found is not None:
-        return _checked(*found.groups())
-    read = parsedate(written) if written[:1].isalpha() else None
-    return None if read is None else _checked(str(read[0]), str(read[1]), str(read[2]))
+        return _check_date(*found.groups())
+    try:
+        read = parsedate(written) or parsedate(f"{written} 00:00")
+    except (ValueError, IndexError, TypeError, OverflowError):  # it raises all of these, numbers too large among them
+        return None
+    return None if read is None else _check_date(str(read[0]), str(read[1]), str(read[2]))
 
 
 def date_in_url(url: str) -> str | None:
     """The date in the path of a URL (`/2024/05/17/…`, `/2024-05-17-…`, `…_20240517`), at least to the month."""
     path = urlsplit(url).path
     found = IN_PATH.search(path) or COMPACT_IN_PATH.search(path)
-    return None if found is None else _checked(*found.groups())
+    return None if found is None else _check_date(*found.groups())
 
 
-def _checked(year: str, month: str | None = None, day: str | None = None) -> str | None:
+def _check_date(year: str, month: str | None = None, day: str | None = None) -> str | None:
     try:
         date(int(year), int(month or 1), int(day or 1))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if int(year) not in YEARS:
         return None

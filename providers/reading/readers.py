@@ -27,23 +27,34 @@ from providers.reading.egress.body import BodyLimits, FetchPolicy
 from providers.reading.egress.client import Egress, Fetched
 from providers.reading.extractor import extract_page
 from providers.reading.robots import Robots
-from providers.reading.sniffing import OPENING_BYTES, PDF, PERHAPS_PDF, check_type, provisional_kind
+from providers.reading.sniffing import (
+    ARCHIVES,
+    CSV,
+    MAIL,
+    NOTEBOOK,
+    OPENING_BYTES,
+    PDF,
+    PERHAPS_PDF,
+    check_type,
+    provisional_kind,
+)
 from providers.shared.cache import PAGE, Cache, Cached
 
 DEFAULT_TENANT: Final = "default"
 STATED: Final = (
-    "title", "media_type", "authors", "publisher", "published_at", "access", "language", "warnings",
+    "title", "media_type", "authors", "publisher", "published_at", "access", "language", "warnings", "pages",
 )  # fmt: skip
 """What an extraction, a document and its kept form all say."""
 PAGE_LIMITS: Final = BodyLimits(most_bytes=3_000_000, seconds=30)
-PDF_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
+LARGE_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
+LARGE: Final = ARCHIVES | {PDF, PERHAPS_PDF, CSV, MAIL, NOTEBOOK}
 ACCEPT: Final = "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1"
 POLICY: Final = FetchPolicy(
     accept=ACCEPT,
     check_type=check_type,
     kind_of=provisional_kind,
     opening_bytes=OPENING_BYTES,
-    limits_of=lambda kind: PDF_LIMITS if kind in (PDF, PERHAPS_PDF) else PAGE_LIMITS,
+    limits_of=lambda kind: LARGE_LIMITS if kind in LARGE else PAGE_LIMITS,
     seconds=PAGE_LIMITS.seconds,
 )
 """Figures: reliability-and-security 2.2; the time counts for robots.txt, redirects and the page together."""
@@ -126,12 +137,12 @@ class CachedReader:
         A page is kept for all runs, and given only to those whose domains its way keeps to.
         """
         domains.check(url)
-        found = await self._found(url, tenant, domains)
+        found = await self._find(url, tenant, domains)
         for address in (*found.value.way, found.value.url):
             domains.check(address)
         return replace(found.value, cached=True) if found.hit else found.value
 
-    async def _found(self, url: str, tenant: str, domains: Domains) -> Cached[ExtractedDocument]:
+    async def _find(self, url: str, tenant: str, domains: Domains) -> Cached[ExtractedDocument]:
         while True:
             mine = False
 
@@ -162,6 +173,7 @@ class KeptPage(StrictContract):
     access: PageAccess = PageAccess.OPEN
     language: str | None = None
     warnings: list[str] = Field(default_factory=list)
+    pages: list[int] = Field(default_factory=list)
     way: list[str] = Field(default_factory=list)
 
 

@@ -6,12 +6,12 @@ import re
 import struct
 import time
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import httpx2
+from cachetools import LRUCache
 from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
 from providers.errors import Retryable, SharedStateUnavailable, SourceUnreadable, StorageFull
@@ -108,7 +108,7 @@ class Robots:
         self._agent = agent
         self._clock = clock
         self._store = store
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: LRUCache[str, _Known] = LRUCache(KEPT_SITES)
         self._loading: dict[str, asyncio.Lock] = {}
 
     async def check(self, url: httpx2.URL) -> float:
@@ -129,11 +129,7 @@ class Robots:
             async with lock:
                 known = self._known.get(site)
                 if known is None or self._clock() > known.until:
-                    known = await self._look_up(site)
-                    self._known[site] = known
-                    self._known.move_to_end(site)
-                    if len(self._known) > KEPT_SITES:
-                        self._known.popitem(last=False)
+                    known = self._known[site] = await self._look_up(site)
         finally:
             if not lock.locked():
                 self._loading.pop(site, None)
@@ -143,14 +139,14 @@ class Robots:
 
     async def _look_up(self, site: str) -> _Known:
         try:
-            fetched = await self._shared_or_fetched(site)
+            fetched = await self._share_or_fetch(site)
             rules = None if fetched.text is None else await asyncio.to_thread(parse, fetched.text)
         except (SourceUnreadable, Retryable) as error:
             wait = min(error.retry_after or 0.0, LONGEST_FAILURE) if isinstance(error, Retryable) else 0.0
             return _Known(self._clock() + max(wait, FAILURE_KEPT_SECONDS), failure=error)
         return _Known(self._clock() + KEPT_SECONDS - fetched.age, rules)
 
-    async def _shared_or_fetched(self, site: str) -> FetchedRules:
+    async def _share_or_fetch(self, site: str) -> FetchedRules:
         """What the store holds, else what the site says, which is put there.
 
         A store that does not answer costs the sharing, not the reading: the site itself is asked then.

@@ -115,7 +115,7 @@ def _other_text(root: Element, ours: Extraction) -> Extraction | None:
     """The canonical text of what the other library takes for the content; None if it finds none."""
     from trafilatura import extract  # noqa: PLC0415  a third of a second, for the few pages that need it
 
-    markup = extract(_shown(root), output_format="html", include_comments=False, include_links=True)
+    markup = extract(_show(root), output_format="html", include_comments=False, include_links=True)
     if not markup:
         return None
     try:
@@ -129,7 +129,7 @@ def _facts_of(root: Element, url: str) -> PageMetadata:
     """What the other library knows of title, authors, publisher and date."""
     from trafilatura import extract_metadata  # noqa: PLC0415  see above
 
-    known = extract_metadata(_shown(root), default_url=url, extensive=False)
+    known = extract_metadata(_show(root), default_url=url, extensive=False)
     names = (one_line(clean(name)) for name in (known.author or "").split(";"))
     return PageMetadata(
         title=one_line(clean(known.title or ""))[:300],
@@ -161,7 +161,7 @@ def _in_sentences(text: str) -> int:
     return total
 
 
-def _shown(root: Element) -> str:
+def _show(root: Element) -> str:
     """The page without what readers do not see, which is emptied for good."""
     for element in [element for element in root.iter() if is_hidden(element)]:
         element.clear(keep_tail=True)

@@ -2,6 +2,7 @@
 
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 from io import BytesIO
@@ -21,21 +22,54 @@ class DocumentKind(StrEnum):
     JSON = "application/json"
     XML = "application/xml"
     PDF = "application/pdf"
+    CSV = "text/csv"
+    LOG = "text/x-log"
+    NOTEBOOK = "application/x-ipynb+json"
+    MAIL = "message/rfc822"
+    EPUB = "application/epub+zip"
+    ODT = "application/vnd.oasis.opendocument.text"
     DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
     GZIP = "application/gzip"
 
 
 HTML, TEXT, MARKDOWN = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.MARKDOWN
 PDF, JSON, XML = DocumentKind.PDF, DocumentKind.JSON, DocumentKind.XML
+CSV, LOG, NOTEBOOK, MAIL = DocumentKind.CSV, DocumentKind.LOG, DocumentKind.NOTEBOOK, DocumentKind.MAIL
+DOCX, XLSX, PPTX = DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX
+ARCHIVES: Final = frozenset((DocumentKind.EPUB, DocumentKind.ODT, DOCX, XLSX, PPTX))
+"""Kinds that are archives: which one it is, the archive tells, whatever a server or a name says."""
 PERHAPS_PDF: Final = "perhaps application/pdf"
 HTML_NAMES: Final = {".html", ".htm", ".xhtml", ".xht", ".shtml"}
 MARKDOWN_NAMES: Final = {".md", ".markdown", ".mdown", ".mkd", ".mdx"}
+NAMED: Final = {".csv": CSV, ".tsv": CSV, ".log": LOG}
+"""Kinds of text that look like others: here the name decides."""
 OTHER_TEXT_NAMES: Final = frozenset(
-    """.css .js .mjs .ts .tsx .jsx .json .jsonl .xml .xsl .xsd .svg .yaml .yml .toml .ini .cfg .csv .tsv .sql .py .pyi
+    """.css .js .mjs .ts .tsx .jsx .json .jsonl .xml .xsl .xsd .svg .yaml .yml .toml .ini .cfg .sql .py .pyi .ipynb
     .c .h .cc .cpp .hpp .cs .java .go .rs .rb .pl .pm .sh .bat .ps1 .lua .r .m .swift .kt .php .map .lock .ics .vcf
-    .eml .mbox .bib .tex .rtf .ps .po .pot .log .diff .patch .pikchr .dtd .sgml .ipynb .proto .graphql""".split()
+    .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql""".split()
 )
 """Text that is no document."""
+NOT_READ: Final = {
+    ".rtf": "a text in RTF is not read: save it as .docx",
+    "application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument sheet is not read: save it as .xlsx",
+    "application/vnd.oasis.opendocument.presentation": "an OpenDocument presentation is not read: save it as .pptx",
+    "xl/workbook.bin": "a binary workbook (.xlsb) is not read: save it as .xlsx",
+    "WordDocument": "an old Word document (.doc) is not read: save it as .docx",
+    "Workbook": "an old workbook (.xls) is not read: save it as .xlsx",
+    "Book": "an old workbook (.xls) is not read: save it as .xlsx",
+    "PowerPoint Document": "an old presentation (.ppt) is not read: save it as .pptx",
+    "__properties_version1.0": "a message of Outlook (.msg) is not read: save it as .eml",
+}
+"""The mark of a format → what to do about it: a suffix, a media type, a part of an archive, a stream of a file."""
+OPENING_OF_ARCHIVE: Final = b"PK\x03\x04"
+HEADER: Final = re.compile(
+    rb"(?:from|to|cc|subject|date|received|return-path|reply-to|delivered-to|message-id|mime-version|content-type"
+    rb"|dkim-signature|authentication-results|x-[a-z-]{1,40})[ \t]*:[ \t]",
+    re.IGNORECASE,
+)
+"""How a mail begins."""
 BINARY_MAGICS: Final = (
     b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"\0\0\x01\0", b"RIFF", b"\x7fELF", b"MZ", b"Rar!",
     b"7z\xbc\xaf", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0", b"OggS", b"ID3", b"fLaC",
@@ -51,14 +85,15 @@ PDF_WINDOW: Final = 1_024
 PRINTABLE_CONTROLS: Final = bytes([7, 8, 9, 10, 12, 13, 27])
 CONTROL_BYTES: Final = bytes(set(range(32)) - set(PRINTABLE_CONTROLS))
 ACCEPTED: Final[dict[str, DocumentKind]] = {
-    **{str(kind): kind for kind in (HTML, TEXT, MARKDOWN, PDF, JSON, XML)},
+    **{str(kind): kind for kind in DocumentKind if kind not in {LOG, DocumentKind.GZIP}},
     "application/xhtml+xml": HTML, "text/x-markdown": MARKDOWN, "application/ld+json": JSON, "text/xml": XML,
     "application/rss+xml": XML, "application/atom+xml": XML, "application/rdf+xml": XML, "application/x-pdf": PDF,
+    "text/tab-separated-values": CSV,
 }  # fmt: skip
 """Declared type → the kind as which it is read."""
 MISMATCH: Final = "the content is not of the type that the server states"
 OPENING_BYTES: Final = 1_024
-NO_TEXT: Final = (*BINARY_MAGICS, OLE_MAGIC, b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b")
+NO_TEXT: Final = (*BINARY_MAGICS, OLE_MAGIC, OPENING_OF_ARCHIVE, b"PK\x05\x06", b"\x1f\x8b")
 MEDIA_TYPE: Final = re.compile(
     r"([a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+)\s*(?:;.*|\scharset\s*=.*)?", re.IGNORECASE | re.DOTALL
 )
@@ -78,25 +113,39 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
         return PDF
     if raw.startswith(b"\x1f\x8b"):
         return DocumentKind.GZIP
-    if raw.startswith(b"PK\x03\x04"):
-        return _sniff_zip(raw)
+    if raw.startswith(OPENING_OF_ARCHIVE):
+        return _sniff_archive(raw)
     if raw.startswith(OLE_MAGIC):
-        if "EncryptedPackage".encode("utf-16-le") in raw:
-            raise SourceUnreadable("encrypted", "the document is protected by a password")
-        raise SourceUnreadable("wrong_type", "an old Office format that is not read")
+        raise _old_format(raw)
     if raw.startswith(BINARY_MAGICS) or _looks_binary(raw):
         raise SourceUnreadable("binary", "the file holds no text")
     return _sniff_text(raw, name)
 
 
-def _sniff_zip(raw: bytes) -> DocumentKind:
+def _sniff_archive(raw: bytes) -> DocumentKind:
     try:
-        names = set(zipfile.ZipFile(BytesIO(raw)).namelist())
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        archive = zipfile.ZipFile(BytesIO(raw))
+        names = frozenset(archive.namelist())
+        with archive.open("mimetype") if "mimetype" in names else BytesIO() as stated:
+            media_type = stated.read(100).decode("ascii", "replace").strip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
         raise SourceUnreadable("malformed", "a damaged archive") from error
-    if "word/document.xml" in names:
-        return DocumentKind.DOCX
-    raise SourceUnreadable("wrong_type", "an archive, or an Office format that is not read")
+    for part, kind in (("word/document.xml", DOCX), ("xl/workbook.xml", XLSX), ("ppt/presentation.xml", PPTX)):
+        if part in names:
+            return kind
+    for kind in (DocumentKind.EPUB, DocumentKind.ODT):
+        if media_type == kind:
+            return kind
+    mark = next((mark for mark in NOT_READ if mark in names or mark == media_type), "")
+    raise SourceUnreadable("wrong_type", NOT_READ.get(mark, "an archive, or a format of documents that is not read"))
+
+
+def _old_format(raw: bytes) -> SourceUnreadable:
+    """Why a file of the format that Office once had is not read, and what to do."""
+    if "EncryptedPackage".encode("utf-16-le") in raw:
+        return SourceUnreadable("encrypted", "the document is protected by a password")
+    marks = (mark for mark in NOT_READ if f"{mark}\0".encode("utf-16-le") in raw)
+    return SourceUnreadable("wrong_type", NOT_READ.get(next(marks, ""), "an old Office format that is not read"))
 
 
 def _sniff_text(raw: bytes, name: str) -> DocumentKind:
@@ -105,9 +154,18 @@ def _sniff_text(raw: bytes, name: str) -> DocumentKind:
         return HTML
     if suffix in MARKDOWN_NAMES:
         return MARKDOWN
-    if suffix in OTHER_TEXT_NAMES:
-        raise SourceUnreadable("wrong_type", f"files named {suffix} are not read as documents")
-    return TEXT
+    if _is_notebook(raw):
+        return NOTEBOOK
+    if suffix == ".eml":
+        return MAIL if HEADER.match(raw) else TEXT
+    if suffix in OTHER_TEXT_NAMES or suffix in NOT_READ:
+        raise SourceUnreadable("wrong_type", NOT_READ.get(suffix, f"files named {suffix} are not read as documents"))
+    return NAMED.get(suffix, TEXT)
+
+
+def _is_notebook(raw: bytes) -> bool:
+    """Whether a text is a notebook of Jupyter, whatever it is called."""
+    return raw.lstrip()[:1] == b"{" and b'"nbformat"' in raw
 
 
 def _looks_binary(raw: bytes) -> bool:
@@ -154,24 +212,34 @@ def provisional_kind(declared: str | None, opening: bytes) -> str:
     This runs where pages are fetched, so nothing is looked for in the words of a page but one mark.
     """
     check_type(declared)
-    kind = "" if declared is None else ACCEPTED[declared]
+    packed = opening.startswith(OPENING_OF_ARCHIVE)
+    kind = (str(DOCX) if packed else "") if declared is None else ACCEPTED[declared]
     may_be_pdf = b"%PDF-" in opening
-    if (kind == PDF and not may_be_pdf) or (kind != PDF and opening.startswith(NO_TEXT)):
+    if (kind == PDF and not may_be_pdf) or (kind in ARCHIVES) != packed or _is_no_text(kind, opening):
         raise SourceUnreadable("wrong_type", MISMATCH)
     return PERHAPS_PDF if may_be_pdf and not kind else kind
 
 
-def kind_of_body(stated: str, opening: bytes) -> DocumentKind:
-    """The kind as which a body is read, by its provisional kind and its first KiB: for a child process.
+def _is_no_text(kind: str, opening: bytes) -> bool:
+    return kind != PDF and kind not in ARCHIVES and opening.startswith(NO_TEXT)
 
-    Raises `SourceUnreadable` wrong_type.
+
+def kind_of_body(stated: str, body: bytes, name: str = "") -> DocumentKind:
+    """The kind as which a body is read, by its provisional kind and itself: for a child process.
+
+    `name` decides between kinds of text that look alike. Raises `SourceUnreadable` wrong_type, malformed.
     """
+    if stated in ARCHIVES:
+        return _sniff_archive(body)
+    opening = body[:OPENING_BYTES]
     is_html = HTML_OPENING.match(opening) is not None
     is_pdf = b"%PDF-" in opening and not is_html
     if stated in {"", PERHAPS_PDF}:
         kind = PDF if is_pdf else HTML if is_html else TEXT
     else:
         kind = HTML if stated == XML and is_html else DocumentKind(stated)
-    if (kind == PDF) != is_pdf or (kind != PDF and opening.startswith(NO_TEXT)):
+    if (kind == PDF) != is_pdf or _is_no_text(kind, opening):
         raise SourceUnreadable("wrong_type", MISMATCH)
-    return kind
+    if kind in {TEXT, JSON} and _is_notebook(body):
+        return NOTEBOOK
+    return NAMED.get(PurePosixPath(name.lower()).suffix, kind) if kind == TEXT else kind

@@ -1,7 +1,9 @@
 """A document of the web, from its bytes to what is kept of it: the entry that runs in a child process."""
 
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from contracts.vocabulary import PageAccess
 from providers.errors import SourceUnreadable
@@ -17,7 +19,7 @@ from providers.reading.page_dates import date_in_url
 from providers.reading.page_language import page_language
 from providers.reading.page_signals import PageSignals, signals_of
 from providers.reading.second_opinion import with_second_opinion
-from providers.reading.sniffing import HTML, OPENING_BYTES, XML, DocumentKind, kind_of_body
+from providers.reading.sniffing import HTML, XML, DocumentKind, kind_of_body
 
 KEPT_BYTES: Final = 200_000
 """Of the text of one page, as UTF-8."""
@@ -25,31 +27,32 @@ BEGINNING_ONLY: Final = "the text is long: only its first {kept:,} characters ar
 
 
 def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
-    """What is kept of a document, without its blocks; `kind` is provisional, as `charset` from the server's answer.
+    """What is kept of a document, without its blocks; `kind` is provisional, `charset` from the server's answer.
 
-    Raises `SourceUnreadable` with one of its kinds.
+    Of its pages those remain that begin in what is kept. Raises `SourceUnreadable` with one of its kinds.
     """
-    found = shorten(_extract(body, kind_of_body(kind, body[:OPENING_BYTES]), charset, url))
+    name = PurePosixPath(unquote(urlsplit(url).path)).name
+    found = shorten(_extract(body, kind_of_body(kind, body, name), charset, url))
     return replace(
         found,
         language=page_language(found.text, language_code(found.language)),
         published_at=found.published_at or date_in_url(url),
         blocks=[],
-        pages=[],
+        pages=[start for start in found.pages if start < len(found.text)],
     )
 
 
 def shorten(found: Extraction, most_bytes: int = KEPT_BYTES) -> Extraction:
     """The extraction with whole blocks up to a size, and a line that says what was left out."""
     if len(found.text) <= most_bytes // 4 or len(data := found.text.encode("utf-8")) <= most_bytes:
-        return _warned(found) if found.cut else found
+        return _warn_of_cut(found) if found.cut else found
     most = len(data[:most_bytes].decode("utf-8", "ignore"))
     ends = (_end(found.text, block) for block in found.blocks)
     kept = max((end for end in ends if end <= most), default=0) or max(found.text.rfind(" ", 0, most), 1)
-    return _warned(replace(found, text=found.text[:kept].rstrip(), cut=True))
+    return _warn_of_cut(replace(found, text=found.text[:kept].rstrip(), cut=True))
 
 
-def _warned(found: Extraction) -> Extraction:
+def _warn_of_cut(found: Extraction) -> Extraction:
     return replace(found, warnings=[*found.warnings, BEGINNING_ONLY.format(kept=len(found.text))])
 
 

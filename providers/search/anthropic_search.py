@@ -10,14 +10,13 @@ from anthropic import APIConnectionError, APIStatusError
 from anthropic.types import MessageParam, ToolChoiceParam, WebSearchTool20250305Param
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.usage import Usage
 from providers.credentials import NO_KEY
 from providers.domains import Domains
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.models.anthropic_chat import DEFAULT_BASE_URL, ExplicitClient
-from providers.models.chat import TokenCounts
-from providers.models.message_envelope import TOKEN_FIELDS
+from providers.models.message_envelope import is_count, read_tokens
 from providers.models.prices import PriceTable
 from providers.search.narrowing import narrowing_of
 from providers.search.service import Service
@@ -29,6 +28,7 @@ SERVICE: Final = Service(
     "ANTHROPIC_BASE_URL",
     "ANTHROPIC_API_KEY",
     "see the model's name, and whether the account's settings allow web search",
+    key_header="x-api-key",
 )
 ANSWER_SECONDS: Final = 60.0
 """A model has to speak before and after the search."""
@@ -132,7 +132,7 @@ class AnthropicSearch(WebSearch):
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
             raise NotConfigured("searching by the model's endpoint needs a key: set ANTHROPIC_API_KEY")
         key = api_key or NO_KEY
-        super().__init__(client, base_url, headers={"x-api-key": key}, timeout_seconds=timeout_seconds, variant=model)
+        super().__init__(client, api_key=key, base_url=base_url, timeout_seconds=timeout_seconds, variant=model)
         over = httpx2.AsyncClient(transport=OverWebApi(self._api), trust_env=False, follow_redirects=False)
         self._sdk = ExplicitClient(api_key=key, base_url=self._api.base_url, http_client=over)
         self._model = model
@@ -243,30 +243,8 @@ def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: 
     if prices is None or not isinstance(usage, Mapping):
         return None
     server = usage.get("server_tool_use")
-    searches = _count(server.get("web_search_requests")) if isinstance(server, Mapping) else None
+    searches = server.get("web_search_requests") if isinstance(server, Mapping) else None
     if server is None and not searched:
         searches = 0
-    tokens = prices.cost_usd(model, _tokens(usage))
-    return None if tokens is None or searches is None else tokens + searches * PRICE.usd_per_thousand / 1_000
-
-
-def _tokens(usage: Mapping[str, Any]) -> TokenCounts:
-    """Counts of the prompt's cache may be missing, the others may not."""
-    cached = {"cache_read", "cache_write"}
-    counts = {
-        field: 0 if field in cached and usage.get(name) is None else _count(usage.get(name))
-        for field, name in TOKEN_FIELDS.items()
-    }
-    known = {field: count for field, count in counts.items() if count is not None}
-    return TokenCounts(
-        input=known.get("input", 0),
-        output=known.get("output", 0),
-        cache_read=known.get("cache_read", 0),
-        cache_write=known.get("cache_write", 0),
-        known=len(known) == len(counts),
-    )
-
-
-def _count(value: object) -> int | None:
-    """A whole number from 0, None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    tokens = prices.cost_usd(model, read_tokens(usage)[0])
+    return None if tokens is None or not is_count(searches) else tokens + searches * PRICE.usd_per_thousand / 1_000

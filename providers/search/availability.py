@@ -89,7 +89,7 @@ NEEDS: Final[dict[str, ProviderNeeds]] = {
 }
 """Those that stand for themselves."""
 ORDER: Final = (*NEEDS, BY_MODEL)
-"""In which providers are asked: S0-102's three first."""
+"""In which providers are asked: the three that cost the least for what they find come first."""
 
 
 def provider_choices(
@@ -146,9 +146,9 @@ def choose(
     for an unknown name.
     """
     if wanted is not None:
-        return _named({choice.name: choice for choice in choices}, wanted, source_types)
+        return _pick_named({choice.name: choice for choice in choices}, wanted, source_types)
     stand_in = SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types
-    widened = _widened(choices) if stand_in else list(choices)
+    widened = _widen(choices) if stand_in else list(choices)
     fitting = [choice for choice in widened if set(choice.source_types) & set(source_types)]
     if not usable(fitting):
         return fitting
@@ -162,7 +162,7 @@ def advice(choices: Sequence[ProviderChoice]) -> list[str]:
     return [ADVICE] if names and names <= set(WITHOUT_SETUP) else []
 
 
-def _named(
+def _pick_named(
     known: Mapping[str, ProviderChoice], wanted: Sequence[str], source_types: Sequence[SourceType]
 ) -> list[ProviderChoice]:
     unknown = [name for name in wanted if name not in known]
@@ -177,7 +177,7 @@ def _named(
     ]
 
 
-def _widened(choices: Sequence[ProviderChoice]) -> list[ProviderChoice]:
+def _widen(choices: Sequence[ProviderChoice]) -> list[ProviderChoice]:
     """The same, papers standing in for web pages where no provider searches the web at large."""
     if set(usable(choices)) & {*CONFIGURED_WEB, BY_MODEL}:
         return list(choices)

@@ -3,17 +3,20 @@
 from collections.abc import Mapping
 from typing import Final
 
-import httpx2
-
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.narrowing import Narrowing, brave_language, narrowing_of, spell_language
 from providers.search.service import Service
-from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebSearch, Wire
+from providers.search.web_api import Detail, Records, WebSearch, Wire
 from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
-DEFAULT_BASE_URL: Final = "https://api.search.brave.com"
-SERVICE: Final = Service("Brave Search", "BRAVE_BASE_URL", "BRAVE_API_KEY")
+SERVICE: Final = Service(
+    "Brave Search",
+    "BRAVE_BASE_URL",
+    "BRAVE_API_KEY",
+    address="https://api.search.brave.com",
+    key_header="x-subscription-token",
+)
 LONGEST_PAGE: Final = 20
 LAST_PAGE: Final = 9
 LONGEST_QUERY: Final = 400
@@ -58,18 +61,6 @@ class BraveSearch(WebSearch):
 
     name = "brave"
     service = SERVICE
-
-    def __init__(
-        self,
-        client: httpx2.AsyncClient,
-        *,
-        api_key: str,
-        base_url: str = DEFAULT_BASE_URL,
-        timeout_seconds: float = ANSWER_SECONDS,
-    ) -> None:
-        """Raises `NotConfigured`."""
-        headers = {"x-subscription-token": api_key}
-        super().__init__(client, base_url, headers=headers, timeout_seconds=timeout_seconds)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""

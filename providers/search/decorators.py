@@ -6,7 +6,7 @@ from contextlib import suppress
 from copy import copy
 from typing import Final, Protocol, runtime_checkable
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.usage import Usage
 from providers.errors import ProviderError
@@ -14,8 +14,11 @@ from providers.interfaces import Limiter, SearchProvider
 from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
 from providers.shared.circuit_breaker import CircuitBreaker, judge_outcome
 
-NOT_OF_THE_ANSWER: Final = {"research_id", "tenant", "operation"}
-"""The caller and its reason; the tenant is part of the cache's own key."""
+NOT_OF_THE_ANSWER: Final = {
+    *("research_id", "tenant", "operation"),
+    *("questions", "date", "resolved_entry", "titled"),
+}
+"""The caller and its reason, and what becomes of the answer; the tenant is part of the cache's own key."""
 
 
 class SearchDecorator:

@@ -12,15 +12,17 @@ import httpx2
 from googleapiclient.discovery import build_from_document  # type: ignore[import-untyped]
 from googleapiclient.discovery_cache import get_static_doc  # type: ignore[import-untyped]
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.domains import Domains
 from providers.search.narrowing import Narrowing, google_language, narrowing_of, spell_language
 from providers.search.service import Service
-from providers.search.web_api import ANSWER_SECONDS, Detail, Facts, Records, WebApi, WebSearch, Wire
+from providers.search.web_api import Detail, Facts, Records, WebApi, WebSearch, Wire
 from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
-DEFAULT_BASE_URL: Final = "https://customsearch.googleapis.com"
-SERVICE: Final = Service("Google", "GOOGLE_BASE_URL", "GOOGLE_API_KEY", "check GOOGLE_CSE_ID and GOOGLE_BASE_URL")
+SERVICE: Final = Service(
+    "Google", "GOOGLE_BASE_URL", "GOOGLE_API_KEY", "check GOOGLE_CSE_ID and GOOGLE_BASE_URL",
+    address="https://customsearch.googleapis.com", key_header="x-goog-api-key",
+)  # fmt: skip
 LONGEST_PAGE: Final = 10
 MOST_RESULTS: Final = 100
 """The interface never gives more of one query."""
@@ -97,18 +99,9 @@ class GoogleSearch(WebSearch):
     name = "google"
     service = SERVICE
 
-    def __init__(
-        self,
-        client: httpx2.AsyncClient,
-        *,
-        api_key: str,
-        cse_id: str,
-        base_url: str = DEFAULT_BASE_URL,
-        timeout_seconds: float = ANSWER_SECONDS,
-    ) -> None:
-        """The key travels in a header, so that no URL holds it. Raises `NotConfigured`."""
-        headers = {"x-goog-api-key": api_key}
-        super().__init__(client, base_url, headers=headers, timeout_seconds=timeout_seconds, variant=cse_id)
+    def __init__(self, client: httpx2.AsyncClient, *, cse_id: str, **given: Any) -> None:
+        """The others are those of `WebSearch`. Raises `NotConfigured`."""
+        super().__init__(client, **given, variant=cse_id)
         self._cse_id = cse_id
         # Threads of its own: the loop's default ones are few, and waiting here would hold up reading and storing.
         self._threads = concurrent.futures.ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="google-search")

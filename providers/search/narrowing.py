@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
-from contracts.activities import SearchRequest
+from contracts.messages import SearchRequest
 from contracts.request import SourceType
 from contracts.web_addresses import host_of
 from providers.domains import Domains

@@ -4,7 +4,7 @@ import re
 from datetime import date
 from typing import Any, Final
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import Unavailable
 from providers.search.narrowing import Days, narrowing_of, today

@@ -4,20 +4,25 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
 from urllib.parse import parse_qsl, quote, quote_plus
 
-import httpx2
 from pydantic import BeforeValidator, model_validator
 from pydantic_core import from_json
 from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-untyped]
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
+from providers.reading.page_dates import iso_date
 from providers.search.narrowing import Days, narrowing_of
 from providers.search.service import Service
-from providers.search.web_api import ANSWER_SECONDS, Detail, Details, Facts, Records, WebApi, WebSearch, Wire
-from providers.search.web_hits import RawResult, hit_limit, iso_date, respond, shorten_query
+from providers.search.web_api import Detail, Details, Facts, Records, WebApi, WebSearch, Wire
+from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
-DEFAULT_BASE_URL: Final = "https://api.semanticscholar.org"
-SERVICE: Final = Service("Semantic Scholar", "SEMANTIC_SCHOLAR_BASE_URL", "SEMANTIC_SCHOLAR_API_KEY")
+SERVICE: Final = Service(
+    "Semantic Scholar",
+    "SEMANTIC_SCHOLAR_BASE_URL",
+    "SEMANTIC_SCHOLAR_API_KEY",
+    address="https://api.semanticscholar.org",
+    key_header="x-api-key",
+)
 MOST_RESULTS: Final = 1_000
 """Results by relevance that the interface gives of one query."""
 LONGEST_PAGE: Final = 100
@@ -138,18 +143,6 @@ class SemanticScholarSearch(WebSearch):
 
     name = "semantic_scholar"
     service = SERVICE
-
-    def __init__(
-        self,
-        client: httpx2.AsyncClient,
-        *,
-        api_key: str | None = None,
-        base_url: str = DEFAULT_BASE_URL,
-        timeout_seconds: float = ANSWER_SECONDS,
-    ) -> None:
-        """Raises `NotConfigured`."""
-        headers = {"x-api-key": api_key} if api_key else {}
-        super().__init__(client, base_url, headers=headers, timeout_seconds=timeout_seconds)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""

@@ -31,6 +31,10 @@ class Service:
     key_variable: str | None = None
     refused_hint: str = ""
     """What to look at when the service refuses a call that it should understand."""
+    address: str = ""
+    """Where it is, if the operator sets no other address."""
+    key_header: str = "authorization"
+    """The header that carries the key; in this one it is a bearer token."""
 
 
 def error_for_status(

@@ -3,17 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-import httpx2
-
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.narrowing import Narrowing, narrowing_of
 from providers.search.service import Service
-from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebSearch, Wire
+from providers.search.web_api import Detail, Records, WebSearch, Wire
 from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
-DEFAULT_BASE_URL: Final = "https://api.tavily.com"
-SERVICE: Final = Service("Tavily", "TAVILY_BASE_URL", "TAVILY_API_KEY")
+SERVICE: Final = Service("Tavily", "TAVILY_BASE_URL", "TAVILY_API_KEY", address="https://api.tavily.com")
 MOST_RESULTS: Final = 20
 LONGEST_QUERY: Final = 400
 
@@ -41,18 +38,6 @@ class TavilySearch(WebSearch):
 
     name = "tavily"
     service = SERVICE
-
-    def __init__(
-        self,
-        client: httpx2.AsyncClient,
-        *,
-        api_key: str,
-        base_url: str = DEFAULT_BASE_URL,
-        timeout_seconds: float = ANSWER_SECONDS,
-    ) -> None:
-        """Raises `NotConfigured`."""
-        headers = {"authorization": f"Bearer {api_key}"}
-        super().__init__(client, base_url, headers=headers, timeout_seconds=timeout_seconds)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""

@@ -212,14 +212,20 @@ class WebSearch:
     def __init__(
         self,
         client: httpx2.AsyncClient,
-        base_url: str,
         *,
-        headers: Mapping[str, str] | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
         timeout_seconds: float = ANSWER_SECONDS,
         variant: str = "",
     ) -> None:
-        """`headers` are credentials, `variant` an engine or a model at the address. Raises `NotConfigured`."""
-        self._api = WebApi(client, self.service, base_url, headers=headers, timeout_seconds=timeout_seconds)
+        """The key travels in a header, so that no URL holds it; `variant` is an engine or a model at the address.
+
+        Raises `NotConfigured`.
+        """
+        scheme = "Bearer " if self.service.key_header == "authorization" else ""
+        headers = {} if api_key is None else {self.service.key_header: scheme + api_key}
+        address = self.service.address if base_url is None else base_url
+        self._api = WebApi(client, self.service, address, headers=headers, timeout_seconds=timeout_seconds)
         self.address = self._api.base_url
         self.instance = f"{without_user(self.address)} {variant}".rstrip()
 

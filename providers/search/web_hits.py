@@ -4,15 +4,14 @@ import html
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
-from email.utils import parsedate_to_datetime
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
-from contracts.activities import SearchRequest, SearchResponse
 from contracts.identity import canonical_url
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.sources import SearchHit
 from providers.reading.cleaning import UNSEEN, clean, one_line
+from providers.reading.page_dates import iso_date
 from providers.search.availability import TRAITS
 from providers.search.narrowing import narrowing_of, unmet
 
@@ -21,7 +20,6 @@ LONGEST_URL: Final = 2_000
 LONGEST_TITLE: Final = 300
 LONGEST_SNIPPET: Final = 1_000
 LONGEST_NAME: Final = 120
-LONGEST_DATE: Final = 100
 MOST_AUTHORS: Final = 20
 MARKUP_SHARE: Final = 8
 """A text is looked at up to so many times its limit, to leave room for the markup that is taken out."""
@@ -31,9 +29,6 @@ LONG_REFERENCE: Final = re.compile(r"&#[0-9]{100,};?")
 """Names no sign, and Python refuses to read numbers of thousands of digits."""
 DOI: Final = re.compile(r"(?<![0-9.])10\.[0-9]{4,9}/[^\s\"]{1,200}(?!\S)")
 """Whole or not at all: what is cut off at a sign or a length may be the beginning of many identifiers."""
-PARTIAL_DATE: Final = re.compile(r"(?!0000)[0-9]{4}(-(0[1-9]|1[0-2]))?")
-WRITTEN_DATE: Final = re.compile(r"([A-Z][a-z]{2})[a-z]* ([0-9]{1,2}), ([0-9]{4})")
-MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True)
@@ -149,29 +144,6 @@ def plain(text: str | None, longest: int) -> str:
     given = TAG.sub("", (text or "")[: longest * MARKUP_SHARE])
     line = one_line(clean(html.unescape(LONG_REFERENCE.sub("", given))))
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
-
-
-def iso_date(value: str | None) -> str | None:
-    """`2024`, `2024-05` or `2024-05-17`, as far as the value goes; None for anything else.
-
-    Read are ISO 8601, a mail's form, and `May 17, 2024`. Never raises: the text comes from a page.
-    """
-    text = (value or "").strip()
-    if len(text) > LONGEST_DATE:
-        return None
-    if PARTIAL_DATE.fullmatch(text):
-        return text
-    written = WRITTEN_DATE.fullmatch(text)
-    try:
-        if written is not None and written[1] in MONTHS:
-            return date(int(written[3]), MONTHS.index(written[1]) + 1, int(written[2])).isoformat()
-        return date.fromisoformat(text[:10]).isoformat()
-    except ValueError:
-        pass
-    try:
-        return parsedate_to_datetime(text).date().isoformat()
-    except (ValueError, OverflowError, TypeError, IndexError):  # it raises all of these, numbers too large among them
-        return None
 
 
 def shorten_query(text: str, characters: int, words: int | None = None) -> str:

@@ -5,7 +5,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import httpx2
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
 from providers.search.narrowing import Narrowing, narrowing_of, wikipedia_language
 from providers.search.service import Service, without_user

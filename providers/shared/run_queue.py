@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import structlog
 from pydantic import BaseModel
 
-from contracts.activities import Turn
+from contracts.messages import Turn
 from providers.errors import ProviderError
 from providers.interfaces import SharedStore
 from providers.shared.compare_and_swap import Agreement, Change, dump_state, load_state

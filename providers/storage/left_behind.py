@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from contracts.documents import DocumentRef
 from providers.errors import ContentCorrupt
-from providers.storage.records import Records
+from providers.storage.stored_records import Records
 
 LEFT_BEHIND: Final = "left-behind"
 NOTE: Final = TypeAdapter(list[DocumentRef])

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from contracts.shapes import DOCUMENT_HASH
-from contracts.state import SCHEMA_VERSION
+from contracts.state import READABLE_VERSIONS
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
-from providers.storage.records import ENDING, FirstLines, Records
+from providers.storage.stored_records import ENDING, FirstLines, Records
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class RecordSessionStore:
 
     async def list(self) -> list[StoredSession]:
         """All sessions, newest first; a damaged one is listed with the status `unreadable`."""
-        found = [_listed(line) for line in await _in_thread(self._records.first_lines)]
+        found = [_list_one(line) for line in await _in_thread(self._records.first_lines)]
         return sorted(found, key=lambda session: session.saved_at, reverse=True)
 
     async def documents(self) -> dict[str, frozenset[str] | None]:
@@ -76,7 +76,7 @@ class RecordSessionStore:
             state = _state(research_id, self._records.read(research_id))
         except SessionUnreadable:
             return None
-        return frozenset(_hashes(json.loads(state or "{}")))
+        return documents_of(json.loads(state or "{}"))
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
@@ -96,10 +96,20 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
         "research_id": research_id,
         "saved_at": datetime.now(UTC).isoformat(timespec="microseconds"),
         "closed": closed,
-        **_shown(state),
+        **_show(state),
     }
-    documents = json.dumps(sorted(_hashes(state)))
+    documents = json.dumps(sorted(documents_of(state)))
     return f'{{"head": {json.dumps(head)},\n"documents": {documents},\n"state": {state_json}}}\n'.encode()
+
+
+def documents_of(state: dict[str, Any]) -> frozenset[str]:
+    """The hashes of all documents of a run: those that its state refers to, the entries of its notebook, the originals.
+
+    Originals are named by entries alone; the state knows their hashes.
+    """
+    originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
+    named = [each for each in [*state.get("notebook", []), *originals] if each and HASH.fullmatch(each)]
+    return frozenset({*named, *_hashes(state)})
 
 
 def _hashes(value: Any) -> set[str]:
@@ -139,12 +149,12 @@ def _state(research_id: str, data: bytes | None) -> str | None:
     if head["research_id"] != research_id or not isinstance(state, dict):
         raise SessionUnreadable(f"the session file {name} is damaged")
     versions = (head["schema_version"], state.get("schema_version"))
-    if versions != (FORMAT_VERSION, SCHEMA_VERSION):
+    if versions[0] != FORMAT_VERSION or versions[1] not in READABLE_VERSIONS:
         raise SessionUnreadable(f"the session file {name} is of version {versions}, which this one cannot read")
     return json.dumps(state, ensure_ascii=False)
 
 
-def _listed(first: FirstLines) -> StoredSession:
+def _list_one(first: FirstLines) -> StoredSession:
     """One entry of the list from a document's first line."""
     try:
         head = _head(json.loads(first.lines.decode("utf-8").rstrip().removesuffix(",") + "}")["head"])
@@ -169,7 +179,7 @@ def _head(head: Any) -> dict[str, Any]:
     return {"schema_version": None, **head}
 
 
-def _shown(state: Any) -> dict[str, str]:
+def _show(state: Any) -> dict[str, str]:
     """What a list shows of a state. Raises ValueError."""
     if not isinstance(state, dict):
         raise ValueError("a state is a JSON object")  # noqa: TRY004  as for any other text that is no state

@@ -100,7 +100,9 @@ class Cluster:
             "XDG_CONFIG_HOME": str(self.folder / "etc"),
             "PYTHONSAFEPATH": files.image_environment()["PYTHONSAFEPATH"],
         }
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        kept = {
+            name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH") if name in os.environ
+        }
         for name, value in composed.items():
             for there, here in places.items():
                 value = value.replace(there, here)  # noqa: PLW2901

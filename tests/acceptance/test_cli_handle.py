@@ -16,11 +16,11 @@ from client import handle as handles
 from client.errors import IdInUse, MessageRefused, NoWorker, RunClosed, RunFinished, RunUnknown, ServerUnreachable
 from client.handle import ResearchClient, ResearchHandle
 from contracts import failures, names
-from contracts.activities import Prepared, PrepareRequest
+from contracts.messages import Prepared, PrepareRequest
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from workers.dev_server.attach import ensure_server, stop_server
-from workers.pools import workflow_runner
+from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 
 pytestmark = pytest.mark.acceptance

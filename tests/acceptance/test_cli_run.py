@@ -17,7 +17,7 @@ import pytest
 from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
-from workers.dev_server.files import ServerFiles
+from workers.dev_server.server_files import ServerFiles
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 

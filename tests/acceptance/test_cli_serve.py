@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,9 @@ def addresses(process: "subprocess.Popen[str]") -> dict[str, str]:
 def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
 ) -> None:
-    """Started by the plain `temporal` program; health and metrics answer; SIGTERM drains; no secret in the log."""
+    """Started by the plain `temporal` program; health and metrics answer; a run that is refused says why in every
+    command; `start` gives the id alone, and who watches gets the report where `start` said; SIGTERM drains; the log tells of both runs, without a secret or a traceback.
+    """
     served = addresses(serving)
     with urllib.request.urlopen(served["health"]) as answer:
         assert json.loads(answer.read())["ok"] is True
@@ -85,15 +88,40 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     start += ["--task-queue", "research-workflows", "--input", json.dumps(asked)]
     subprocess.run([find_binary(), *start], check=True, capture_output=True, env=environment)
     watch = [*COMMAND, "watch", "plain", "--json"]
-    watched = subprocess.run(watch, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    told_as: dict[str, Any] = {"cwd": place, "env": environment, "capture_output": True, "text": True}
+    watched = subprocess.run(watch, **told_as, check=False)
     assert watched.returncode in (0, 3), watched.stderr
     assert json.loads(watched.stdout)["counts"]["sources_cited"] > 0
+    asked["corpus"] = "nowhere"
+    start = [word.replace("plain", "refused") for word in start[:-1]] + [json.dumps(asked)]
+    subprocess.run([find_binary(), *start], check=True, capture_output=True, env=environment)
+    for command, code in {"watch": 2, "status": 0, "report": 2, "resume": 2}.items():
+        told = [*COMMAND, command, "refused"]
+        done = subprocess.run(told, **told_as, check=False)
+        assert done.returncode == code, (command, done.stderr)
+        assert "no corpus of that name" in done.stdout + done.stderr, command
+        assert "research resume" not in done.stdout + done.stderr
+    listed = subprocess.run([*COMMAND, "list", "--outcome", "refused", "--json"], **told_as, check=True)
+    (row,) = json.loads(listed.stdout)
+    assert (row["research_id"], row["query"]) == ("refused", asked["query"])
+    assert "no corpus of that name" in row["reason"]
+    begun = [*COMMAND, "start", "How is freezing done?", "--corpus", "docs", "--engine", "extractive", "--id", "kept"]
+    started = subprocess.run([*begun, "--out", "kept", "--quiet"], **told_as, check=True)
+    assert (started.stdout, started.stderr) == ("kept\n", "")
+    subprocess.run([*COMMAND, "watch", "kept", "--quiet"], **told_as, check=False)
+    assert (place / "kept" / "report.html").is_file()
     serving.send_signal(signal.SIGTERM)
     assert serving.wait(30) == 0
     log = (place / "serve.log").read_text()
     assert "worker.configured" in log
     assert "corpus.ready" in log
     assert "the folder of the corpus is gone" in log
+    for event, fields in {
+        "run.started": ["plain"],
+        "run.ended": ["plain", "cost_usd=", "seconds=", "outcome="],
+    }.items():
+        line = next(line for line in log.splitlines() if event in line)
+        assert all(field in line for field in fields), line
     assert "planted-secret-key" not in log
     assert "Traceback" not in log
 

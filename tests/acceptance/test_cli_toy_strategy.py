@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +45,11 @@ def endpoint(bench: Bench, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     process.communicate()
 
 
+def written(journal: Path) -> list[dict[str, Any]]:
+    """What the endpoint wrote down."""
+    return [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+
+
 def test_the_estimate_names_its_roles(bench: Bench, endpoint: tuple[str, Path]) -> None:
     """`--dry-run` counts the calls of the roles that it declares, and of no others."""
     shown = bench.run("run", *ASKED, "--model", "m", "--model-url", endpoint[0], "--dry-run", "--json")
@@ -65,17 +72,22 @@ def test_it_runs_and_shows_its_units_and_its_name(bench: Bench) -> None:
 
 
 def test_killed_it_goes_on_and_pays_nothing_twice(bench: Bench, endpoint: tuple[str, Path]) -> None:
-    """After kill -9 the same command goes on; no answered request is made again."""
+    """After kill -9 the same command goes on; no answered request is made again.
+
+    What the endpoint hands over in the moment of the kill has reached nobody: on a busy machine that may be any call
+    after the scout's, whose answer the run had.
+    """
     address, journal = endpoint
     arguments = ("run", *ASKED, "--model", "m", "--model-url", address, "--id", "toy-killed", "--out", "killed")
     killed = bench.start(*arguments)
     killed.wait_for("scouting is over")
+    had = {line["request_hash"] for line in written(journal) if line["role"] == "scout"}
     killed.process.kill()
     killed.process.wait(LONGEST_WAIT)
     killed.end()
     again = bench.run(*arguments)
     assert again.returncode == 0, again.stderr
-    lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
-    delivered = [line["request_hash"] for line in lines if line.get("delivered")]
-    assert delivered
-    assert len(delivered) == len(set(delivered))
+    delivered = Counter(line["request_hash"] for line in written(journal) if line["delivered"])
+    assert had
+    assert {delivered[request] for request in had} == {1}
+    assert max(delivered.values()) <= 2

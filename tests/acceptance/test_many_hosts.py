@@ -29,7 +29,6 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 RESEARCH = str(Path(PYTHON).with_name("research"))
 LATENCY = 0.6
 LONGEST_WAIT = 120.0
-WORKER = ["-m", "workers", "--pool", "workflows,models,search,reading,records", "--host", "127.0.0.1"]
 
 
 @dataclass
@@ -66,7 +65,7 @@ class Host:
 
     async def start_worker(self) -> None:
         """A worker of all pools."""
-        self.workers.append(await self.start(PYTHON, *WORKER, "--health-port", "0", log="worker.log"))
+        self.workers.append(await self.start(RESEARCH, "worker", "--log-format", "json", log="worker.log"))
 
     async def lose(self) -> None:
         """SIGKILL, and the disk is gone."""

@@ -23,9 +23,9 @@ PAGE = (
     f"The setting vacuum_freeze_max_age {ATTACK} controls when vacuum happens; its default is 200 million.\n"
 )
 OWN_CODES = re.compile(
-    r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[[0-9]*[AK]|\x1b\[2K|\x1b\[1A|\r\n|\r(?=\x1b)|\x1b\]8;[^\x1b\x07]*\x1b\\"
+    r"\x1b\[[0-9;]*m|\x1b\[\?(?:25|2026)[lh]|\x1b\[[0-9]*[AK]|\x1b\[2K|\x1b\[1A|\r\n|\r(?=\x1b)|\x1b\]8;[^\x1b\x07]*\x1b\\"
 )
-"""Colours, the cursor, cleared lines and links: what the live view itself needs."""
+"""Colours, the cursor, marks of a frame, cleared lines and links: what the live view itself needs."""
 DRIVES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]")
 
 

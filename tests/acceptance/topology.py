@@ -18,6 +18,7 @@ from workers.dev_server.attach import ServerAddress, describe_server, detach_ser
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable
+RESEARCH = ("-m", "client.cli")
 
 
 class Topology:
@@ -72,7 +73,15 @@ class Topology:
         for _ in range(count):
             log = (self.home / "workers.log").open("ab")
             worker = await asyncio.create_subprocess_exec(
-                PYTHON, "-m", "workers", cwd=ROOT, env=self.environment(), stdout=log, stderr=log
+                PYTHON,
+                *RESEARCH,
+                "worker",
+                "--log-format",
+                "json",
+                cwd=ROOT,
+                env=self.environment(),
+                stdout=log,
+                stderr=log,
             )
             log.close()
             self._workers.append(worker)

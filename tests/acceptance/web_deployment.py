@@ -14,7 +14,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from tests.acceptance.cluster import Process
-from tests.acceptance.topology import PYTHON, ROOT
+from tests.acceptance.topology import PYTHON, RESEARCH, ROOT
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.fakes.web_world import WebWorld
@@ -78,7 +78,7 @@ class WebDeployment:
 
     async def _start(self, pools: str) -> Process:
         log = self.home / f"worker-{len(self.workers)}.log"
-        command = ["-m", "workers", "--health-port", "0", *(["--pool", pools] if pools else [])]
+        command = [*RESEARCH, "worker", "--log-format", "json", *(["--pool", pools] if pools else [])]
         with log.open("wb") as file:
             running = await asyncio.create_subprocess_exec(
                 PYTHON, *command, cwd=ROOT, env=self.environment(), stdout=file, stderr=file

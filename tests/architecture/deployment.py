@@ -7,8 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import typer.main
 import yaml
 
+from client.cli.app import app
 from tests.architecture.repository import ROOT
 
 KUBERNETES = ROOT / "deploy" / "kubernetes"
@@ -205,3 +207,11 @@ def _apply(manifest: Any, operation: dict[str, Any]) -> None:
     else:
         assert operation["op"] == "add" or last in target
         target[last] = operation["value"]
+
+
+def worker_options(program: list[str]) -> dict[str, Any]:
+    """What `research worker …` makes of its arguments; the command must be that one."""
+    assert program[:2] == ["research", "worker"]
+    command: Any = typer.main.get_command(app)
+    parsed: dict[str, Any] = command.commands["worker"].make_context("worker", program[2:]).params
+    return parsed

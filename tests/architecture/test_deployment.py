@@ -18,7 +18,6 @@ from contracts.names import POOLS
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT, relative
 from tests.architecture.test_dependencies import PROJECT, normalized
-from workers import __main__ as worker
 from workers.health import respond, serve_health
 from workers.pools import DRAIN, PoolHealth, choose_pools
 from workers.settings.loading import APPLICATION
@@ -113,18 +112,18 @@ def test_the_image_reads_its_configuration_where_it_is_mounted(monkeypatch: pyte
 def test_the_entry_point_is_a_worker_with_health_and_metrics() -> None:
     """The program of the image starts, and serves health where it is looked for."""
     program = files.entrypoint()
-    assert program[:3] == ["python", "-m", "workers"]
-    options = worker.arguments(program[3:])
-    assert (options.host, options.health_port, options.metrics_port) == ("0.0.0.0", 8080, 9090)
+    options = files.worker_options(program)
+    assert (options["host"], options["health_port"], options["metrics_port"]) == ("0.0.0.0", 8080, 9090)
+    assert options["log_format"] == "json"
     assert files.instruction("EXPOSE").split() == ["8080", "9090"]
 
 
-@pytest.mark.parametrize("module", ["workers", "workers.setup"])
-def test_the_programs_of_the_image_run(module: str) -> None:
-    """`python -m …` prints its help for each module that compose, Kubernetes or the image names."""
-    named = [files.entrypoint(), files.services()["setup"]["entrypoint"]]
+def test_the_programs_of_the_image_run() -> None:
+    """`python -m workers.setup`, which compose and Kubernetes name, prints its help."""
+    module = "workers.setup"
+    named = [files.services()["setup"]["entrypoint"]]
     named += [files.container_of(job)["command"] for job in files.documents(files.KUBERNETES / "base" / "setup.yaml")]
-    assert {command[2] for command in named} == {"workers", "workers.setup"}
+    assert {command[2] for command in named} == {module}
     assert find_spec(module) is not None
     command = [sys.executable, "-m", module, "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
@@ -163,9 +162,9 @@ def test_compose_runs_each_pool_in_a_service_of_its_own() -> None:
     """Every pool has a service of its name, with a command that starts it and nothing else."""
     assert files.workers().keys() == POOLS.keys()
     for name, service in files.workers().items():
-        options = worker.arguments([*files.entrypoint()[3:], *service["command"]])
-        assert choose_pools(options.pool) == (name,)
-        assert options.health_port == 8080
+        options = files.worker_options([*files.entrypoint(), *service["command"]])
+        assert choose_pools(options["pool"]) == (name,)
+        assert options["health_port"] == 8080
 
 
 def test_compose_opens_no_port_beyond_this_machine() -> None:
@@ -285,11 +284,11 @@ async def test_each_pool_has_a_deployment(pool: str) -> None:
     """Its arguments start the pool, its probes ask what the worker serves, and it may do nothing that it need not."""
     made = files.deployment(pool)
     container, pod = files.container_of(made), made["spec"]["template"]["spec"]
-    options = worker.arguments([*files.entrypoint()[3:], *container["args"]])
+    options = files.worker_options([*files.entrypoint(), *container["args"]])
     assert made["metadata"]["name"] == f"research-{pool}"
-    assert choose_pools(options.pool) == (pool,)
+    assert choose_pools(options["pool"]) == (pool,)
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert ports == {"health": options.health_port, "metrics": options.metrics_port}
+    assert ports == {"health": options["health_port"], "metrics": options["metrics_port"]}
 
     async def health() -> dict[str, PoolHealth]:
         return {pool: PoolHealth(alive=True, ready=True)}

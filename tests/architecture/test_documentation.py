@@ -125,6 +125,12 @@ def test_the_configuration_page_is_generated_from_the_code() -> None:
     assert generator.filled(page) == page
 
 
+def test_the_page_for_programs_is_generated_from_the_code() -> None:
+    """docs/api.md has the schemas of the models and the examples as they are: run `make configuration`."""
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert load_script(ROOT / "docs" / "generate_api.py").page() == page
+
+
 def test_the_mapping_of_other_systems_leads_to_real_options() -> None:
     """Each of our names in the tables for newcomers from other systems is a field or a key that exists (X-23)."""
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")

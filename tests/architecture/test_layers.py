@@ -1,16 +1,20 @@
 """Who may import whom."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from temporalio.worker.workflow_sandbox import SandboxRestrictions
+from temporalio.worker.workflow_sandbox._restrictions import RestrictionContext
 
 from tests.architecture.repository import PACKAGES, ROOT, imported_modules, python_files, relative
+from workers.workflow_runner import PASSED_THROUGH
 
 PURE_PROVIDERS = (
     "providers.interfaces", "providers.errors", "providers.domains", "providers.shared.cancellation_grace", "providers.sentences",
-    "providers.text"
+    "providers.text", "providers.verification",
 )  # fmt: skip
 
 
@@ -53,6 +57,105 @@ def test_workflow_code_imports_no_other_library(path: Path) -> None:
     allowed = set(sys.stdlib_module_names) | {"temporalio", "pydantic", "contracts", "workflows"}
     foreign = {name for name in imported_modules(path) if name.split(".")[0] not in allowed}
     assert not foreign
+
+
+def refused_in_runs(source: str) -> list[str]:
+    """What of a module's code the SDK's sandbox would refuse while a run goes on, if it watched over it."""
+    tree, modules = ast.parse(source), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {name.asname or name.name.split(".")[0]: name.name.split(".") for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules |= {name.asname or name.name: [*node.module.split("."), name.name] for name in node.names}
+    named = [tuple(path) for path in modules.values()]
+    for node in ast.walk(tree):
+        way: list[str] = []
+        inner: ast.AST = node
+        while isinstance(inner, ast.Attribute):
+            way, inner = [inner.attr, *way], inner.value
+        if isinstance(inner, ast.Name):
+            named.append((*modules.get(inner.id, ["__builtins__", inner.id]), *way))
+    running = RestrictionContext()
+    running.is_runtime = running.in_activation = True
+    members = SandboxRestrictions.invalid_module_members_default
+    return sorted({".".join(path) for path in named if members.match_access(running, *path, include_use=True)})
+
+
+@pytest.mark.parametrize("path", python_files("workflows"), ids=relative)
+def test_workflow_code_names_nothing_that_the_sandbox_refuses(path: Path) -> None:
+    """No clock, chance, thread, file or network: most of it passes through the sandbox, which then cannot look."""
+    assert refused_in_runs(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time\ntime.time()",
+        "from time import monotonic",
+        "from datetime import datetime as day\nday.now()",
+        "import random\nrandom.random()",
+        "import uuid\nuuid.uuid4()",
+        "open('/etc/passwd')",
+        "import os\nos.getcwd()",
+    ],
+)
+def test_what_the_sandbox_refuses_is_found(source: str) -> None:
+    """The test above is no decoration."""
+    assert refused_in_runs(source)
+
+
+MUTATORS = {"append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}
+
+
+def state_of_module(source: str) -> list[int]:
+    """Lines that change what a module holds."""
+    tree = ast.parse(source)
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    targets += [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+    held = {target.id for target in targets if isinstance(target, ast.Name)}
+
+    def changes(node: ast.AST) -> bool:
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            return isinstance(node.value, ast.Name) and node.value.id in held
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in MUTATORS:
+            return isinstance(called.value, ast.Name) and called.value.id in held
+        return isinstance(node, ast.Global)
+
+    return [node.lineno for node in ast.walk(tree) if changes(node)]  # type: ignore[attr-defined]
+
+
+def passes_through(path: Path) -> bool:
+    """Whether the sandbox imports a file once for all runs."""
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return any(f"{module}.".startswith(f"{name}.") for name in PASSED_THROUGH)
+
+
+@pytest.mark.parametrize("path", list(filter(passes_through, python_files("workflows"))), ids=relative)
+def test_what_runs_share_holds_no_state(path: Path) -> None:
+    """A module that passes through the sandbox is the same one for all runs: none can leave anything to another."""
+    assert state_of_module(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "seen = {}\ndef note(run): seen[run] = 1",
+        "seen: list[str] = []\ndef note(run): seen.append(run)",
+        "last = ''\ndef note(run):\n  global last\n  last = run",
+    ],
+)
+def test_state_of_a_module_is_found(source: str) -> None:
+    """The test above is no decoration."""
+    assert state_of_module(source)
+
+
+def test_strategies_from_outside_stay_in_the_sandbox() -> None:
+    """What passes through is ours and tested here; whatever loads other packages is imported anew for each run."""
+    passing = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH).passthrough_modules
+    for name in ("workflows", "workflows.deep_research", "workflows.driver", "workflows.strategies", "tests"):
+        assert name not in passing
+    assert {name.split(".")[0] for name in PASSED_THROUGH} == {"contracts", "workflows"}
 
 
 @pytest.mark.parametrize("path", python_files("activities"), ids=relative)

@@ -56,6 +56,16 @@ def test_ranges_and_lists_are_written_out(docstring: str, codes: list[str]) -> N
     assert sentence == ("Holds" if codes else docstring)
 
 
+@pytest.mark.parametrize(
+    "path",
+    python_files("activities", "client", "contracts", "deploy", "providers", "workers", "workflows"),
+    ids=relative,
+)
+def test_the_product_gives_reasons_and_no_codes(path: Path) -> None:
+    """Where a requirement is the reason for a line, the reason stands there in words."""
+    assert not code_in(path.read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("path", python_files("tests"), ids=relative)
 def test_codes_are_the_last_words_of_a_test(path: Path) -> None:
     """A code stands in parentheses at the end of a test's docstring, and nowhere else in the code of tests."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from contracts.activities import SearchRequest, SearchResponse
 from contracts.documents import SectionHint
 from contracts.identity import digest
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
 from contracts.sources import SearchHit
 from providers.errors import CorpusUnknown, SourceUnreadable

@@ -48,7 +48,7 @@ class InProcessHost:
         while not predicate():
             await asyncio.sleep(0)
 
-    async def sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float, summary: str = "") -> None:
         await asyncio.Event().wait()
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from providers.errors import InvalidOutput
-from providers.isolation.calls import KillableCalls
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from tests.fakes.isolation import HereCalls
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import gullible_work
+from tests.fakes import gullible_work, model_work
 from tests.fakes.model_request import ModelRequest
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -93,6 +93,16 @@ def gaps(request: ModelRequest) -> Reply:
     """Sensible work in which every analysis of the first iteration finds something missing."""
     first = re.search(r"Iteration: 1 of", request.prompt) is not None
     return answered(request, request.good_answer(with_gap=first))
+
+
+def thorough(request: ModelRequest) -> Reply:
+    """Work in long sentences; each iteration but the last finds something missing."""
+    if request.role == "planner":
+        return answered(request, json.dumps(model_work.thorough_plan(request.prompt)))
+    if request.role == "supervisor":
+        return answered(request, json.dumps(model_work.thorough_reflection(request.prompt)))
+    iteration = re.search(r"Iteration: (\d+) of (\d+)", request.prompt)
+    return answered(request, request.good_answer(with_gap=iteration is not None and iteration[1] != iteration[2]))
 
 
 def gullible(request: ModelRequest) -> Reply:
@@ -212,6 +222,7 @@ def _always(reply: Reply) -> Callable[[ModelRequest], Reply]:
 SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "good": good,
     "gaps": gaps,
+    "thorough": thorough,
     "gullible": gullible,
     "betraying": betraying,
     "hopeless": hopeless,

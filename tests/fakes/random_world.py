@@ -7,18 +7,10 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import (
-    ReadRecord,
-    ReadRequest,
-    RenderedReport,
-    RenderRequest,
-    SearchRequest,
-    SearchResponse,
-    SessionRef,
-)
 from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, QualityUpdate
 from contracts.identity import digest, evidence_id, finding_id
+from contracts.messages import ReadRecord, ReadRequest, RenderedReport, RenderRequest, SearchRequest, SearchResponse
 from contracts.outcome import Citation, ReportFiles
 from contracts.roles import (
     AnalysisOutput,
@@ -37,10 +29,10 @@ from contracts.roles import (
     WriteInput,
     WriteOutput,
 )
-from contracts.state import ResearchState
 from contracts.usage import CallAccount, Usage
 from contracts.vocabulary import Action, Confidence, EngineKind, Quality, Severity
 from tests.fakes.host import InProcessHost
+from tests.fakes.kept_sessions import KeptSession
 from tests.fakes.states import EMPTY_REF, hit
 
 PAGES = [f"corpus:manual/page-{number}.md" for number in range(12)]
@@ -53,25 +45,32 @@ class RandomWorld:
         self.seed = seed
         self.trouble = trouble
         self.paid: list[str] = []
+        """Operations that were paid for: like the journal, the world answers the same request again for nothing."""
+        self._journal: set[str] = set()
+        self.session = KeptSession()
         self.searching = self.most_searching = 0
 
     def host(self) -> InProcessHost:
         """A host that asks this world."""
         methods = ("plan_research", "analyze_sources", "write_report", "refine_gaps", "reflect_on_phase")
-        others = ("search", "read_source", "render_report", "save_session")
-        return InProcessHost({name: getattr(self, name) for name in (*methods, *others)})
+        others = ("search", "read_source", "render_report")
+        own = {name: getattr(self, name) for name in (*methods, *others)}
+        return InProcessHost({**own, "save_session": self.session.save_session})
 
     def chance(self, *key: object) -> random.Random:
         """Randomness that depends on the question alone."""
         return random.Random(f"{self.seed}/{key}")
 
     def account(self, request: Any) -> CallAccount:
-        """One paid call."""
-        self.paid.append(request.operation)
+        """A call that is paid for once."""
+        content = request.model_dump_json(exclude={"time_limit_seconds"})
+        if content not in self._journal:
+            self._journal.add(content)
+            self.paid.append(request.operation)
         return CallAccount(engine=EngineKind.MODEL, model="m", usage=Usage(model_calls=1))
 
-    def _fail_sometimes(self, request: Any, kind: str) -> None:
-        if self.chance("fails", request.operation).random() < self.trouble:
+    def _fail_sometimes(self, operation: str, kind: str) -> None:
+        if self.chance("fails", operation).random() < self.trouble:
             raise ApplicationError("no luck", {"kind": "malformed"}, type=kind, non_retryable=True)
 
     async def plan_research(self, request: PlanInput) -> PlanOutput:
@@ -85,23 +84,21 @@ class RandomWorld:
         try:
             for _ in range(self.chance("slow", request.text).randint(0, 5)):
                 await asyncio.sleep(0)
-            self._fail_sometimes(request, failures.CORPUS_UNAVAILABLE)
+            self._fail_sometimes(request.operation, failures.CORPUS_UNAVAILABLE)
         finally:
             self.searching -= 1
         chosen = self.chance("hits", request.text).sample(PAGES, self.chance("n", request.text).randint(0, 6))
         return SearchResponse(provider="corpus", hits=[hit(url, rank) for rank, url in enumerate(chosen, start=1)])
 
     async def read_source(self, request: ReadRequest) -> ReadRecord:
-        self._fail_sometimes(request, failures.SOURCE_UNREADABLE)
+        self._fail_sometimes(f"read/{request.source_id}", failures.SOURCE_UNREADABLE)
         return ReadRecord(
             url=request.url,
             title=request.title,
             retrieved_at="2026-11-21T12:00:00+00:00",
-            media_type="text/plain",
             content_hash=digest(request.url),
             raw=EMPTY_REF,
             text=EMPTY_REF,
-            characters=100,
             quality=self.chance("quality", request.url).choice(list(Quality)),
         )
 
@@ -177,12 +174,9 @@ class RandomWorld:
         return ReflectOutput(action=action, guidance="look closer", account=self.account(request))
 
     async def render_report(self, request: RenderRequest) -> RenderedReport:
-        state = ResearchState.unpack(request.packed_state)
+        state = self.session.state(request.change)
         cited = state.draft.evidence_ids if state.draft else []
         sources = dict.fromkeys(state.evidence[item].source_id for item in cited)
         citations = [Citation(number=number, source_id=source) for number, source in enumerate(sources, start=1)]
         files = ReportFiles(markdown=EMPTY_REF, html=EMPTY_REF, json_document=EMPTY_REF)
         return RenderedReport(files=files, markdown="# Report\n", citations=citations)
-
-    async def save_session(self, request: Any) -> SessionRef:
-        return SessionRef(research_id=request.research_id)

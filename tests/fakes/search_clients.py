@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
 from providers.models.prices import load_prices
 from providers.search.anthropic_search import AnthropicSearch

@@ -3,13 +3,13 @@
 from contracts.documents import DocumentRef, ReportDraft
 from contracts.evidence import Finding, Gap
 from contracts.identity import gap_id, source_id, sub_query_id
-from contracts.plan import Plan, SubQuery
+from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.resolved import CorpusSnapshot, EffectiveGates, ProviderChoice, ResolvedResearch
 from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
-from contracts.vocabulary import Confidence, EngineKind, Quality, SourceStatus, SubQueryStatus
+from contracts.vocabulary import Confidence, EngineKind, NodeStatus, Quality, SourceStatus
 
 EMPTY_REF = DocumentRef(hash="sha256:" + "0" * 64)
 
@@ -36,15 +36,15 @@ def state(**changes: object) -> ResearchState:
     return made
 
 
-def sub_query(text: str, **changes: object) -> SubQuery:
+def sub_query(text: str, **changes: object) -> PlanNode:
     """A completed sub-query."""
-    made = SubQuery(id=sub_query_id(text), text=text, status=SubQueryStatus.COMPLETED)
+    made = PlanNode(id=sub_query_id(text), text=text, status=NodeStatus.COMPLETED)
     return made.model_copy(update=changes)
 
 
-def plan(*queries: SubQuery, brief: str = "We look at the manual.") -> Plan:
+def plan(*queries: PlanNode, brief: str = "We look at the manual.") -> Plan:
     """A plan."""
-    return Plan(version=1, brief=brief, sub_queries=list(queries))
+    return Plan(version=1, brief=brief, nodes=list(queries))
 
 
 def hit(url: str, rank: int) -> SearchHit:

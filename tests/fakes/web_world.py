@@ -24,6 +24,7 @@ from tests.fakes.loopback import HttpRequest, LoopbackServer
 
 FIRST_HOST = 2
 MOST_HOSTS = 200
+"""In one block of addresses; there are 256 blocks."""
 MOST_RESULTS = 20
 NOT_FOUND = "<!doctype html><title>Not found</title><h1>Not found</h1><p>There is no such page.</p>"
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
@@ -149,7 +150,8 @@ class WebWorld(LoopbackServer):
     @staticmethod
     def host_of(site: Site) -> str:
         """The host of a site."""
-        return f"127.0.0.{FIRST_HOST + site.host % MOST_HOSTS}"
+        block, place = divmod(site.host, MOST_HOSTS)
+        return f"127.0.{block}.{FIRST_HOST + place}"
 
     async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; the connection may carry another."""

@@ -16,7 +16,7 @@ from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
 from activities.turns import TurnActivities
 from contracts import activities as signatures
-from contracts.activities import ReadRequest
+from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind, Quality, Tier
@@ -26,12 +26,13 @@ from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
 from providers.models import paid_answers
 from providers.reading.readers import RoutedReader
-from providers.shared.calls import SharedCallStore
+from providers.shared.paid_calls import SharedCallStore
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
-from providers.storage.records import FolderRecords
+from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import FolderRecords
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.isolation import HereCalls
@@ -68,6 +69,7 @@ class World:
         self.content = ObstoreContentStore(folder / "content")
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = SharedCallStore(self.shared)
+        self.notebooks = StoredNotebooks(self.content)
         self.sessions = RecordSessionStore(FolderRecords(folder / SESSIONS))
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
@@ -83,11 +85,17 @@ class World:
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
-        roles = RoleActivities(self.engines, self.content, CallJournal(self.calls, paid_answers), self.isolated)
-        records = RecordsActivities(self.configuration, self.corpus, self.content, self.sessions, self.queue)
-        searching = SearchingActivities(self.providers)
-        reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge)
-        reporting = ReportingActivities(self.content, self.corpus.skipped, "0.1.0", self.isolated)
+        roles = RoleActivities(
+            self.engines, self.content, CallJournal(self.calls, paid_answers), self.isolated, notebooks=self.notebooks
+        )
+        records = RecordsActivities(
+            self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
+        )
+        searching = SearchingActivities(self.providers, notebooks=self.notebooks)
+        reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge, notebooks=self.notebooks)
+        reporting = ReportingActivities(
+            self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
+        )
         return [
             *roles.register(),
             records.prepare_research,

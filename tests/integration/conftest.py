@@ -18,6 +18,7 @@ from tests.integration.server_homes import kill_server
 from workers.dev_server.attach import detach_server
 from workers.dev_server.server import find_binary
 from workers.pools import PoolContents, build_worker
+from workers.run_log import RunLog
 
 
 @pytest_asyncio.fixture
@@ -85,12 +86,13 @@ async def running_workers(client: Client, world: World, pools: tuple[str, ...] =
 
 
 def _replaying(client: Client, contents: PoolContents) -> Worker:
-    from workers.pools import workflow_runner
+    from workers.workflow_runner import workflow_runner
 
     return Worker(
         client,
         task_queue=POOLS["workflows"],
         workflows=list(contents.workflows),
         workflow_runner=workflow_runner(),
+        interceptors=[RunLog()],
         max_cached_workflows=0,
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from workers.dev_server.attach import describe_server
-from workers.dev_server.files import READY, ServerDescription, ServerFiles
+from workers.dev_server.server_files import READY, ServerDescription, ServerFiles
 
 SOON = 20.0
 

@@ -21,8 +21,13 @@ from workers.dev_server.server import find_binary
 pytestmark = pytest.mark.integration
 
 
-async def test_a_run_completes_and_can_be_read(client: Client, tmp_path: Path) -> None:
-    """Plain JSON in, a cited report out; status and events work on the closed run (S0-167, S0-182, X-21)."""
+async def test_a_run_completes_and_can_be_read(
+    client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Plain JSON in, a cited report out; status and events work on the closed run; its start and its end are logged
+    once each, although every task replays the history (S0-167, S0-182, X-21).
+    """
+    caplog.set_level("INFO", "temporalio.workflow")
     world = World(tmp_path)
     async with running_workers(client, world):
         handle = await start(client, {"query": QUESTION, "corpus": "manual"})
@@ -34,6 +39,11 @@ async def test_a_run_completes_and_can_be_read(client: Client, tmp_path: Path) -
     assert status.outcome is Outcome.COMPLETED
     assert events.events[0].seq == 1
     assert events.events[-1].type == "run.finished"
+    logged = [record for record in caplog.records if record.name == "temporalio.workflow"]
+    assert [record.message.split(" ")[0] for record in logged] == ["run.started", "run.ended"]
+    end = vars(logged[-1])
+    assert (end["research_id"], end["outcome"], end["stop_reason"]) == (handle.id, "completed", result.stop_reason)
+    assert (end["cost_usd"], end["seconds"] > 0) == (0.0, True)
     saved = await world.sessions.load(handle.id)
     assert saved is not None
     assert json.loads(saved)["result"]["outcome"] == "completed"
@@ -59,7 +69,7 @@ async def test_malformed_input_ends_at_once(client: Client, tmp_path: Path, argu
         with pytest.raises(WorkflowFailureError) as failed:
             await handle.result()
     assert isinstance(failed.value.cause, ApplicationError)
-    assert failed.value.cause.type == "InvalidRequest"
+    assert failed.value.cause.type == "invalid_input"
     assert line in failed.value.cause.message
     assert "secret" not in failed.value.cause.message
 

@@ -17,8 +17,8 @@ from tests.integration.pool_calls import Calls
 from tests.integration.server_homes import SOON, alive, kill_server, running, until
 from workers.dev_server import attach
 from workers.dev_server.attach import describe_server, detach_server, ensure_server, stop_server, watch_server
-from workers.dev_server.files import READY, ServerDescription, ServerError, ServerFiles
 from workers.dev_server.server import API_HOST
+from workers.dev_server.server_files import READY, ServerDescription, ServerError, ServerFiles
 from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.temporal import open_connection

@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from tests.integration.server_homes import SOON, kill_server, running, until
 from workers.dev_server.attach import detach_server, ensure_server
-from workers.dev_server.files import ServerDescription, ServerFiles
+from workers.dev_server.server_files import ServerDescription, ServerFiles
 
 pytestmark = pytest.mark.integration
 

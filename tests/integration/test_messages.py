@@ -64,6 +64,31 @@ async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_pat
     assert world.corpus.reads == reads
 
 
+async def test_a_cancelled_run_with_a_draft_is_finished_at_once(client: Client, tmp_path: Path) -> None:
+    """The draft is kept; a resumed run that is told to stop before it begins makes the report of it, and pays nothing."""
+    async with MessagesApi(scenario="gaps", by_role={"refiner": "slow"}) as api:
+        world = model_world(tmp_path, api.base_url)
+        async with running_workers(client, world):
+            handle = await start(client, REQUEST)
+            await until(handle, lambda status: status.phase == Phase.REFINEMENT)
+            await handle.cancel()
+            with pytest.raises(WorkflowFailureError):
+                await handle.result()
+            state = ResearchState.model_validate_json(await world.sessions.load(handle.id) or "")
+        calls = api.counts()
+        again = await start(client, REQUEST | {"continue_from": handle.id}, id=handle.id)
+        stop = asyncio.create_task(again.execute_update(names.STOP_AND_REPORT, result_type=str))
+        await asyncio.sleep(0.5)
+        async with running_workers(client, world):
+            await stop
+            result = await again.result()
+    assert state.result is None
+    assert state.draft is not None
+    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.USER_STOPPED)
+    assert "[1]" in result.report
+    assert api.counts() == calls
+
+
 async def test_a_steered_run_hears_it(client: Client, tmp_path: Path) -> None:
     """Steering reaches the next model call; nonsense is refused with a reason (S0-081)."""
     async with MessagesApi(latency=0.3) as api:
@@ -98,7 +123,7 @@ async def test_another_question_under_the_same_session_is_refused(client: Client
         with pytest.raises(WorkflowFailureError) as failed:
             await (await start(client, other, id="r-question")).result()
     assert isinstance(failed.value.cause, ApplicationError)
-    assert failed.value.cause.type == "Refused"
+    assert failed.value.cause.type == "invalid_input"
     assert ResearchResult.model_validate(failed.value.cause.details[0]).outcome is Outcome.REFUSED
 
 

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from activities.reporting.render import RENDERED
 from activities.roles.role_work import FINISHED
 from contracts import failures
-from contracts.activities import PrepareRequest
+from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER, PlanInput
 from contracts.state import ResearchState
@@ -19,13 +19,13 @@ from providers.extractive.engine import MAKE_DRAFT
 from providers.isolation.pool import SubprocessPool
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
+from tests.fakes.pauses import pause_after
 from tests.fakes.world import World
 from workflows.driver import Driver
 from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.supervisor.pause import pause_after
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 pytestmark = pytest.mark.integration

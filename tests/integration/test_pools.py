@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError
+from typer.testing import CliRunner
 
+from client.cli.app import app
 from contracts.names import POOLS
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
-from workers import __main__ as process
 from workers.composition import compose
 from workers.dev_server.attach import detach_server
 from workers.health import serve_health
@@ -218,13 +219,14 @@ async def test_looking_for_an_engine_starts_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Path, given: signal.Signals) -> None:
-    """`python -m workers` tells its health, and ends with 0 after SIGTERM and SIGINT."""
+    """`research worker` tells its health, and ends with 0 after SIGTERM and SIGINT."""
     environment = {
         "TEMPORAL_ADDRESS": server.address,
         "RESEARCH_HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
         "ANTHROPIC_API_KEY": "sk-secret-1",
     }
-    arguments = ("-m", "workers", "--pool", "records,search", "--health-port", "0", "--metrics-port", "0")
+    arguments = ("-m", "client.cli", "worker", "--log-format", "json", "--pool", "records,search")
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, *arguments), cwd=ROOT, env=environment, stderr=asyncio.subprocess.PIPE
     )
@@ -260,10 +262,11 @@ def read(address: str) -> bytes:
         return bytes(response.read())
 
 
-def test_a_wrong_pool_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_pool_is_named() -> None:
     """A pool that does not exist ends the process with the usage code and the names there are."""
-    assert process.main(["--pool", "models,thinking"]) == 2
-    assert "no pool is called thinking: there are workflows, models" in capsys.readouterr().err
+    done = CliRunner().invoke(app, ["worker", "--pool", "models,thinking"])
+    assert done.exit_code == 2
+    assert "no pool is called thinking: there are workflows, models" in done.stderr
 
 
 def test_pools_are_chosen_once_and_in_order() -> None:

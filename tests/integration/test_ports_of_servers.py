@@ -9,7 +9,7 @@ import pytest
 from tests.integration.server_homes import SOON, kill_server, running
 from workers.dev_server import attach, ports
 from workers.dev_server.attach import detach_server, ensure_server, watch_server
-from workers.dev_server.files import ServerMovedError
+from workers.dev_server.server_files import ServerMovedError
 
 pytestmark = pytest.mark.integration
 

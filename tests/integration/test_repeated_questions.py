@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.testing import ActivityEnvironment
 
 from activities.searching import SearchingActivities
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.usage import Usage

@@ -17,7 +17,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.journal import AWAY
 from contracts import failures
-from contracts.activities import ReadRequest, SearchRequest
+from contracts.messages import ReadRequest, SearchRequest
 from contracts.names import POOLS
 from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Outcome
@@ -224,7 +224,7 @@ def a_search(number: int) -> SearchRequest:
 
 def a_read(url: str) -> ReadRequest:
     """A page that a search found."""
-    return ReadRequest(research_id="r-0", operation="read/1", source_id="src-1", url=url)
+    return ReadRequest(source_id="src-1", url=url)
 
 
 def a_plan(number: int) -> PlanInput:

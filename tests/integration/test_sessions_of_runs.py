@@ -121,7 +121,7 @@ async def test_a_session_is_nobody_elses(client: Client, tmp_path: Path) -> None
         misplaced = await failure_of(await start(client, other_id, id="r-beta"))
         stranger = await failure_of(await start(client, other_tenant, id="r-alpha"))
         missing = await failure_of(await start(client, nobody, id="r-nobody"))
-    assert {misplaced.type, stranger.type, missing.type} == {failures.REFUSED}
+    assert {misplaced.type, stranger.type, missing.type} == {StopReason.INVALID_INPUT.value}
     assert "r-alpha" in misplaced.message
     assert stranger.message.replace("r-alpha", "ID") == missing.message.replace("r-nobody", "ID")
 
@@ -135,7 +135,7 @@ async def test_a_cancel_while_the_end_is_saved_loses_nothing(
     closing = asyncio.Event()
 
     async def slow(research_id: str, state_json: str, *, closed: bool) -> None:
-        if json.loads(state_json)["result"] is not None and not closing.is_set():
+        if json.loads(state_json).get("result") is not None and not closing.is_set():
             closing.set()
             await asyncio.Event().wait()
         await save(research_id, state_json, closed=closed)

@@ -12,8 +12,8 @@ import pytest
 
 from providers.errors import CallInFlight, RateLimited
 from providers.shared.cache import SEARCH, Cache
-from providers.shared.calls import SharedCallStore
 from providers.shared.limiter import SharedLimiter
+from providers.shared.paid_calls import SharedCallStore
 from providers.shared.stores.fallback_store import FallbackStore, ReconnectBackoff
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore

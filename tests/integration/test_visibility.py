@@ -27,7 +27,7 @@ async def test_a_run_can_be_read_in_the_web_ui(client: Client, tmp_path: Path) -
         search_attributes=partial(has_search_attributes, client), product_version="0.1.0"
     )
     async with running_workers(client, World(tmp_path, configuration=configuration)):
-        handle = await start(client, REQUEST, static_summary=QUESTION)
+        handle = await start(client, REQUEST)
         await handle.result()
         metadata = await handle.query("__temporal_workflow_metadata")
     description = await handle.describe()
@@ -39,12 +39,16 @@ async def test_a_run_can_be_read_in_the_web_ui(client: Client, tmp_path: Path) -
     assert not any(word in str(attributes) for word in QUESTION.split()[2:])
     assert "**completed**" in str(metadata)
     assert "sources" in str(metadata)
-    scheduled = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    assert QUESTION in str(metadata)  # although a plain client gave the run no summary
+    assert "0.00 USD of at most 2.00" in str(metadata)
+    named = (EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, EventType.EVENT_TYPE_TIMER_STARTED)
     summaries = [
         event.user_metadata.summary.data.decode()
         async for event in handle.fetch_history_events()
-        if event.event_type == scheduled
+        if event.event_type in named
     ]
+    assert all(summaries)
+    assert '"until the report must be written"' in summaries
     assert '"read: Routine Vacuuming"' in summaries
     assert any(text.startswith('"search: ') for text in summaries)
     changes = EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES

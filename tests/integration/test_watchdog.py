@@ -46,7 +46,7 @@ asyncio.run(main(sys.argv[1]))
 
 CANCELLED = """
 import asyncio
-from providers.isolation.calls import KillableCalls
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from tests.fakes.killers import BURN
 from workers.process import stop_signals

@@ -9,6 +9,7 @@ from temporalio.exceptions import ApplicationError
 from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.sources import Source
+from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus, StopReason
 from tests.fakes.web_world import Faults, Site, WebWorld, manual_sites, page
 from tests.integration.runs import start
@@ -23,13 +24,22 @@ async def sources_of(client: Client, research_id: str) -> list[Source]:
     return await client.get_workflow_handle(research_id).query(names.SOURCES, result_type=list[Source])
 
 
+async def session_of(client: Client, research_id: str) -> ResearchState:
+    """The session with all its details, as a client that reaches only the server gets it."""
+    asked = {"research_id": research_id, "name": "session.json"}
+    piece = await client.execute_workflow(
+        names.RESEARCH_DOCUMENT, asked, id=f"document-{research_id}", task_queue=names.WORKFLOWS_QUEUE
+    )
+    return ResearchState.model_validate_json(piece["text"])
+
+
 async def test_a_question_is_answered_from_the_web(client: Client, tmp_path: Path) -> None:
     """Searched, read through the guard, assessed, cited; where text goes is told (S0-102, X-20)."""
     async with WebWorld() as world, web_workers(client, tmp_path, world):
         handle = await start(client, over_the_web())
         result: ResearchResult = await handle.result()
         status = await handle.query(names.STATUS, result_type=ResearchStatus)
-        sources = await sources_of(client, handle.id)
+        sources = list((await session_of(client, handle.id)).sources.values())
     assert result.outcome is Outcome.COMPLETED
     assert result.counts.sources_cited >= 2
     assert {source.status for source in sources} == {SourceStatus.FULL}

@@ -1,10 +1,11 @@
-"""The toy strategy: scout ahead, look, tell."""
+"""The toy strategy: scout ahead, look, tell. Its plan has two levels: a task that searches nothing, and its leaves."""
 
 from contracts.decisions import Pause
-from contracts.plan import Plan
+from contracts.identity import sub_query_id
+from contracts.plan import Plan, PlanNode
 from contracts.progress import Mark, Progress, UnitProgress
-from contracts.state import Position, ResearchState, Unit
-from contracts.vocabulary import Action, StopReason
+from contracts.state import OpenPause, Position, ResearchState, Unit
+from contracts.vocabulary import Action, NodeKind, NodeStatus, StopReason
 from tests.toy.roles import SCOUT, SCRIBE, ScoutInput
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
@@ -43,11 +44,14 @@ class ToyStrategy:
         run.note("phase.finished", unit, phase=unit, summary=f"{unit} is over")
         return Unit(name=unit)
 
-    async def pause(self, run: ResearchRun, unit: Unit) -> Pause:
+    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
+        return OpenPause(unit=unit, moment=run.moment())
+
+    async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         order = list(UNITS)
-        place = order.index(unit.name) + 1
+        place = order.index(opened.unit.name) + 1
         position_of(run.state).next_unit = order[place] if place < len(order) else None
-        run.state.pause = Pause(phase=unit.name, action=Action.PROCEED)
+        run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
         return run.state.pause
 
     def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
@@ -68,7 +72,11 @@ class ToyStrategy:
     async def _scout(self, run: ResearchRun) -> None:
         output = await run.ask(SCOUT, "scout", ScoutInput(most_queries=run.resolved.limits.max_sub_queries))
         queries = planned(output.sub_queries, 1, run.resolved.limits.max_sub_queries)
-        run.state.plan = Plan(version=1, brief="as the scout says", sub_queries=queries)
+        question = run.resolved.query
+        task = PlanNode(id=f"task-{sub_query_id(question)}", text=question, kind=NodeKind.TASK, needs_search=False)
+        below = {"parent": task.id, "depth": 1, "kind": NodeKind.LEAF}
+        leaves = [query.model_copy(update=below) for query in queries]
+        run.state.plan = Plan(version=1, brief="as the scout says", nodes=[task, *leaves])
 
     async def _look(self, run: ResearchRun) -> None:
         await Gathering(run, run.state.pending_sub_queries()).carry_out()
@@ -76,3 +84,8 @@ class ToyStrategy:
 
     async def _tell(self, run: ResearchRun) -> None:
         run.state.draft = (await run.ask(SCRIBE, "tell", write_input(run, issues=[]))).draft
+        plan = run.state.plan
+        told = [
+            node.model_copy(update={"status": NodeStatus.COMPLETED}) for node in plan.nodes if not node.needs_search
+        ]
+        run.state.plan = plan.with_nodes(*told)

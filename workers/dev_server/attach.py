@@ -11,7 +11,9 @@ from pathlib import Path
 
 import structlog
 
-from workers.dev_server.files import (
+from workers.dev_server.ports import PortLeases
+from workers.dev_server.server import ServerProcess
+from workers.dev_server.server_files import (
     READY,
     STARTING,
     FileLock,
@@ -20,8 +22,6 @@ from workers.dev_server.files import (
     ServerFiles,
     ServerMovedError,
 )
-from workers.dev_server.ports import PortLeases
-from workers.dev_server.server import ServerProcess
 from workers.settings.loading import child_environment
 
 IDLE_SECONDS = 60.0

@@ -13,18 +13,10 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from workers.dev_server.files import (
-    FAILED,
-    READY,
-    STARTING,
-    STOPPED,
-    FileLock,
-    ServerDescription,
-    ServerError,
-    ServerFiles,
-)
 from workers.dev_server.gateway import Gateway
 from workers.dev_server.ports import LOOPBACK, PortLeases, choose_ports
 from workers.dev_server.server import (
@@ -35,6 +27,16 @@ from workers.dev_server.server import (
     read_version,
     set_up_namespace,
     start_server,
+)
+from workers.dev_server.server_files import (
+    FAILED,
+    READY,
+    STARTING,
+    STOPPED,
+    FileLock,
+    ServerDescription,
+    ServerError,
+    ServerFiles,
 )
 from workers.private_files import keep_files_private
 
@@ -84,8 +86,8 @@ class Keeper:
         binary = find_binary()
         version = read_version(binary)
         known = self.files.read()
-        self.description = known.with_changes(
-            status=STARTING, keeper_pid=os.getpid(), error="", moved_aside="", version=version
+        self.description = replace(
+            known, status=STARTING, keeper_pid=os.getpid(), error="", moved_aside="", version=version
         )
         self.files.write(self.description)
         if not self.files.server_lock().is_free():
@@ -94,7 +96,7 @@ class Keeper:
                 return
             orphan.stop()
         moved = move_other_version_aside(self.files, version)
-        self.description = self.description.with_changes(moved_aside=moved)
+        self.description = replace(self.description, moved_aside=moved)
         self._launch(binary, choose_ports(self.description, self._leases), insist_seconds=0.0)
 
     def run(self) -> None:
@@ -191,8 +193,8 @@ class Keeper:
             self._gateway.close()
         self._gateway = self._gateway_to = None
 
-    def _describe(self, **changes: object) -> None:
-        self.description = self.description.with_changes(**changes)
+    def _describe(self, **changes: Any) -> None:
+        self.description = replace(self.description, **changes)
         try:
             self.files.write(self.description)
         except OSError as error:

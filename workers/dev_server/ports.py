@@ -11,9 +11,10 @@ import secrets
 import socket
 import stat
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from workers.dev_server.files import FileLock, ServerDescription
+from workers.dev_server.server_files import FileLock, ServerDescription
 
 LOOPBACK = "127.0.0.1"
 USUAL_PORT = 7233
@@ -84,7 +85,8 @@ def choose_ports(known: ServerDescription, leases: PortLeases) -> ServerDescript
         taken.add(port)
         return port
 
-    chosen = known.with_changes(
+    chosen = replace(
+        known,
         port=choose(known.port, USUAL_PORT),
         ui_port=choose(known.ui_port, USUAL_UI_PORT),
         http_port=choose(known.http_port),
@@ -92,7 +94,7 @@ def choose_ports(known: ServerDescription, leases: PortLeases) -> ServerDescript
     )
     leases.keep_only(*taken)
     ui_server_host, ui_server_port = _find_hidden_address()
-    return chosen.with_changes(ui_server_host=ui_server_host, ui_server_port=ui_server_port)
+    return replace(chosen, ui_server_host=ui_server_host, ui_server_port=ui_server_port)
 
 
 def _find_hidden_address() -> tuple[str, int]:

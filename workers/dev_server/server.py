@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
-from workers.dev_server.files import FileLock, ServerDescription, ServerError, ServerFiles
 from workers.dev_server.ports import LOOPBACK
+from workers.dev_server.server_files import FileLock, ServerDescription, ServerError, ServerFiles
 
 RETENTION_SECONDS = 30 * 24 * 3_600
 START_SECONDS = 30.0

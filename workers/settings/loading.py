@@ -26,7 +26,7 @@ from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from providers.credentials import in_clear
 from providers.models.model_directory import DEFAULT_ENDPOINT
-from workers.settings.files import (
+from workers.settings.configuration_files import (
     FILE_NAME,
     SettingsError,
     details,
@@ -189,10 +189,6 @@ class Settings(BaseSettings):
         asked = Limits.model_validate(override.model_dump(include=set(Limits.model_fields)))
         return EffectiveLimits.model_validate(effective_limits(base, asked).model_dump() | own)
 
-    def with_corpus(self, name: str, corpus: CorpusSettings) -> "Settings":
-        """The same configuration with one more folder, as `--corpus DIR` adds it."""
-        return self.model_copy(update={"corpus": {**self.corpus, name: corpus}})
-
     def secrets(self) -> list[str]:
         """Every value that no log may show."""
         held = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
@@ -261,7 +257,7 @@ def load_settings(
     files = values_of_files(
         user_folder or user_config_folder(),
         working_directory or Path.cwd(),
-        asked.config or _named_by_variable(given),
+        asked.config or _read_variable_names(given),
     )
     values = merge_values(files.values, environment_values(given))
     values = merge_values(values, asked.values())
@@ -304,7 +300,7 @@ def without_user(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _named_by_variable(environment: Mapping[str, str]) -> Path | None:
+def _read_variable_names(environment: Mapping[str, str]) -> Path | None:
     """The file that the variable names. Raises `SettingsError` for a relative path."""
     text = environment.get(CONFIG_VARIABLE, "").strip()
     path = Path(text).expanduser()

@@ -7,10 +7,11 @@ from temporalio.exceptions import ActivityError
 from contracts.decisions import GateIssue
 from contracts.evidence import Evidence, Finding
 from contracts.identity import gap_id
-from contracts.plan import SubQuery
+from contracts.notebooks import with_what_follows
+from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalysisOutput
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, SubQueryStatus
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, Phase
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.source_quality import updated
@@ -19,25 +20,31 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 
-def unanalyzed(state: ResearchState) -> list[SubQuery]:
-    """Sub-queries that were searched and not analyzed yet."""
+def unanalyzed(state: ResearchState) -> list[PlanNode]:
+    """Sub-queries that were searched and not analyzed yet; of one that was skipped meanwhile, what was read counts."""
     done = set(state.analyzed_sub_queries)
-    ended = (SubQueryStatus.COMPLETED, SubQueryStatus.FAILED)
-    return [query for query in state.plan.sub_queries if query.status in ended and query.id not in done]
+    ended = {NodeStatus.COMPLETED, NodeStatus.FAILED}
+    read = {query_id for source in state.readable_sources() for query_id in source.sub_query_ids}
+    return [
+        query
+        for query in state.plan.sub_queries
+        if query.id not in done and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
+    ]
 
 
 async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
-    """Analyze what was gathered and not analyzed yet.
+    """Analyze what was gathered and not analyzed yet, so many sub-queries at a time as `max_parallel` allows.
 
-    `again` repeats the iteration's sub-queries with the gate's issues.
+    `again` repeats the iteration's sub-queries with the pause's issues; what they give replaces what they gave.
     What was finished is merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
     """
     state = run.state
     repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
     queries = repeated if again else unanalyzed(state)
     issues = run.issues(Phase.ANALYSIS)
+    turns = asyncio.Semaphore(run.resolved.limits.max_parallel)
     work = {
-        query.id: asyncio.ensure_future(_analyze_one(run, query, issues, engine))
+        query.id: asyncio.ensure_future(_analyze_one(run, query, issues, engine, turns))
         for query in queries
         if sources_of(run, query)
     }
@@ -47,6 +54,11 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     except asyncio.CancelledError as cancelled:
         await run.abandon(list(work.values()))
         interruption = cancelled
+    answered = [
+        query for query in queries if (task := work.get(query.id)) and not task.cancelled() and task.exception() is None
+    ]
+    before = {gap.id: gap.status for gap in state.gaps}
+    withdraw(state, answered)
     for query in queries:
         task = work.get(query.id)
         if task is None:
@@ -55,11 +67,15 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
             interruption = interruption or task.exception()  # type: ignore[assignment]
         elif not task.cancelled():
             merge(run, query, _finished(run, query, task))
+    for gap in state.gaps:
+        if gap.status is GapStatus.SUPERSEDED and before.get(gap.id, gap.status) is not gap.status:
+            outputs = {"status": gap.status.value}
+            run.decide(AgentRole.ANALYZER, "gap_superseded", gap.description, {"gap_id": gap.id}, outputs)
     if interruption is not None:
         raise interruption
 
 
-def _finished(run: ResearchRun, query: SubQuery, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
+def _finished(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()
     if isinstance(error, ActivityError):
@@ -69,18 +85,34 @@ def _finished(run: ResearchRun, query: SubQuery, task: "asyncio.Task[AnalysisOut
 
 
 async def _analyze_one(
-    run: ResearchRun, query: SubQuery, issues: list[GateIssue], engine: EngineKind | None
+    run: ResearchRun, query: PlanNode, issues: list[GateIssue], engine: EngineKind | None, turns: asyncio.Semaphore
 ) -> AnalysisOutput:
-    return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
+    async with turns:
+        return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
 
 
-def merge(run: ResearchRun, query: SubQuery, output: AnalysisOutput | None) -> None:
+def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
+    """Take back what earlier analyses of these sub-queries gave, but for passages that others or the draft rest on."""
+    names = {query.id for query in queries}
+    gone = [finding for finding in state.findings if finding.sub_query_id in names]
+    state.findings = [finding for finding in state.findings if finding.sub_query_id not in names]
+    kept = {item for finding in state.findings for item in finding.evidence_ids}
+    kept.update(state.draft.evidence_ids if state.draft else [])
+    unused = {item for finding in gone for item in finding.evidence_ids} - kept
+    state.evidence = {name: item for name, item in state.evidence.items() if name not in unused}
+    state.gaps = gaps.withdrawn(state.gaps, queries, state.iteration)
+
+
+def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> None:
     """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before."""
     state = run.state
+    if output is not None:
+        output = with_what_follows(output, [source.id for source in sources_of(run, query)])
     doubtful = clashing(state, output.evidence) if output else set()
     findings = [one for one in output.findings if doubtful.isdisjoint(one.evidence_ids)] if output else []
     fresh: list[Finding] = []
     if output:
+        state.noted(output.entry)
         state.evidence.update({item.id: item for item in output.evidence if item.id not in doubtful})
         known = {finding.id for finding in state.findings}
         fresh = [
@@ -104,11 +136,10 @@ def merge(run: ResearchRun, query: SubQuery, output: AnalysisOutput | None) -> N
             run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
     if query.id not in state.analyzed_sub_queries:
         state.analyzed_sub_queries.append(query.id)
-    counted = query.model_copy(update={"finding_count": max(query.finding_count, len(findings))})
+    counted = query.model_copy(update={"finding_count": len(findings) if output else query.finding_count})
     stated = _merge_gaps(run, counted, fresh, output)
     merged = counted.model_copy(update={"stated_gaps": stated})
-    queries = [merged if other.id == query.id else other for other in state.plan.sub_queries]
-    state.plan = state.plan.model_copy(update={"sub_queries": queries})
+    state.plan = state.plan.with_nodes(merged)
 
 
 def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
@@ -123,7 +154,7 @@ def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
 
 def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
     state = run.state
-    for source_id in output.analyzed_source_ids:
+    for source_id in output.analyzed_source_ids or ():
         if source_id in state.sources:
             state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
     for update in output.quality_updates:
@@ -132,15 +163,16 @@ def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
             state.sources[source.id] = updated(source, update)
 
 
-def _merge_gaps(run: ResearchRun, query: SubQuery, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
+def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
     """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
-    before = {gap.id: gap.status for gap in state.gaps}
-    if query.gap_id:
-        state.gaps = gaps.after_analysis(state.gaps, [query], fresh)
     drafts = list(output.gaps) if output else []
     if not query.finding_count and not drafts and not query.gap_id:
         drafts = [gaps.silent_gap(query)]
+    state.gaps = gaps.restated(state.gaps, drafts)
+    before = {gap.id: gap.status for gap in state.gaps}
+    if query.gap_id:
+        state.gaps = gaps.after_analysis(state.gaps, [query], fresh)
     # A follow-up that found nothing does not open the same hole under another name.
     opened = gaps.opened(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
     state.gaps = [*state.gaps, *opened]
@@ -148,7 +180,9 @@ def _merge_gaps(run: ResearchRun, query: SubQuery, fresh: list[Finding], output:
         run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)
     for gap in state.gaps:
         if gap.id in before and before[gap.id] is not gap.status:
-            run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id})
+            resolved_by = {"resolved_by": gap.resolved_by} if gap.resolved_by else {}
+            outputs = {"status": gap.status.value, **resolved_by}
+            run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
             kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
             run.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
     known = {gap.id for gap in state.gaps}

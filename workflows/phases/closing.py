@@ -6,24 +6,29 @@ from dataclasses import replace
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.activities import RenderedReport, RenderRequest, SaveRequest
-from contracts.outcome import Counts, Ending, ResearchResult
+from contracts.messages import RenderedReport, RenderRequest, StateChange
+from contracts.outcome import Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
-from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, RunStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, unanalyzed
+from workflows.phases.counts import counts_of
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
+from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.activity_options import record_options
 from workflows.run.call_errors import is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 RENDER = "render"
+CLOSING = "closing"
+"""The phase of what is analyzed and written because the run ends early."""
 
 
 async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     """Bring the run to its end: the report, the result in the state, the session saved."""
+    skip_unfinished(run.state, STOP_REASON_TEXTS[reason])
     if reason not in NATURAL_STOPS:
         run.note("status", f"ending early: {reason.value}", level="warning")
         await _write_what_is_there(run, reason)
@@ -81,6 +86,7 @@ async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> St
 async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
     """Analyze without a model what was read, then write, within the reserve (or at once, if even that is used up)."""
     run.inbox.clear()
+    run.state.phase = CLOSING
     # After an outage that ate the deadline the run still gets its reserve.
     earliest = run.host.now().timestamp() + run.resolved.limits.reserve_seconds
     run.state.deadline_at = max(run.state.deadline_at, earliest)
@@ -89,7 +95,7 @@ async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
         await _analyze_hastily(run)
         if run.state.findings and not _draft_is_current(run.state):
             await _write(run, reason)
-        elif not run.state.findings and run.state.plan.sub_queries:
+        elif not run.state.findings and run.state.plan.nodes:
             await _write(run, reason, EngineKind.EXTRACTIVE)
     finally:
         alarm.cancel()
@@ -136,50 +142,31 @@ def _draft_is_current(state: ResearchState) -> bool:
 
 
 async def _ring(run: ResearchRun, seconds: float) -> None:
-    await run.host.sleep(seconds)
+    await run.host.sleep(seconds, "until the report must be there")
     run.inbox.interrupt(StopReason.BUDGET_TIME)
 
 
 async def _render(run: ResearchRun) -> RenderedReport:
     options = replace(record_options(run.operation(RENDER), "render the report"), first=True)
     resolved = run.resolved
-    packed = run.state.pack_for_report()
-    request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, packed_state=packed)
-    return await run.host.execute(activities.render_report, request, options)
+
+    async def send(change: StateChange) -> RenderedReport:
+        request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, change=change)
+        return await run.host.execute(activities.render_report, request, options)
+
+    return await run.checkpoints.with_newest_state(send)
 
 
 async def _save_closed(run: ResearchRun) -> None:
     options = replace(record_options(run.operation("save"), "save the session"), first=True)
-    resolved = run.resolved
-    request = SaveRequest(
-        research_id=resolved.research_id, tenant=resolved.tenant, packed_state=run.state.pack(), closed=True
-    )
     try:
-        await run.host.execute(activities.save_session, request, options)
+        await run.checkpoints.save(closed=True, options=options)
     except ActivityError as error:
         if is_cancelled(error):
             raise
         run.degrade("the finished session could not be saved: only the engine's history has this result")
         if run.state.result is not None:
             run.state.result = run.state.result.model_copy(update={"degraded": list(run.state.degraded)})
-
-
-def counts_of(state: ResearchState) -> Counts:
-    """How much there is of everything right now."""
-    cited = {citation.source_id for citation in state.citations}
-    return Counts(
-        iterations=state.iteration,
-        sub_queries=len(state.plan.sub_queries),
-        sources=len(state.readable_sources()),
-        sources_cited=len(cited),
-        duplicates=state.duplicates,
-        findings=len(state.findings),
-        evidence=len(state.evidence),
-        passages_cited=len(set(state.draft.evidence_ids)) if state.draft else 0,
-        gaps_open=len(state.unaddressed_gaps()),
-        gaps=len(state.gaps),
-        documents_searched=state.documents_searched,
-    )
 
 
 def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, reason: StopReason) -> ResearchResult:
@@ -192,7 +179,7 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         stop_reason=reason,
         completeness=completeness_of(state, outcome),
         summary=rendered.summary or (state.draft.summary if state.draft else ""),
-        report=rendered.markdown,
+        report=rendered.text,
         report_cut=rendered.cut,
         report_ref=rendered.files.markdown,
         files=rendered.files,
@@ -201,6 +188,7 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         degraded=state.degraded,
         failed_branches=state.failed_branches,
         limitations=state.limitations,
+        resumable=outcome is not Outcome.COMPLETED,
         started_at=state.started_at,
         ended_at=state.ending.ended_at if state.ending else "",
         metadata=resolved.metadata,

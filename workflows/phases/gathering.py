@@ -1,20 +1,22 @@
 """Gathering: search, read as soon as the own search returned, merge in a fixed order."""
 
 import asyncio
+from typing import Any
 
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.activities import ReadRecord, ReadRequest, SearchResponse
 from contracts.identity import canonical_url
+from contracts.messages import ReadRecord, ReadRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.request import SourceType, published_between
 from contracts.sources import SearchHit
 from workflows.phases.gathering_results import Gathered, merge
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_share, unread
 from workflows.rules.duplicates import Identities
+from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.activity_options import read_options
 from workflows.run.call_errors import is_cancelled
 from workflows.run.inbox import Interrupted
@@ -24,18 +26,17 @@ from workflows.run.research_run import ResearchRun
 class Gathering:
     """One pass over a set of sub-queries."""
 
-    def __init__(self, run: ResearchRun, sub_queries: list[SubQuery]) -> None:
+    def __init__(self, run: ResearchRun, sub_queries: list[PlanNode]) -> None:
         self._run = run
         self._sub_queries = sub_queries
         self._known = frozenset(run.state.sources)
         limits = run.resolved.limits
-        room = limits.max_sources - len(run.state.readable_sources())
-        self._budget = max(0, min(limits.max_new_sources, room))
-        self._per_query = limits.max_sources_per_query
-        self._searching = Searching(run, self._per_query)
+        self._budget = sources_left(run.state, limits)
+        self._room = {query.id: room_of(query, limits) for query in sub_queries}
+        self._searching = Searching(run, sub_queries)
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
-        self._found = Gathered(self._per_query)
+        self._found = Gathered(limits.max_sources_per_query)
         self._requests: dict[str, ReadRequest] = {}
         """What each read was begun with, by source."""
 
@@ -71,11 +72,13 @@ class Gathering:
             identity = identity_of(choice.hit)
             first, request = self._found.reads[identity], self._read_request(identity, choice.hit)
             if request != self._requests[identity] and not first.cancelled() and first.exception() is None:
-                self._found.reads[identity] = asyncio.ensure_future(self._read_again(request, first.result()))
+                self._found.reads[identity] = asyncio.ensure_future(
+                    self._read_again(request, choice.hit, first.result())
+                )
                 again.append(self._found.reads[identity])
         await self._run.host.settle(again)
 
-    async def _pipeline(self, position: int, query: SubQuery) -> None:
+    async def _pipeline(self, position: int, query: PlanNode) -> None:
         """One sub-query: its search, then at once the reads of its guaranteed share."""
         stored = [candidate.hit for candidate in self._run.state.candidates if candidate.sub_query_id == query.id]
         if stored:
@@ -85,12 +88,12 @@ class Gathering:
             async with self._turns:
                 self._run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
                 self._take(query, await self._searching.search(query))
-        share = guaranteed_share(self._budget, len(self._sub_queries), position, self._per_query)
+        share = guaranteed_share(self._budget, len(self._sub_queries), position, self._room[query.id])
         identities = self._identities()
         for hit in unread(self._found.hits(query.id), self._known, identities.identity_of)[:share]:
             self._start_read(identities.identity_of(hit), identities.leader_of(hit))
 
-    def _take(self, query: SubQuery, answers: Answers) -> None:
+    def _take(self, query: PlanNode, answers: Answers) -> None:
         run, why = self._run, answers.failed
         self._found.answers[query.id] = answers
         if why is not None:
@@ -104,63 +107,63 @@ class Gathering:
     def _start_read(self, identity: str, hit: SearchHit) -> None:
         if identity not in self._found.reads and identity not in self._known:
             self._requests[identity] = self._read_request(identity, hit)
-            self._found.reads[identity] = asyncio.ensure_future(self._read(self._requests[identity]))
+            self._found.reads[identity] = asyncio.ensure_future(self._read(self._requests[identity], hit))
 
-    async def _read(self, request: ReadRequest) -> ReadRecord:
-        record = await self._execute_read(request)
-        self._run.note("source.added", f"read: {record.title}", source_id=request.source_id, title=record.title)
+    async def _read(self, request: ReadRequest, hit: SearchHit) -> ReadRecord:
+        record = await self._execute_read(request, hit)
+        title = record.title or hit.title
+        self._run.note("source.added", f"read: {title}", source_id=request.source_id, title=title)
         return record
 
-    async def _read_again(self, request: ReadRequest, first: ReadRecord) -> ReadRecord:
+    async def _read_again(self, request: ReadRequest, hit: SearchHit, first: ReadRecord) -> ReadRecord:
         try:
-            record = await self._execute_read(request)
+            record = await self._execute_read(request, hit)
         except ActivityError as error:
             if is_cancelled(error):
                 raise
             return first
         return record.model_copy(update={"cached": first.cached})
 
-    async def _execute_read(self, request: ReadRequest) -> ReadRecord:
+    async def _execute_read(self, request: ReadRequest, hit: SearchHit) -> ReadRecord:
         run = self._run
         async with self._reading:
-            summary = f"read: {request.title or request.url}"
-            options = read_options(request.operation, summary, run.remaining_work_seconds())
+            summary = f"read: {hit.title or hit.url}"
+            options = read_options(f"read/{request.source_id}", summary, run.remaining_work_seconds())
             return await run.host.execute(activities.read_source, request, options)
 
     def _read_request(self, identity: str, hit: SearchHit) -> ReadRequest:
         resolved = self._run.resolved
         request = ReadRequest(
-            research_id=resolved.research_id,
-            tenant=resolved.tenant,
-            operation=f"read/{identity}",
             source_id=identity,
             url=canonical_url(hit.url),
             corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
-            title=hit.title,
             holds_private=self._run.holds_private(hit.url),
+            hit_entries=hit.entries,
+            wants_title=not hit.title,
         )
-        return request if hit.url.startswith(CORPUS_SCHEME) else self._to_be_assessed(request, hit)
+        # What is left out here, the entries tell.
+        return request if hit.entries else request.model_copy(update=self._told_in_full(hit))
 
-    def _to_be_assessed(self, request: ReadRequest, hit: SearchHit) -> ReadRequest:
+    def _told_in_full(self, hit: SearchHit) -> dict[str, Any]:
         """With what a page of the web is judged by, and kept to; what a corpus is worth is declared."""
-        search, today = self._run.resolved.search, self._run.state.started_at[:10]
-        first, _ = published_between(search.timeframe, today)
-        return request.model_copy(
-            update={
-                # All of them: which one returned first must not decide what a page is worth.
-                "query": "\n".join(query.text for query in self._sub_queries),
-                "snippet": hit.snippet,
-                "source_type": hit.source_type,
-                "published_at": hit.published_at,
-                "venue": hit.venue,
-                "doi": hit.doi,
-                "mode": search.source_types[0] if search.source_types else SourceType.WEB,
-                "published_from": first,
-                "date": today,
-                "domains_allow": search.domains_allow,
-                "domains_deny": search.domains_deny,
-            }
-        )
+        resolved, search, today = self._run.resolved, self._run.resolved.search, self._run.state.started_at[:10]
+        told = {"tenant": resolved.tenant, "title": hit.title}
+        if hit.url.startswith(CORPUS_SCHEME):
+            return told
+        return told | {
+            # All of them: which one returned first must not decide what a page is worth.
+            "query": "\n".join(query.text for query in self._sub_queries),
+            "snippet": hit.snippet,
+            "source_type": hit.source_type,
+            "published_at": hit.published_at,
+            "venue": hit.venue,
+            "doi": hit.doi,
+            "mode": search.source_types[0] if search.source_types else SourceType.WEB,
+            "published_from": published_between(search.timeframe, today)[0],
+            "date": today,
+            "domains_allow": search.domains_allow,
+            "domains_deny": search.domains_deny,
+        }
 
     def _identities(self) -> Identities:
         """Which hits are one source, as far as searches have returned; made anew, so that arrival decides nothing."""
@@ -169,7 +172,7 @@ class Gathering:
 
     def _allotment(self, identity_of: Identity) -> Allotment:
         hits = {query.id: self._found.hits(query.id) for query in self._sub_queries}
-        return allot(hits, self._known, self._budget, self._per_query, identity_of)
+        return allot(hits, self._known, self._budget, self._room, identity_of)
 
     def _merge(self, *, complete: bool) -> None:
         identity_of = self._identities().identity_of

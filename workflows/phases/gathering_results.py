@@ -6,11 +6,13 @@ from typing import Any
 
 from temporalio.exceptions import ActivityError
 
-from contracts.activities import ReadRecord, SearchResponse
-from contracts.plan import SubQuery
+from contracts.identity import canonical_url
+from contracts.messages import ReadRecord, SearchResponse
+from contracts.names import CORPUS_SCHEME
+from contracts.plan import PlanNode
 from contracts.sources import Candidate, SearchHit, Source
 from contracts.usage import Usage
-from contracts.vocabulary import AgentRole, SourceStatus, SubQueryStatus
+from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
 from workflows.phases.searching import Answers
 from workflows.rules.allocation import Allotment, Identity
 from workflows.rules.duplicates import registered
@@ -45,7 +47,7 @@ class Gathered:
 
 def merge(
     run: ResearchRun,
-    sub_queries: list[SubQuery],
+    sub_queries: list[PlanNode],
     found: Gathered,
     allotment: Allotment,
     identity_of: Identity,
@@ -60,7 +62,7 @@ class _Merge:
     def __init__(
         self,
         run: ResearchRun,
-        sub_queries: list[SubQuery],
+        sub_queries: list[PlanNode],
         found: Gathered,
         allotment: Allotment,
         identity_of: Identity,
@@ -81,7 +83,9 @@ class _Merge:
         self._take_reads()
         self._take_repeats()
         if self._complete:
-            self._state.duplicates += self._allotment.duplicates
+            # What a gathering before had counted is not counted again.
+            first = [query.id for query in self._sub_queries if query.status is not NodeStatus.COMPLETED]
+            self._state.duplicates += sum(self._allotment.duplicates_by_sub_query.get(name, 0) for name in first)
         for query in self._sub_queries:
             self._take_query(query)
 
@@ -129,7 +133,8 @@ class _Merge:
                 return None
             reason = reason_of(error)
             self._run.note("source.failed", f"skipped: {hit.title or hit.url} ({reason})", kind=reason, title=hit.title)
-            return Source(**known, status=SourceStatus.FAILED, status_reason=reason)
+            return Source(**known, status=SourceStatus.FAILED, status_reason=reason, hit_entries=hit.entries)
+        self._state.noted(task.result().entry)
         return _as_read(known, hit, task.result())
 
     def _take_repeats(self) -> None:
@@ -144,11 +149,17 @@ class _Merge:
                 fits = source.text is not None and hit.content_hash in (None, source.text.hash)
                 places = {(part.start, part.end) for part in source.sections}
                 fresh = [part for part in hit.sections if fits and (part.start, part.end) not in places]
-                update = {"sub_query_ids": owners, "sections": [*source.sections, *fresh][:MOST_SECTIONS]}
+                # Only a corpus tells where in a document it found something.
+                told = hit.entries if source.entry and hit.url.startswith(CORPUS_SCHEME) else []
+                update = {
+                    "sub_query_ids": owners,
+                    "sections": [*source.sections, *fresh][:MOST_SECTIONS],
+                    "hit_entries": list(dict.fromkeys([*source.hit_entries, *told])),
+                }
                 state.sources[source.id] = source.model_copy(update=update)
 
     # --- sub-queries -----------------------------------------------------------------------------------------------
-    def _take_query(self, query: SubQuery) -> None:
+    def _take_query(self, query: PlanNode) -> None:
         state, found = self._state, self._found
         response, error, answers = (
             found.responses.get(query.id), found.error(query.id), found.answers.get(query.id)
@@ -161,6 +172,7 @@ class _Merge:
         state.duplicates += folded
         merged_count = query.merged_count + folded
         finished = self._complete or error is not None
+        repeated = query.status is NodeStatus.COMPLETED
         duplicates = self._allotment.duplicates_by_sub_query.get(query.id, 0) + self._twice.get(query.id, 0)
         duplicates += merged_count
         merged = query.model_copy(
@@ -171,15 +183,14 @@ class _Merge:
                 "result_count": len(response.hits) if response else 0,
                 "new_source_count": query.new_source_count + self._new.get(query.id, 0),
                 "merged_count": merged_count,
-                "duplicate_count": duplicates if finished else query.duplicate_count + folded,
+                "duplicate_count": duplicates if finished and not repeated else query.duplicate_count + folded,
             }
         )
-        queries = [merged if other.id == query.id else other for other in state.plan.sub_queries]
-        state.plan = state.plan.model_copy(update={"sub_queries": queries})
+        state.plan = state.plan.with_nodes(merged)
         if finished:
             self._tell(merged, self._new.get(query.id, 0), error)
 
-    def _tell(self, query: SubQuery, new: int, error: str | None) -> None:
+    def _tell(self, query: PlanNode, new: int, error: str | None) -> None:
         text = f"{query.result_count} found · {new} read · {query.duplicate_count} duplicates: {query.text}"
         self._run.note(
             "task.finished",
@@ -192,7 +203,7 @@ class _Merge:
             error=error,
         )
 
-    def _keep_response(self, query: SubQuery, response: SearchResponse) -> None:
+    def _keep_response(self, query: PlanNode, response: SearchResponse) -> None:
         state = self._state
         if any(candidate.sub_query_id == query.id for candidate in state.candidates):
             return
@@ -202,12 +213,12 @@ class _Merge:
             state.documents_searched = response.documents_searched
 
 
-def _status(*, finished: bool, failed: bool, answered: bool) -> SubQueryStatus:
+def _status(*, finished: bool, failed: bool, answered: bool) -> NodeStatus:
     if failed:
-        return SubQueryStatus.FAILED
+        return NodeStatus.FAILED
     if finished:
-        return SubQueryStatus.COMPLETED
-    return SubQueryStatus.EXECUTING if answered else SubQueryStatus.PENDING
+        return NodeStatus.COMPLETED
+    return NodeStatus.EXECUTING if answered else NodeStatus.PENDING
 
 
 def _unanswered(answers: Answers) -> str | None:
@@ -238,13 +249,13 @@ def _as_read(known: dict[str, Any], hit: SearchHit, record: ReadRecord) -> Sourc
     return Source(
         **known
         | {
-            "url": record.url,
+            "url": record.url or canonical_url(hit.url),
             "title": record.title or hit.title,
             "authors": record.authors or hit.authors,
             "published_at": record.published_at or hit.published_at,
         },
         publisher=record.publisher,
-        retrieved_at=record.retrieved_at,
+        retrieved_at=record.retrieved_at or None,
         status=SourceStatus.FULL,
         quality=record.quality,
         quality_reason=record.quality_reason,
@@ -254,5 +265,8 @@ def _as_read(known: dict[str, Any], hit: SearchHit, record: ReadRecord) -> Sourc
         content_hash=record.content_hash,
         raw=record.raw,
         text=record.text,
+        pages=record.pages,
         sections=hit.sections if fits else [],
+        best_quality=record.best_quality,
+        entry=record.entry,
     )

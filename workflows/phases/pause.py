@@ -1,13 +1,14 @@
-"""What strategies share of a pause: the gate on record, a reflection, the operator's hook."""
+"""What strategies share of a pause: the gate on record, the reflection, the operator's hook."""
 
 from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
 from contracts.decisions import GateResult
-from contracts.roles import SUPERVISOR, ReflectInput, ReflectOutput
-from contracts.state import ResearchState
+from contracts.roles import SUPERVISOR, ReflectInput
+from contracts.state import OpenPause
 from contracts.vocabulary import AgentRole, ThinkMode
+from workflows.phases.hook_view import hook_view
 from workflows.run.activity_options import hook_options
 from workflows.run.call_errors import is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
@@ -22,10 +23,10 @@ def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any]) -> 
     inputs = {"phase": gate.phase, "iteration": run.state.iteration}
     reasons = "; ".join(issue.message for issue in gate.issues)
     run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, {"quality_ok": gate.valid, **outputs})
-    result = "passed" if gate.valid else f"not passed ({reasons})"
+    result = f"passed, {gate.quality_score:.0f}/10" if gate.valid else f"failed: {reasons}"
     run.note(
         "gate.evaluated",
-        f"gate {gate.quality_score:.0f}/10 {result}",
+        f"gate {result}",
         phase=gate.phase,
         valid=gate.valid,
         score=gate.quality_score,
@@ -33,15 +34,11 @@ def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any]) -> 
     )
 
 
-async def reflect(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectOutput | None:
-    """A model's opinion, or none; without a model the gate's own issues are the guidance."""
-    if run.resolved.gates.think is ThinkMode.OFF:
+def question_of(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectInput | None:
+    """What a model is asked of a unit; None where none reflects."""
+    if run.resolved.gates.think is not ThinkMode.MODEL:
         return None
-    if run.resolved.gates.think is ThinkMode.RULES:
-        for issue in gate.issues:
-            run.guide("rules", issue.message, gate.phase)
-        return None
-    request = ReflectInput(
+    return ReflectInput(
         phase=gate.phase,
         prompt=prompt,
         metrics=gate.metrics,
@@ -50,9 +47,24 @@ async def reflect(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectOut
         open_gaps=[gap.description for gap in run.state.unaddressed_gaps()],
         issues=gate.issues,
     )
-    reflection = await run.ask(SUPERVISOR, f"reflect/{gate.phase}", request)
-    run.guide("model", reflection.guidance, gate.phase)
-    return reflection
+
+
+async def reflect(run: ResearchRun, opened: OpenPause) -> None:
+    """Have a model answer the question of an open pause, and keep its answer there until the pause is concluded."""
+    if opened.question is None or opened.reflection is not None:
+        return
+    step = f"reflect/{opened.question.phase}"
+    opened.reflection = await run.ask(SUPERVISOR, step, opened.question, at=opened.moment)
+
+
+def hear(run: ResearchRun, opened: OpenPause) -> None:
+    """Take the reflection as guidance; where rules reflect, the issues that the gate found."""
+    name = opened.unit.name
+    if opened.reflection is not None:
+        run.guide("model", opened.reflection.guidance, name)
+    elif run.resolved.gates.think is ThinkMode.RULES and opened.gate is not None:
+        for issue in opened.gate.issues:
+            run.guide("rules", issue.message, name)
 
 
 async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
@@ -77,9 +89,3 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
     run.guide("hook", answer or "", phase)
-
-
-def hook_view(state: ResearchState) -> dict[str, Any]:
-    """The state as a hook sees it: everything but events and packed details."""
-    hidden = {"events", "candidates", "term_documents", "operations", "result"}
-    return state.model_dump(mode="json", exclude=hidden)

@@ -2,7 +2,7 @@
 
 from contracts.decisions import GateIssue
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
 from contracts.sources import Source
 from contracts.vocabulary import TOP_CONFIDENCE, Quality
@@ -19,11 +19,15 @@ def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
         snippet=source.snippet if to_search else "",
         quality=source.quality,
         text=source.text,
+        pages=source.pages if to_search else None,
         sections=source.sections if to_search else [],
+        entry=source.entry,
+        hit_entries=source.hit_entries if to_search else [],
+        changed=source.found_quality is not None,
     )
 
 
-def sources_of(run: ResearchRun, query: SubQuery) -> list[Source]:
+def sources_of(run: ResearchRun, query: PlanNode) -> list[Source]:
     """Readable sources that a sub-query found, in its order of merit, at most twenty."""
     found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
     return sorted(found, key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))[
@@ -31,12 +35,19 @@ def sources_of(run: ResearchRun, query: SubQuery) -> list[Source]:
     ]
 
 
-def analyze_input(run: ResearchRun, query: SubQuery, issues: list[GateIssue]) -> AnalyzeInput:
+def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:
     """Hand-off to the analyzer."""
     state = run.state
     return AnalyzeInput(
         brief=state.plan.brief,
-        sub_query=query,
+        sub_query=PlanNode(
+            id=query.id,
+            text=query.text,
+            origin=query.origin,
+            facet=query.facet,
+            expected_contribution=query.expected_contribution,
+            priority=query.priority,
+        ),
         sources=[extract_of(source) for source in sources_of(run, query)],
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
@@ -53,12 +64,12 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
         brief=state.plan.brief,
-        sub_queries=[query.model_copy(update={"rationale": ""}) for query in state.plan.sub_queries],
+        sub_queries=[PlanNode(id=query.id, text=query.text, facet=query.facet) for query in state.plan.sub_queries],
         findings=state.findings,
         # A writer needs the places of passages, not their hashes: the audit has those from the session.
         evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],
         sources=[extract_of(source, to_search=False) for source in state.readable_sources() if source.id in cited],
-        gaps=state.gaps,
+        gaps=[gap.model_copy(update={"suggested_queries": [], "origin": "analysis"}) for gap in state.gaps],
         source_count=len(state.readable_sources()),
         high_quality_sources=sum(source.quality is Quality.HIGH for source in state.readable_sources()),
         improvements=state.report_improvements,

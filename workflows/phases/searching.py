@@ -1,15 +1,16 @@
 """Searching for one sub-query: every provider of the run by its policy, one list of hits."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
-from contracts.activities import SearchRequest, SearchResponse
 from contracts.canary import STEERED_NOTE
-from contracts.plan import SubQuery
+from contracts.messages import SearchRequest, SearchResponse
+from contracts.plan import PlanNode
 from contracts.request import SearchPolicy, SourceType, published_between
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.usage import Usage
@@ -112,15 +113,22 @@ def used_by(response: SearchResponse) -> Usage:
 class Searching:
     """Asks the providers for the sub-queries of one gathering; remembers who gave out."""
 
-    def __init__(self, run: ResearchRun, per_query: int) -> None:
+    def __init__(self, run: ResearchRun, sub_queries: Sequence[PlanNode] = ()) -> None:
+        """`sub_queries` are all that are searched at the same time."""
         self._run = run
+        self._titled = run.resolved.limits.max_sources_per_query
+        self._questions = [query.text for query in sub_queries]
         self._resolved = run.resolved
         self._places = places(run.resolved)
-        self._most = max(per_query * 2, run.resolved.search.max_results_per_query if run.resolved.web else 0)
+        some = 2 * run.resolved.limits.max_sources_per_query
+        self._most = {
+            place.name: some if place.name == CORPUS else run.resolved.search.max_results_per_query
+            for place in self._places
+        }
         self._failures: dict[str, set[str]] = {}
         self._answered: set[str] = set()
 
-    async def search(self, query: SubQuery) -> Answers:
+    async def search(self, query: PlanNode) -> Answers:
         """Ask by the run's policy; not at all what would give the canary away. Raises only what ends the gathering."""
         if self._run.gives_away(query.text):
             self._run.degrade(STEERED_NOTE)
@@ -137,20 +145,20 @@ class Searching:
 
     def response(self, answers: Answers) -> SearchResponse:
         """One list of hits for the sub-query."""
-        return one_response(answers, self._most)
+        return one_response(answers, max(self._most.values(), default=0))
 
     def _usable(self) -> list[ProviderTurn]:
         """Those that were not lost; all of them once more when nobody is left, so that an outage can end."""
         left = [place for place in self._places if place.name not in self._run.state.lost_providers]
         return left or self._places
 
-    async def _ask_in_turn(self, query: SubQuery, turn: list[ProviderTurn], answers: Answers) -> None:
+    async def _ask_in_turn(self, query: PlanNode, turn: list[ProviderTurn], answers: Answers) -> None:
         for place in turn:
             await self._ask(query, place, answers)
             if answers.responses and answers.responses[-1].hits:
                 return
 
-    async def _ask(self, query: SubQuery, place: ProviderTurn, answers: Answers) -> None:
+    async def _ask(self, query: PlanNode, place: ProviderTurn, answers: Answers) -> None:
         run = self._run
         operation = f"search/{query.id}/{place.name}"
         if place.source_type is not SourceType.WEB:
@@ -169,13 +177,25 @@ class Searching:
             self._failed(query, operation, place.name, error)
             return
         self._answered.add(place.name)
+        response = self._known_by_entry(response)
         account(run.state, AgentRole.GATHERER, used_by(response))
         answers.responses.append(response)
         answers.asked.append((place.name, place.source_type.value, len(response.hits)))
         for warning in response.warnings:
             run.note("status", f"{place.name}: {warning}", level="info", provider=place.name)
 
-    def _request(self, operation: str, query: SubQuery, place: ProviderTurn) -> SearchRequest:
+    def _known_by_entry(self, response: SearchResponse) -> SearchResponse:
+        """The response whose hits say who found them, in which place, and where their details are."""
+        if response.entry is None:
+            return response
+        self._run.state.noted(response.entry)
+        hits = [
+            hit.model_copy(update={"rank": rank, "provider": response.provider, "entries": [response.entry]})
+            for rank, hit in enumerate(response.hits, start=1)
+        ]
+        return response.model_copy(update={"hits": hits})
+
+    def _request(self, operation: str, query: PlanNode, place: ProviderTurn) -> SearchRequest:
         resolved, search = self._resolved, self._resolved.search
         first, last = published_between(search.timeframe, self._run.state.started_at[:10])
         corpus = resolved.corpus.name if resolved.corpus and place.name == CORPUS else None
@@ -187,16 +207,20 @@ class Searching:
             corpus=corpus,
             corpus_digest=resolved.corpus.digest if resolved.corpus and corpus else "",
             text=query.text,
-            max_results=self._most,
+            max_results=self._most[place.name],
             source_type=place.source_type,
             domains_allow=[] if corpus else search.domains_allow,
             domains_deny=[] if corpus else search.domains_deny,
             language=None if corpus else search.language,
             published_from=None if corpus else first,
             published_to=None if corpus else last,
+            titled=self._titled,
+            questions=self._questions,
+            date=self._run.state.started_at[:10],
+            resolved_entry=self._run.state.resolved_entry,
         )
 
-    def _failed(self, query: SubQuery, operation: str, name: str, error: ActivityError) -> None:
+    def _failed(self, query: PlanNode, operation: str, name: str, error: ActivityError) -> None:
         """Count a failure; a provider that will not come back is told of once and not asked any more.
 
         A query that is refused for every type of source is one failure; none of a provider that answers others.

@@ -46,34 +46,38 @@ def unread(hits: Sequence[SearchHit], known: Collection[str], of: Identity = by_
 
 
 def allot(
-    hits: Mapping[str, Sequence[SearchHit]], known: Collection[str], budget: int, per_query: int, of: Identity = by_url
+    hits: Mapping[str, Sequence[SearchHit]],
+    known: Collection[str],
+    budget: int,
+    room: Mapping[str, int],
+    of: Identity = by_url,
 ) -> Allotment:
     """Choose what to read.
 
-    `hits` maps sub-query ids to their hits, in sub-query order; `known` are source ids read before. First each
-    sub-query's guaranteed share, then what is left of the budget, rank by rank in sub-query order. A source found
-    twice belongs to the lowest (sub-query, rank).
+    `hits` maps sub-query ids to their hits, in sub-query order; `known` are source ids read before; `room` says how
+    many more sources each sub-query may have. First each sub-query's guaranteed share, then what is left of the budget,
+    rank by rank in sub-query order. A source found twice belongs to the lowest (sub-query, rank).
     """
     order = list(hits)
     fresh = {query: unread(found, known, of) for query, found in hits.items()}
     chosen: dict[str, Candidate] = {}
     taken = dict.fromkeys(order, 0)
     for position, query in enumerate(order):
-        for hit in fresh[query][: guaranteed_share(budget, len(order), position, per_query)]:
+        for hit in fresh[query][: guaranteed_share(budget, len(order), position, room[query])]:
             taken[query] += 1
             chosen.setdefault(of(hit), Candidate(sub_query_id=query, hit=hit))
     for rank in range(max((len(found) for found in fresh.values()), default=0)):
         for query in order:
             if len(chosen) >= budget:
                 break
-            if rank < len(fresh[query]) and taken[query] < per_query:
+            if rank < len(fresh[query]) and taken[query] < room[query]:
                 identity = of(fresh[query][rank])
                 if identity not in chosen:
                     taken[query] += 1
                     chosen[identity] = Candidate(sub_query_id=query, hit=fresh[query][rank])
     owners = _owners(hits, chosen, of)
     duplicates = {
-        query: _duplicates(query, [of(hit) for hit in hits[query][:per_query]], known, owners) for query in order
+        query: _duplicates(query, [of(hit) for hit in hits[query][: room[query]]], known, owners) for query in order
     }
     ordered = sorted(chosen.values(), key=lambda choice: _place(choice, order, owners, of))
     final = [_owned(choice, hits, owners, of) for choice in ordered]

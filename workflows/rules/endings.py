@@ -6,18 +6,19 @@ from typing import Final
 from contracts import failures
 from contracts.identity import normalized_text
 from contracts.names import CORPUS_SCHEME
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.state import ResearchState
 from contracts.vocabulary import (
     NATURAL_STOPS,
     STOP_REASON_TEXTS,
     Completeness,
     GapStatus,
+    NodeStatus,
     Outcome,
     StopReason,
-    SubQueryStatus,
 )
 from workflows.rules.duplicates import same_titles
+from workflows.rules.report_check import report_issues
 
 MOST_TWINS = 3
 LOST: Final[Mapping[str, str]] = {
@@ -40,8 +41,11 @@ LIMITS = (
 
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
-    """The outcome of a run that wrote what it could. Quality gates do not decide it; what is missing does."""
-    searched = [query for query in state.plan.sub_queries if query.status is SubQueryStatus.COMPLETED]
+    """The outcome of a run that wrote what it could.
+
+    Gates do not decide it, what is missing does; but for the report itself, which must pass its check.
+    """
+    searched = any(node.status is NodeStatus.COMPLETED for node in state.plan.sub_queries) or state.readable_sources()
     if not state.findings:
         if reason is StopReason.BUDGET_TIME:
             return Outcome.TIMED_OUT
@@ -52,7 +56,7 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         return Outcome.FAILED
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
     lacking = state.failed_branches or unanswered(question, state) or lost_sources(state)
-    incomplete = cut_short or lacking or not state.draft.evidence_ids
+    incomplete = cut_short or lacking or report_issues(state)
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
 
@@ -74,25 +78,36 @@ def lost_sources(state: ResearchState) -> str:
 
 
 def unanswered(question: str, state: ResearchState) -> list[str]:
-    """Texts of sub-queries that are neither answered by a finding nor stated as a gap.
+    """Texts of the plan's nodes that are neither answered nor stated as a gap."""
+    closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
+    return [node.text for node in state.plan.nodes if not _settled(node, question, state, closing)]
+
+
+def _settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:
+    """Whether a node is answered, or its gap stated; one that was skipped is answered by its findings alone.
 
     Where a sub-query is the person's question itself, a stated gap is no answer to it: findings on its aspects alone
-    make no completed run. A finding of a later search that was to close that gap is one.
+    make no completed run. A finding of a later search that was to close that gap is one. A node without a search of its
+    own is answered when its work is done and everything below it is settled.
     """
-    closing = {query.gap_id for query in state.plan.sub_queries if query.finding_count}
-    return [
-        query.text
-        for query in state.plan.sub_queries
-        if not query.finding_count
-        and not (gaps := _gaps_of(query, state)) & closing
-        and not (gaps and normalized_text(query.text) != normalized_text(question))
-    ]
+    if node.finding_count:
+        return True
+    if node.status is NodeStatus.SKIPPED:
+        return False
+    gaps = _gaps_of(node, state)
+    if gaps & closing:
+        return True
+    if node.needs_search:
+        return bool(gaps) and normalized_text(node.text) != normalized_text(question)
+    below = state.plan.children(node)
+    done = node.status is NodeStatus.COMPLETED and all(_settled(child, question, state, closing) for child in below)
+    return done or bool(gaps)
 
 
-def _gaps_of(query: SubQuery, state: ResearchState) -> set[str]:
-    """Ids of the gaps that say what of a sub-query is not answered."""
-    opened = {gap.id for gap in state.gaps if gap.id == query.gap_id or gap.origin == f"sub_query:{query.id}"}
-    return opened.union(query.stated_gaps)
+def _gaps_of(node: PlanNode, state: ResearchState) -> set[str]:
+    """Ids of the gaps that say what of a node is not answered."""
+    origin = f"sub_query:{node.id}"
+    return {gap.id for gap in state.gaps if gap.id == node.gap_id or gap.origin == origin}.union(node.stated_gaps)
 
 
 def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
@@ -110,6 +125,8 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{why[0].upper()}{why[1:]}{report}.")
     lines += [lost] if (lost := lost_sources(state)) else []
+    if state.findings and state.draft:
+        lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
     lines += [f"Not answered: {text}" for text in unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]

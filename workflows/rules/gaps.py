@@ -1,13 +1,13 @@
 """The life of a gap: opened by analysis, a silent sub-query or a person; closed by later evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from contracts.evidence import Finding, Gap
 from contracts.identity import gap_id
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import GapAssessment, GapDraft
 from contracts.state import ResearchState
-from contracts.vocabulary import GapKind, GapStatus, Severity, SubQueryStatus
+from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 
 MAX_GAPS = 30
 STEER = "steer"
@@ -39,14 +39,42 @@ def opened(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> lis
     return fresh
 
 
-def silent_gap(query: SubQuery) -> GapDraft:
+def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) -> list[Gap]:
+    """Gaps before sub-queries are analyzed again: what they had opened is superseded, what they had closed is open."""
+    opened, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
+    result = []
+    for gap in gaps:
+        status = gap.status
+        if gap.origin in opened and gap.iteration == iteration and status is GapStatus.OPEN:
+            status = GapStatus.SUPERSEDED
+        elif gap.id in closed:
+            status = GapStatus.OPEN
+        result.append(gap.model_copy(update={"status": status}))
+    return result
+
+
+def restated(gaps: Iterable[Gap], drafts: Iterable[GapDraft]) -> list[Gap]:
+    """Gaps with those open again that were taken back and are stated anew."""
+    stated = {gap_id(draft.description) for draft in drafts}
+    return [
+        gap.model_copy(update={"status": GapStatus.OPEN})
+        if gap.id in stated and gap.status is GapStatus.SUPERSEDED
+        else gap
+        for gap in gaps
+    ]
+
+
+def silent_gap(query: PlanNode) -> GapDraft:
     """The gap that an unanswered sub-query leaves: its question is stated, never passed over."""
-    if query.status is SubQueryStatus.FAILED:
+    if query.status is NodeStatus.FAILED:
         return GapDraft(description=f"The search for “{query.text[:250]}” failed, so it is not answered.", priority=1)
+    if query.status is NodeStatus.SKIPPED:
+        description = f"“{query.text[:250]}” was not looked into to its end ({query.status_reason})."
+        return GapDraft(description=description, priority=1)
     return GapDraft(description=f"Nothing in the sources answers “{query.text[:250]}”.", priority=2)
 
 
-def after_analysis(gaps: list[Gap], queries: Iterable[SubQuery], findings: Iterable[Finding]) -> list[Gap]:
+def after_analysis(gaps: list[Gap], queries: Iterable[PlanNode], findings: Iterable[Finding]) -> list[Gap]:
     """Close the gaps whose follow-up brought findings; one attempt without any makes a gap unaddressable."""
     found: dict[str, list[str]] = {}
     for finding in findings:

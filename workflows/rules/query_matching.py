@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.identity import normalized_text
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.sources import QueryOutcome, QueryRecord
 from contracts.unicode_forms import normalize
 
@@ -53,7 +53,7 @@ class Fingerprint:
     """Words that must be in both: names, numbers, negations."""
 
 
-def record_of(query: SubQuery, provider: str, *, found: int | None, source_type: str = "web") -> QueryRecord:
+def record_of(query: PlanNode, provider: str, *, found: int | None, source_type: str = "web") -> QueryRecord:
     """The entry of a query that was asked; `found` is the number of hits, null if asking failed."""
     return QueryRecord(
         text=query.text,

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from contracts.activities import SearchResponse
 from contracts.identity import canonical_url, doi_of
-from contracts.sources import SearchHit
+from contracts.messages import SearchResponse
+from contracts.sources import SearchHit, together
 
 
 def merged(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:
@@ -47,30 +47,6 @@ def _take(hit: SearchHit, kept: dict[int, SearchHit], places: dict[str, int]) ->
         kept[found[0]] = together(kept[found[0]], kept.pop(other))
         places.update({key: found[0] for key, place in places.items() if place == other})
     places.update(dict.fromkeys(_keys(kept[found[0]]) + _keys(hit), found[0]))
-
-
-def together(first: SearchHit, other: SearchHit) -> SearchHit:
-    """The first of two hits of one source, with what the other knows better."""
-    finders = [first.provider, *first.also_found_by, other.provider, *other.also_found_by]
-    snippet = max(first.snippet, other.snippet, key=len)
-    update: dict[str, object] = {
-        "title": first.title if first.title not in {"", first.url} else other.title or first.title,
-        "snippet": snippet,
-        "authors": max(first.authors, other.authors, key=len),
-        "published_at": _date(first.published_at, other.published_at),
-        "venue": first.venue or other.venue,
-        "doi": first.doi or other.doi,
-        "source_type": first.source_type if first.source_type != "web" else other.source_type,
-        "also_found_by": [name for name in dict.fromkeys(finders) if name != first.provider],
-    }
-    if not first.sections and canonical_url(first.url) == canonical_url(other.url):
-        update |= {"sections": other.sections, "content_hash": other.content_hash}
-    return first.model_copy(update=update)
-
-
-def _date(first: str | None, other: str | None) -> str | None:
-    """The first date, or the other where it only says the same more precisely."""
-    return other if other and other.startswith(first or "") else first
 
 
 def _keys(hit: SearchHit) -> list[str]:

@@ -4,11 +4,9 @@ from typing import Final
 
 from contracts.evidence import QualityUpdate
 from contracts.sources import CHOSEN_BY_OPERATOR, Source
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Quality
 
 STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)
-LITTLE_AUTHORITY: Final = 0.35
-"""A page below it, or where anybody can write, is never called authoritative, whatever it says."""
 
 
 def updated(source: Source, update: QualityUpdate) -> Source:
@@ -19,25 +17,21 @@ def updated(source: Source, update: QualityUpdate) -> Source:
     """
     if update.source_id != source.id or update.quality not in STEPS or _declared(source):
         return source
-    found = source.assessment.label if source.assessment else source.quality
+    found = source.found_quality or source.quality
     base = found if found in STEPS else Quality.MEDIUM
     place, wanted = STEPS.index(base), STEPS.index(Quality(update.quality))
-    step = max(place - 1, min(place + 1, wanted, STEPS.index(_ceiling(source))))
-    quality = STEPS[step]
-    if quality is found:
-        reason = source.assessment.reason if source.assessment else source.quality_reason
-    else:
-        reason = f"analyzer: {quality.value} (was {found.value})"
-    return source.model_copy(update={"quality": quality, "quality_reason": reason})
+    quality = STEPS[max(place - 1, min(place + 1, wanted, STEPS.index(source.best_quality)))]
+    reason = f"analyzer: {quality.value} (was {found.value})" if quality is not found else _reason_of_rules(source)
+    known = source.found_quality if quality is source.quality else found
+    return source.model_copy(update={"quality": quality, "quality_reason": reason, "found_quality": known})
+
+
+def _reason_of_rules(source: Source) -> str:
+    """Why the rules found what they found; empty where an entry of the notebook tells it."""
+    if source.assessment is not None:
+        return source.assessment.reason
+    return source.quality_reason if source.entry is None else ""
 
 
 def _declared(source: Source) -> bool:
     return source.quality_reason.startswith(CHOSEN_BY_OPERATOR)
-
-
-def _ceiling(source: Source) -> Quality:
-    if source.access is not PageAccess.OPEN:
-        return Quality.LOW
-    parts = source.assessment
-    weak = parts is not None and (parts.user_generated or parts.authority < LITTLE_AUTHORITY)
-    return Quality.MEDIUM if weak else Quality.HIGH

@@ -9,25 +9,25 @@ MOST_PAID_FAILURES = 200
 """Unfinished operations have few answers; a session that is resumed for ever still stays small."""
 
 
-def account(state: ResearchState, role: str, usage: Usage) -> None:
-    """Add what a role used in the current phase, so that roles and phases each sum up to the total.
+def account(state: ResearchState, role: str, usage: Usage, phase: str | None = None) -> None:
+    """Add what a role used in a phase (the current one), so that roles and phases each sum up to the total.
 
     Searches and reads are the gatherer's (`AgentRole.GATHERER`).
     """
-    phase = state.phase or ""
+    phase = phase or state.phase or ""
     state.usage = state.usage.plus(usage)
     state.usage_by_role[role] = state.usage_by_role.get(role, Usage()).plus(usage)
     state.usage_by_phase[phase] = state.usage_by_phase.get(phase, Usage()).plus(usage)
 
 
-def account_failure(state: ResearchState, role: str, answer: str, usage: Usage) -> None:
+def account_failure(state: ResearchState, role: str, answer: str, usage: Usage, phase: str | None = None) -> None:
     """Add what an unusable answer cost, unless it is told again.
 
     An operation that was cut off is asked again when the run is resumed, and its stored answer is told once more.
     """
     if answer in state.paid_failures or usage == Usage():
         return
-    account(state, role, usage)
+    account(state, role, usage, phase)
     state.paid_failures = [*state.paid_failures, answer][-MOST_PAID_FAILURES:]
 
 

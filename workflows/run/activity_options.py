@@ -69,7 +69,7 @@ def search_options(activity_id: str, summary: str, remaining_seconds: float, *, 
 
 def prepare_options(patience_seconds: float) -> CallOptions:
     """What a run begins with: a worker is waited for as long as the run may last."""
-    return _beginning(names.RECORDS_QUEUE, "prepare", "prepare", RECORD_SECONDS, patience_seconds)
+    return _beginning(names.RECORDS_QUEUE, "prepare", "prepare the run", RECORD_SECONDS, patience_seconds)
 
 
 def check_options(activity_id: str, patience_seconds: float) -> CallOptions:

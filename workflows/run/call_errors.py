@@ -33,7 +33,7 @@ def unstarted(error: ActivityError) -> str:
         pool = "search" if error.activity_type == activities.check_providers.__name__ else "records"
         return (
             f"no worker of the pool {pool} took the run's first work before its deadline: start one with "
-            f"`research serve` (this machine) or `research worker --pools {pool}` (a cluster), and ask again"
+            f"`research serve` (this machine) or `research worker --pool {pool}` (a cluster), and ask again"
         )
     return str(error.cause or error)
 

@@ -5,14 +5,14 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from contracts.canary import holds_private, repeats
-from contracts.decisions import AgentDecision, GateIssue, Guidance
+from contracts.decisions import AgentDecision, GateIssue, Guidance, Moment
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, AgentRole, StopReason
 from workflows.rules.gaps import STEER, opened
 from workflows.run.event_ring import add_event
-from workflows.run.guidance import PERSON, with_guidance
+from workflows.run.guidance import HEARD, PERSON, newest, with_guidance
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
 
@@ -52,18 +52,23 @@ class RunContext:
         return self.remaining_seconds() - reserve
 
     # --- calls -----------------------------------------------------------------------------------------------------
-    def operation(self, step: str) -> str:
+    def moment(self) -> Moment:
+        """Where the run stands now, with what a role that is asked now would hear."""
+        state = self.state
+        return Moment(phase=state.phase, iteration=state.iteration, guidance=newest(state.guidance, HEARD))
+
+    def operation(self, step: str, iteration: int | None = None) -> str:
         """A logical operation id: `step/iteration`, with its repetition in this session."""
-        base = f"{step}/{self.state.iteration}"
+        base = f"{step}/{iteration or self.state.iteration}"
         count = self.state.operations.get(base, 0)
         return base if count == 0 else f"{base}/again-{count + 1}"
 
-    def operation_done(self, step: str) -> None:
+    def operation_done(self, step: str, iteration: int | None = None) -> None:
         """The step was carried out: asking for it once more is another operation.
 
         A step that was cut off keeps its id, so that a resumed run finds the answer in the call store.
         """
-        base = f"{step}/{self.state.iteration}"
+        base = f"{step}/{iteration or self.state.iteration}"
         self.state.operations[base] = self.state.operations.get(base, 0) + 1
 
     async def within_limits(self, work: Coroutine[Any, Any, T]) -> T:
@@ -102,22 +107,33 @@ class RunContext:
     def steer(self, text: str) -> None:
         """A person's wish: guidance for the next phase, and a question of its own once the plan is made."""
         self.guide(PERSON, text, self.state.phase)
-        if self.state.plan.sub_queries:
+        if self.state.plan.nodes:
             draft = GapDraft(
                 description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question"
             )
             fresh = opened(self.state, [draft], STEER)
             self.state.gaps = [*self.state.gaps, *fresh]
             for gap in fresh:
-                self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id})
+                self.decide(
+                    AgentRole.SUPERVISOR,
+                    "gap_opened",
+                    gap.description,
+                    {"gap_id": gap.id},
+                    {"status": gap.status.value},
+                )
+
+    def retries(self, phase: str) -> bool:
+        """Whether the last pause wants a phase done again."""
+        pause = self.state.pause
+        return pause is not None and pause.phase == phase and pause.action is Action.RETRY
 
     def issues(self, phase: str) -> list[GateIssue]:
-        """Why a phase is done again; empty the first time."""
-        pause = self.state.pause
-        if pause is None or pause.phase != phase or pause.action is not Action.RETRY:
+        """Why a phase is done again, by its gate or else by the reflection on it; empty the first time."""
+        if not self.retries(phase) or self.state.pause is None:
             return []
         gates = [gate for gate in self.state.gates if gate.phase == phase]
-        return gates[-1].issues if gates else []
+        found = gates[-1].issues if gates else []
+        return found or [GateIssue(code="reflection", message=self.state.pause.rationale)]
 
     # --- records ---------------------------------------------------------------------------------------------------
     def note(self, kind: str, text: str, /, **data: Any) -> None:
@@ -132,14 +148,19 @@ class RunContext:
         rationale: str = "",
         inputs: dict[str, Any] | None = None,
         outputs: dict[str, Any] | None = None,
-    ) -> None:
-        """Append to the decision log."""
+        at: Moment | None = None,
+    ) -> int:
+        """Append to the decision log; `at` is where the run stood when what is decided upon was found out.
+
+        The number of the entry. A full log counts what it does not take.
+        """
+        number = len(self.state.decisions) + self.state.decisions_dropped + 1
         decision = AgentDecision(
-            seq=len(self.state.decisions) + 1,
+            seq=number,
             agent=agent,
             action=action,
-            phase=self.state.phase,
-            iteration=self.state.iteration,
+            phase=at.phase if at else self.state.phase,
+            iteration=at.iteration if at else self.state.iteration,
             rationale=rationale[:500],
             inputs=inputs or {},
             outputs=outputs,
@@ -147,18 +168,27 @@ class RunContext:
         )
         if len(self.state.decisions) < MAX_DECISIONS:
             self.state.decisions.append(decision)
+        else:
+            self.state.decisions_dropped += 1
         self.note("decision.recorded", f"{agent}: {action} {rationale}".strip(), agent=agent, action=action)
+        return number
+
+    def decided(self, number: int, outputs: dict[str, Any]) -> None:
+        """Add to a decision what came of it."""
+        log = self.state.decisions
+        if number <= len(log):
+            log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
     def holds_private(self, url: str) -> bool:
         """Whether an address carries words that only this run knows: its canary, or what a person told it alone."""
         told = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
         private = [self.resolved.system_prompt or "", *told]
-        public = [self.resolved.query, *(query.text for query in self.state.plan.sub_queries)]
+        public = [self.resolved.query, *(query.text for query in self.state.plan.nodes)]
         return holds_private(url, self.resolved.canary, private, public)
 
     def gives_away(self, query: str) -> bool:
         """Whether a query carries the canary, or the piece of it that the queries before left out."""
-        canary, told = self.resolved.canary, [one.text for one in self.state.plan.sub_queries]
+        canary, told = self.resolved.canary, [one.text for one in self.state.plan.nodes]
         if not repeats("\n".join([*told, query]), canary):
             return False
         said: list[str] = []

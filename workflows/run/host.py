@@ -13,6 +13,7 @@ from temporalio import workflow
 from temporalio.common import Priority, RawValue
 
 from contracts.names import FAIRNESS_KEY_CHARACTERS
+from contracts.progress import Awaited
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from workflows.run.activity_options import CallOptions
 from workflows.run.payloads import plain
@@ -65,8 +66,8 @@ class Host(Protocol):
         """Return as soon as the predicate holds."""
         ...
 
-    async def sleep(self, seconds: float) -> None:
-        """A durable timer."""
+    async def sleep(self, seconds: float, summary: str = "") -> None:
+        """A durable timer; the summary names it in the web UI."""
         ...
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
@@ -77,12 +78,23 @@ class Host(Protocol):
 class TemporalHost:
     """The host inside a workflow."""
 
-    def __init__(self, priority: int | None, tenant: str) -> None:
-        """The run gives its calls the fairness key of its tenant itself: not every client that starts runs does."""
+    def __init__(
+        self, priority: int | None = None, tenant: str = "", changed: Callable[[], None] = lambda: None
+    ) -> None:
+        """The run gives its calls the fairness key of its tenant itself: not every client that starts runs does.
+
+        `changed` is called when a call begins and when it ends.
+        """
         fairness = tenant[:FAIRNESS_KEY_CHARACTERS]
         self._priority = Priority(priority_key=priority, fairness_key=fairness)
         self._first = Priority(priority_key=FIRST, fairness_key=fairness)
         self._used: dict[str, int] = {}
+        self._awaiting: dict[str, Awaited] = {}
+        self._changed = changed
+
+    def awaiting(self) -> list[Awaited]:
+        """The calls under way, oldest first."""
+        return list(self._awaiting.values())
 
     def now(self) -> datetime:
         """The workflow clock."""
@@ -106,9 +118,9 @@ class TemporalHost:
         """A durable wait."""
         await workflow.wait_condition(predicate)
 
-    async def sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float, summary: str = "") -> None:
         """A durable timer."""
-        await workflow.sleep(timedelta(seconds=seconds))
+        await workflow.sleep(timedelta(seconds=seconds), summary=summary or None)
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
         """Wait in a deterministic way."""
@@ -121,18 +133,25 @@ class TemporalHost:
         self._used[operation] = count
         return operation if count == 1 else f"{operation}#{count}"
 
-    def _start(self, activity: str, arguments: list[Any], result_type: type, options: CallOptions) -> Awaitable[Any]:
-        return workflow.execute_activity(
-            activity,
-            args=arguments,
-            result_type=result_type,
-            task_queue=options.task_queue,
-            activity_id=self._unused(options.activity_id),
-            start_to_close_timeout=options.start_to_close,
-            schedule_to_close_timeout=options.schedule_to_close,
-            heartbeat_timeout=options.heartbeat,
-            retry_policy=options.retry,
-            summary=options.summary,
-            priority=self._first if options.first else self._priority,
-            cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
-        )
+    async def _start(self, activity: str, arguments: list[Any], result_type: type, options: CallOptions) -> Any:
+        name = self._unused(options.activity_id)
+        self._awaiting[name] = Awaited(what=options.summary, since=self.now().isoformat(timespec="milliseconds"))
+        self._changed()
+        try:
+            return await workflow.execute_activity(
+                activity,
+                args=arguments,
+                result_type=result_type,
+                task_queue=options.task_queue,
+                activity_id=name,
+                start_to_close_timeout=options.start_to_close,
+                schedule_to_close_timeout=options.schedule_to_close,
+                heartbeat_timeout=options.heartbeat,
+                retry_policy=options.retry,
+                summary=options.summary,
+                priority=self._first if options.first else self._priority,
+                cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
+            )
+        finally:
+            del self._awaiting[name]
+            self._changed()

@@ -1,10 +1,12 @@
 """The facade that strategies program against: ask a role, gather, pause, note. It composes small parts."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from contracts.decisions import Moment
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
+from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import RunContext, Watchers
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox
@@ -17,14 +19,26 @@ O = TypeVar("O", bound=RoleOutput)
 class ResearchRun(RunContext):
     """One run, with the roles that work for it."""
 
-    def __init__(self, state: ResearchState, inbox: Inbox, host: Host, watchers: Watchers | None = None) -> None:
+    def __init__(
+        self,
+        state: ResearchState,
+        inbox: Inbox,
+        host: Host,
+        watchers: Watchers | None = None,
+        stored: dict[str, Any] | None = None,
+    ) -> None:
+        """`stored` is the snapshot of the state that the session store has already."""
         super().__init__(state, inbox, host, watchers)
+        self.checkpoints = Checkpoints(self, stored)
         self._caller = RoleCaller(self)
 
-    async def ask(self, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None) -> O:
+    async def ask(
+        self, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None, at: Moment | None = None
+    ) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `request` holds what this role
-        needs; ids, engine, model, date, language, guidance and canary are added here. Raises `Interrupted`.
+        needs; ids, engine, model, date, language, guidance and canary are added here. `at` is the moment that the
+        call belongs to, if not this one. Raises `Interrupted`.
         """
-        return await self._caller.ask(role, step, request, engine)
+        return await self._caller.ask(role, step, request, engine, at or self.moment())

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import RunStatus, SubQueryStatus
+from contracts.vocabulary import NodeStatus, RunStatus
 
 
 class Reposition(Protocol):
@@ -21,24 +21,26 @@ def resumed(state: ResearchState, resolved: ResolvedResearch, started_at: str, r
     Usage goes on counting; the deadline is fresh. What was analyzed in haste at an earlier end is analyzed properly.
     """
     hasty = set(state.hasty_analyses)
+    # A run that was killed goes on as if nothing had been: what it has noted still holds.
+    interrupted = state.status is RunStatus.RUNNING and state.ending is None
+    repeated = any(query.status is NodeStatus.FAILED for query in state.plan.sub_queries)
     state.active_seconds_before = state.usage.active_seconds
     state.resolved = resolved
     state.status = RunStatus.RUNNING
     state.started_at = state.started_at or started_at
     state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in hasty]
-    state.hasty_analyses, state.ending = [], None
-    state.degraded, state.failed_branches, state.limitations, state.last_failure = [], [], [], ""
+    state.hasty_analyses = []
+    state.degraded = state.degraded if interrupted else []
+    state.failed_branches = state.failed_branches if interrupted and not repeated else []
+    state.limitations, state.last_failure = [], ""
     state.result = None
     state.fallbacks, state.lost_providers = {}, {}
-    state.plan = state.plan.model_copy(
-        update={
-            "sub_queries": [
-                query.model_copy(update={"status": SubQueryStatus.PENDING, "error": None})
-                if query.status is SubQueryStatus.FAILED
-                else query
-                for query in state.plan.sub_queries
-            ]
-        }
+    again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
+    undone = (NodeStatus.FAILED, NodeStatus.SKIPPED)
+    state.plan = state.plan.with_nodes(
+        *(node.model_copy(update=again) for node in state.plan.nodes if node.status in undone)
     )
+    # Whether the run was concluded before decides what is left to do.
     reposition(state, redo_analysis=bool(hasty))
+    state.ending = None
     return state

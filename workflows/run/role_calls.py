@@ -6,8 +6,11 @@ from typing import Any, TypeVar
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
+from contracts.call_wishes import language_of_call, wishes_of_call
 from contracts.canary import STEERED, STEERED_NOTE
+from contracts.decisions import Moment
 from contracts.expected_calls import worst_call
+from contracts.notebooks import by_reference
 from contracts.resolved import ModelPrice
 from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
 from contracts.usage import Usage
@@ -17,7 +20,6 @@ from workflows.run.activity_options import role_options
 from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
 from workflows.run.call_errors import is_full, is_given_up, reason_of
 from workflows.run.context import RunContext
-from workflows.run.guidance import HEARD, newest
 from workflows.run.inbox import Interrupted
 
 I = TypeVar("I", bound=RoleInput)
@@ -41,16 +43,16 @@ class RoleCaller:
         self._run = run
         self._holdings = Holdings()
 
-    async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None) -> O:
+    async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None, at: Moment) -> O:
         """The role's output: from the engine of the run, repaired once, else from the fallback.
 
         Raises `Interrupted` also where not even the fallback can work on what it is given.
         """
         kind = engine or self._engine_for(role)
-        operation = self._run.operation(step)
-        self._dispatched(role, operation)
+        operation = self._run.operation(step, at.iteration)
+        number = self._dispatched(role, operation, at)
         try:
-            output = await self._answer(role, operation, fields, kind)
+            output = await self._answer(role, operation, fields, kind, at)
         except ActivityError as error:
             if is_full(error):
                 self._run.degrade(NO_ROOM)
@@ -59,15 +61,18 @@ class RoleCaller:
                 raise  # a failed analysis costs its own branch
             self._run.branch_failed(f"{role.name}: {reason_of(error)}: {_short(error.cause)}")
             raise Interrupted(StopReason.INTERNAL_ERROR) from None
-        self._run.operation_done(step)
+        self._run.operation_done(step, at.iteration)
         forget_failures(self._run.state, operation)
+        if number:
+            told = {"engine": output.account.engine.value, "model": output.account.model}
+            self._run.decided(number, {name: value for name, value in told.items() if value})
         return output
 
-    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind) -> O:
+    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, at: Moment) -> O:
         if kind is EngineKind.EXTRACTIVE:
-            return await self._call(role, operation, fields, kind, None)
+            return await self._call(role, operation, fields, kind, None, at)
         try:
-            output = await self._answer_of_model(role, operation, fields)
+            output = await self._answer_of_model(role, operation, fields, at)
         except CallRefused as refused:
             if self._run.state.sources or role.writes_report:
                 raise
@@ -78,47 +83,53 @@ class RoleCaller:
                 return output
             self._run.state.fallbacks[role.name] = self._run.state.fallbacks.get(role.name, 0) + 1
             self._run.degrade(f"{role.name}: done without the model, whose answers could not be used")
-        return await self._call(role, f"{operation}/fallback", fields, EngineKind.EXTRACTIVE, None)
+        return await self._call(role, f"{operation}/fallback", fields, EngineKind.EXTRACTIVE, None, at)
 
-    async def _answer_of_model(self, role: RoleSpec[I, O], operation: str, fields: I) -> O | None:
+    async def _answer_of_model(self, role: RoleSpec[I, O], operation: str, fields: I, at: Moment) -> O | None:
         """The model's answer, repaired once; null if neither could be used."""
         try:
-            return await self._call(role, operation, fields, EngineKind.MODEL, None)
+            return await self._call(role, operation, fields, EngineKind.MODEL, None, at)
         except _Unusable as unusable:
             problem = unusable.problem
         if problem is None:
             return None
         try:
-            return await self._call(role, f"{operation}/repair", fields, EngineKind.MODEL, problem)
+            output = await self._call(role, f"{operation}/repair", fields, EngineKind.MODEL, problem, at)
         except _Unusable:
             return None
+        self._run.note("status", f"{role.name}: an answer of no use was repaired", level="info", role=role.name)
+        return output
 
     def _engine_for(self, role: RoleSpec[I, O]) -> EngineKind:
         """The run's engine; a model that twice gave a role nothing useful is not paid for it a third time."""
         given_up = self._run.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
         return EngineKind.EXTRACTIVE if given_up else self._run.resolved.engine
 
-    async def _call(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> O:
-        request = self._request(role, operation, fields, kind, repair)
+    async def _call(
+        self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None, at: Moment
+    ) -> O:
+        request = self._request(role, operation, fields, kind, repair, at)
         summary = _summary(role, fields)
         if kind is not EngineKind.MODEL:
             output = await self._executed(role, request, summary)
-            self._settle(role, output)
+            self._settle(role, output, at)
             return output
-        number, left = await self._reserved(role, request)
+        number, left = await self._reserved(role, request, at)
         try:
             output = await self._executed(role, request, summary)
             left = left.unexplained_by(output.account.usage)
-            self._settle(role, output)
+            self._settle(role, output, at)
         except ActivityError as error:
             if isinstance(error.cause, ApplicationError):
                 left = left.unexplained_by(_usage(error))
-            raise _Unusable(self._problem(role, error, answer_key(operation, request))) from error
+            raise _Unusable(self._problem(role, error, request, at)) from error
         finally:
             self._holdings.close(number, left)
         return output
 
-    def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
+    def _request(
+        self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None, at: Moment
+    ) -> I:
         """The role's own fields with the envelope that every call carries."""
         run = self._run
         return fields.model_copy(
@@ -130,10 +141,11 @@ class RoleCaller:
                 "model": run.resolved.models.get(role.tier.value) if kind is EngineKind.MODEL else None,
                 "date": run.state.started_at[:10],
                 "query": run.resolved.query,
-                "language": run.resolved.language,
-                "iteration": run.state.iteration,
+                "language": language_of_call(role, run.resolved, kind),
+                "wishes": wishes_of_call(role, run.resolved),
+                "iteration": at.iteration,
                 "max_iterations": run.resolved.limits.max_iterations,
-                "guidance": newest(run.state.guidance, HEARD),
+                "guidance": at.guidance,
                 "canary": run.resolved.canary if role.sees_outside_text else "",
                 "repair": repair,
             }
@@ -144,10 +156,12 @@ class RoleCaller:
         run = self._run
         options = role_options(request.operation, summary, request.engine, run.remaining_work_seconds())
         options = replace(options, first=run.inbox.closing)
-        timed = request.model_copy(update={"time_limit_seconds": options.start_to_close.total_seconds()})
+        timed = by_reference(request, run.state.resolved_entry).model_copy(
+            update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
+        )
         return await run.within_limits(run.host.execute_role(role, timed, options))
 
-    async def _reserved(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
+    async def _reserved(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:
         """What is reserved for a call, under its number. Waits while calls under way may give back enough.
 
         Raises `CallRefused`, or `Interrupted` if the run is to end meanwhile.
@@ -155,7 +169,7 @@ class RoleCaller:
         run, holdings = self._run, self._holdings
         size = worst_call(role, request, run.resolved.reasoning_tokens)
         wanted = reservation(size, self._price(role))
-        kept = self._kept_for_report(role)
+        kept = self._kept_for_report(role, at)
         limits = run.resolved.limits
         while refusal(limits, run.state.usage, holdings.held, wanted, kept):
             reason = refusal(limits, run.state.usage, holdings.unexplained, wanted, kept)
@@ -171,9 +185,9 @@ class RoleCaller:
         if run.inbox.interruption is not None:
             raise Interrupted(run.inbox.interruption)
 
-    def _kept_for_report(self, role: RoleSpec[I, O]) -> Reservation:
+    def _kept_for_report(self, role: RoleSpec[I, O], at: Moment) -> Reservation:
         run = self._run
-        reflects_on_report = role.name == SUPERVISOR.name and run.state.phase == Phase.SYNTHESIS
+        reflects_on_report = role.name == SUPERVISOR.name and at.phase == Phase.SYNTHESIS
         if role.writes_report or reflects_on_report:
             return NOTHING
         sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
@@ -183,9 +197,9 @@ class RoleCaller:
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
         return self._run.resolved.model_prices.get(role.tier.value)
 
-    def _settle(self, role: RoleSpec[I, O], output: O) -> None:
+    def _settle(self, role: RoleSpec[I, O], output: O, at: Moment) -> None:
         answer, state = output.account, self._run.state
-        account(state, role.name, answer.usage)
+        account(state, role.name, answer.usage, at.phase)
         state.engine_by_role[role.name] = answer.engine.value
         if answer.model and answer.model not in state.models_used:
             state.models_used.append(answer.model)
@@ -194,8 +208,8 @@ class RoleCaller:
         for warning in answer.warnings[:5]:
             self._run.note("status", f"{role.name}: {warning}", level="info")
 
-    def _problem(self, role: RoleSpec[I, O], error: ActivityError, answer: str) -> str | None:
-        """Account for a failed call, whose answer has this key.
+    def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I, at: Moment) -> str | None:
+        """Account for a failed call. One that can be repaired is no failed branch yet.
 
         A text if a repair may help, null if only the fallback can; else raises.
         """
@@ -204,9 +218,10 @@ class RoleCaller:
         cause = error.cause
         kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
         detail = _details(cause)
-        account_failure(self._run.state, role.name, answer, _usage(error))
+        account_failure(self._run.state, role.name, answer_key(request.operation, request), _usage(error), at.phase)
         note = f"{role.name}: {kind}"
-        self._run.branch_failed(note)
+        if kind not in REPAIRABLE or request.repair is not None:
+            self._run.branch_failed(note)
         self._run.note("task.failed", f"{note}: {_short(cause)}", role=role.name, error=kind)
         if detail.get("problem") == STEERED:
             self._run.degrade(STEERED_NOTE)
@@ -216,17 +231,16 @@ class RoleCaller:
             self._run.degrade(f"{role.name}: {GIVEN_UP_NOTE} ({reason_of(error)})")
         if kind in UNUSABLE or is_given_up(error):
             return None
-        if role.name == PLANNER.name and not self._run.state.plan.sub_queries:
+        if role.name == PLANNER.name and not self._run.state.plan.nodes:
             self._run.branch_failed(f"{note}: {_short(cause)}")
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
 
-    def _dispatched(self, role: RoleSpec[I, O], operation: str) -> None:
-        """S0-086: the dispatch is a decision of its own, without outputs until it is executed."""
-        run = self._run
-        phase = run.state.phase
-        if role.name != AgentRole.SUPERVISOR:
-            run.decide(role.name, f"execute_{phase or role.name}", "", {"operation": operation})
+    def _dispatched(self, role: RoleSpec[I, O], operation: str, at: Moment) -> int:
+        """Record the dispatch as a decision of its own, without outputs until it is done. Its number, 0 if none."""
+        if role.name == AgentRole.SUPERVISOR:
+            return 0
+        return self._run.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation}, at=at)
 
 
 class _Unusable(Exception):

@@ -1,22 +1,44 @@
 """The current details of a run, in Markdown, for the web UI."""
 
-from contracts.display_text import as_markdown
-from contracts.state import ResearchState
-from contracts.vocabulary import SubQueryStatus
+from collections.abc import Sequence
+from typing import Final
 
+from contracts.display_text import as_markdown
+from contracts.outcome import ResearchStatus
+from contracts.progress import Awaited
+from contracts.state import ResearchState
+from contracts.vocabulary import NodeStatus
+
+QUESTION_CHARACTERS: Final = 400
+WAITS: Final = 3
 MARKS = {
-    SubQueryStatus.PENDING: "○",
-    SubQueryStatus.EXECUTING: "▸",
-    SubQueryStatus.COMPLETED: "✔",
-    SubQueryStatus.FAILED: "✖",
+    NodeStatus.PENDING: "○",
+    NodeStatus.EXECUTING: "▸",
+    NodeStatus.COMPLETED: "✔",
+    NodeStatus.FAILED: "✖",
+    NodeStatus.SKIPPED: "–",
 }
 
 
-def details_markdown(state: ResearchState, now: float) -> str:
-    """Phase, iteration, counts, sub-queries, last decision: what a person wants to know at a glance."""
+def details_markdown(
+    state: ResearchState,
+    now: float,
+    question: str = "",
+    awaiting: Sequence[Awaited] = (),
+    queued: ResearchStatus | None = None,
+) -> str:
+    """Question, phase, cost, what is waited for, sub-queries, last decision: what a person wants to know at a glance.
+
+    `question` is that of a run which is not resolved yet, `queued` the status of one that waits for its turn.
+    """
     resolved = state.resolved
+    asked = _shown(resolved.query if resolved else question, QUESTION_CHARACTERS)
+    waits = [f"waiting for: {each.what} (since {each.since[11:19]} UTC)" for each in awaiting[:WAITS]]
+    if len(awaiting) > WAITS:
+        waits.append(f"and for {len(awaiting) - WAITS} more")
     if resolved is None:
-        return "preparing"
+        stands = f"queued · place {queued.queue_place} of {queued.queue_length}" if queued else "preparing"
+        return "\n\n".join(part for part in (f"**{asked}**" if asked else "", stands, *waits) if part)
     elapsed = max(0.0, now - state.clock_started_at)
     head = (
         f"**{state.status.value}** · {state.phase or 'starting'} · "
@@ -25,16 +47,24 @@ def details_markdown(state: ResearchState, now: float) -> str:
     )
     figures = (
         f"{len(state.readable_sources())} sources · {len(state.findings)} findings · "
-        f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls"
+        f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls · {_cost(state)}"
     )
-    lines = [head, "", figures, ""]
-    lines += [f"- {MARKS[query.status]} {_shown(query.text, 150)}" for query in state.plan.sub_queries[:10]]
+    lines = [f"**{asked}**", "", head, "", figures, "", *(line for wait in waits for line in (wait, ""))]
+    lines += [f"- {MARKS[query.status]} {_shown(query.text, 150)}" for query in state.plan.nodes[:10]]
     if state.decisions:
         last = state.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_shown(f'{last.action} {last.rationale}', 250)}"]
     if state.last_failure:
         lines += ["", f"Last failure: {_shown(state.last_failure, 300)}"]
     return "\n".join(lines)
+
+
+def _cost(state: ResearchState) -> str:
+    cap = state.resolved.limits.max_cost_usd if state.resolved else None
+    if state.usage.cost_usd is None and not state.usage.known_cost_usd:
+        return "cost unknown"
+    cost = f"{state.usage.known_cost_usd:.2f} USD" + (" and more" if state.usage.cost_usd is None else "")
+    return cost if cap is None else f"{cost} of at most {cap:.2f}"
 
 
 def _shown(text: str, characters: int) -> str:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from contracts.decisions import Pause
 from contracts.progress import Progress
-from contracts.state import ResearchState, Unit
+from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import StopReason
 from workflows.run.research_run import ResearchRun
 
@@ -20,16 +20,28 @@ class Finished:
 class Strategy(Protocol):
     """Decides what to do next; its position lives in `run.state.position`, never in the object.
 
-    After each unit the driver asks for the pause, checks the limits and saves; a run may end between any two of these
-    calls, and another process goes on from the stored state.
+    After each unit the driver has it evaluated, asks the model that reflects, concludes the pause, checks the limits
+    and saves; a run may end between any two of these, and another process goes on from the stored state.
     """
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do one resumable unit. Nothing but the state survives until the next call."""
         ...
 
-    async def pause(self, run: ResearchRun, unit: Unit) -> Pause:
-        """Evaluate the unit, reflect, let the hook speak, decide, record."""
+    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
+        """Open the unit's pause: check it by fixed rules, and say what a model is to be asked of it.
+
+        Where what the model says cannot change the next unit, `meanwhile` is the decision that this unit goes by: it
+        begins at once, and the pause is concluded after it. Nothing that `evaluate` leaves may depend on time.
+        """
+        ...
+
+    async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
+        """Conclude a pause: hear the reflection, let the hook speak, decide, record.
+
+        A pause that ran beside a unit may still say RETRY: then everything that was done since is void, and the
+        strategy takes it back.
+        """
         ...
 
     def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:

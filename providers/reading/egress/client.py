@@ -1,7 +1,7 @@
 """The one way out: every request to a host that a user, a model or a page named goes through `Egress.fetch`.
 
-Checks are made where they cannot be left out: the text of each URL in `egress_gate`, the address of each connection
-in `egress_network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
+Checks are made where they cannot be left out: the text of each URL in `url_gate`, the address of each connection
+in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
 credentials or environment variables take part.
 """
 
@@ -102,7 +102,7 @@ class Egress:
         for _ in range(MOST_REDIRECTS + 1):
             if permit is not None:
                 await permit(target)
-            with _translated():
+            with _translate_errors():
                 response = await self._transport.handle_async_request(self._request(target, policy))
                 try:
                     location = _redirection(response, policy.statuses)
@@ -121,14 +121,14 @@ class Egress:
         return httpx2.Request("GET", target, headers=headers, extensions={"timeout": self._waits})
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
-        """Where a redirect leads, kind_of_body as it is written and before anything is put together from it."""
+        """Where a redirect leads, judged as it is written, before anything is put together from it."""
         check_characters(location)
         if BEFORE_ANY_SCHEME.match(location):
             written = location
         elif location.startswith("//"):
             written = f"{current.scheme}:{location}"
         else:
-            written = _joined(current, location)
+            written = _join_location(current, location)
         target = check_url(written, self._allow_hosts)
         if current.scheme == "https" and target.scheme == "http":
             raise refused("redirect", "a redirect from https to http")
@@ -151,7 +151,7 @@ class _GuardedTransport(httpx2.AsyncHTTPTransport):
         )
 
 
-def _joined(current: httpx2.URL, location: str) -> str:
+def _join_location(current: httpx2.URL, location: str) -> str:
     try:
         return str(current.join(location))
     except (httpx2.InvalidURL, ValueError) as error:
@@ -204,7 +204,7 @@ async def _document(
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """What the client raises, as errors of ours; its messages may quote the server and are left out."""
     try:
         yield

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from cachetools import TTLCache
+
 from providers.errors import Unavailable
 from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.url_gate import refused
@@ -59,7 +61,7 @@ class SystemResolver:
         self._begun: dict[str, float] = {}
         self._running: Counter[str] = Counter()
         self._changed = asyncio.Condition()
-        self._unanswered: dict[str, float] = {}
+        self._unanswered: TTLCache[str, None] = TTLCache(MOST_UNANSWERED, UNANSWERED_KEPT)
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
         """All addresses of a name, each once, in the system's order.
@@ -68,7 +70,7 @@ class SystemResolver:
         refused_unresolved, refused_host.
         """
         now = asyncio.get_running_loop().time()
-        if now < self._unanswered.get(host, now) or now - self._begun.get(host, now) > LONGEST_WAIT:
+        if host in self._unanswered or now - self._begun.get(host, now) > LONGEST_WAIT:
             raise Unavailable(CANNOT_NOW)
         asking = self._asking.get(host)
         if asking is None:
@@ -102,7 +104,7 @@ class SystemResolver:
                 self._running += Counter()  # drops what is zero
                 self._changed.notify_all()
         if isinstance(answer, OSError) and loop.time() - begun > LONGEST_WAIT:
-            self._remember_unanswered(host, loop.time())
+            self._unanswered[host] = None
         return answer
 
     def _has_room(self, domain: str) -> bool:
@@ -128,9 +130,3 @@ class SystemResolver:
 
         threading.Thread(target=run, name="name look-up", daemon=True).start()
         return answered
-
-    def _remember_unanswered(self, host: str, now: float) -> None:
-        self._unanswered.pop(host, None)
-        self._unanswered[host] = now + UNANSWERED_KEPT
-        if len(self._unanswered) > MOST_UNANSWERED:
-            del self._unanswered[next(iter(self._unanswered))]

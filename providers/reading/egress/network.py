@@ -52,7 +52,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         """
         try:
             async with asyncio.timeout(timeout):
-                addresses = await self._permitted(host, port)
+                addresses = await self._permit(host, port)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout("names are looked up too slowly") from error
         share = None if timeout is None else timeout / len(addresses)
@@ -63,7 +63,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
                 continue
-            return await _verified(stream, address, port)
+            return await _verify(stream, address, port)
         assert failure is not None
         raise failure
 
@@ -81,7 +81,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         """Wait."""
         await asyncio.sleep(seconds)
 
-    async def _permitted(self, host: str, port: int) -> list[IpAddress]:
+    async def _permit(self, host: str, port: int) -> list[IpAddress]:
         """The addresses to try: all of a host that is allowed by name, else all if every one is public."""
         addresses = _literal(host) or await self._resolver.resolve(host)
         if not addresses:
@@ -98,9 +98,7 @@ def _literal(host: str) -> list[IpAddress]:
         return []
 
 
-async def _verified(
-    stream: httpcore2.AsyncNetworkStream, address: IpAddress, port: int
-) -> httpcore2.AsyncNetworkStream:
+async def _verify(stream: httpcore2.AsyncNetworkStream, address: IpAddress, port: int) -> httpcore2.AsyncNetworkStream:
     """The stream, if its other end is the one that was meant; otherwise it is closed."""
     peer = stream.get_extra_info("server_addr")
     if peer is not None and ipaddress.ip_address(peer[0]) == address and peer[1] == port:

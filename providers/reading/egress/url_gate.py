@@ -56,8 +56,8 @@ def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> ht
     """
     check_characters(text)
     scheme, written_host, port = _split(text)
-    url = _parsed(text)
-    host = _agreed_host(url, written_host)
+    url = _parse(text)
+    host = _agree_on_host(url, written_host)
     if url.scheme != scheme or (url.port or DEFAULT_PORTS[scheme]) != port:
         raise refused("url", "the address can be read in two ways")
     if (host, port) not in allow_hosts:
@@ -102,14 +102,14 @@ def _port(written: str | None, scheme: str) -> int:
     return int(written)
 
 
-def _parsed(text: str) -> httpx2.URL:
+def _parse(text: str) -> httpx2.URL:
     try:
         return httpx2.URL(text)
     except (httpx2.InvalidURL, ValueError) as error:
         raise refused("url", "the address is malformed") from error
 
 
-def _agreed_host(url: httpx2.URL, written: str) -> str:
+def _agree_on_host(url: httpx2.URL, written: str) -> str:
     """The canonical host, which is what was written."""
     try:
         parsed, mine = canonical_host(url.raw_host.decode("ascii")), canonical_host(written)

@@ -16,65 +16,46 @@ from lxml.etree import LxmlError  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import BlockKind, Extraction, TextBuilder
-from providers.reading.cleaning import clean, escape_markup, is_name, one_line
+from providers.reading.cleaning import clean, escape_markup, one_line
+from providers.reading.formats.archives import office_facts, open_archive
 from providers.reading.formats.docx_unseen import SeenRuns
 from providers.reading.html.rules import script_mark
 from providers.reading.html.tables import Cell, TableRow, write_rows
 
-UNPACKED_BYTES: Final = 100_000_000
 HEADING_STYLE: Final = re.compile(r"^(?:heading|überschrift|titre)\s*([1-6])", re.IGNORECASE)
 TITLE_STYLE: Final = re.compile(r"^(?:title|titel|titre)$", re.IGNORECASE)
 LIST_STYLE: Final = re.compile(r"^list", re.IGNORECASE)
 
 
 def extract_docx(raw: bytes) -> Extraction:
-    """The canonical text of a Word document. Raises `SourceUnreadable` malformed, too_large or no_text."""
-    _check_size(raw)
+    """The canonical text of a Word document. Raises `SourceUnreadable` malformed, too_large, encrypted, no_text."""
+    facts = office_facts(open_archive(raw))
     try:
         document = docx.Document(BytesIO(raw))
         builder, seen = TextBuilder(), SeenRuns(document)
+        names = {style.style_id: style.name or "" for style in document.styles}
         for part in _parts(document):
             if isinstance(part, Table):
                 write_rows(builder, _rows(part, seen))
             else:
-                _write_paragraph(builder, part, seen)
-        core = document.core_properties
-        title, author, created = core.title, core.author, core.created
+                _write_paragraph(builder, part, seen, names)
     except (PackageNotFoundError, zipfile.BadZipFile, KeyError, ValueError, LxmlError, ParseError) as error:
         raise SourceUnreadable("malformed", "a damaged Word document") from error
     if not builder.blocks:
         raise SourceUnreadable("no_text", "the document holds no text")
-    text = builder.text()
-    first = builder.blocks[0]
-    return Extraction(
-        title=(one_line(clean(title or "")) or one_line(text[first.start : first.end]))[:300],
-        text=text,
-        media_type="application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        blocks=builder.blocks,
-        authors=[name] if is_name(name := one_line(clean(author or ""))) else [],
-        published_at=created.date().isoformat() if created else None,
-        cut=builder.cut,
-    )
-
-
-def _check_size(raw: bytes) -> None:
-    try:
-        size = sum(entry.file_size for entry in zipfile.ZipFile(BytesIO(raw)).infolist())
-    except zipfile.BadZipFile as error:
-        raise SourceUnreadable("malformed", "a damaged Word document") from error
-    if size > UNPACKED_BYTES:
-        raise SourceUnreadable("too_large", f"the document unpacks to more than {UNPACKED_BYTES} bytes")
+    stated = vars(facts) | {"title": facts.title or builder.first()[:300]}
+    return builder.finish("application/vnd.openxmlformats-officedocument.wordprocessingml.document", **stated)
 
 
 def _parts(document: Any) -> Iterator[Paragraph | Table]:
     yield from document.iter_inner_content()
 
 
-def _write_paragraph(builder: TextBuilder, paragraph: Paragraph, seen: SeenRuns) -> None:
+def _write_paragraph(builder: TextBuilder, paragraph: Paragraph, seen: SeenRuns, names: dict[Any, str]) -> None:
     words = _words(paragraph, seen)
     if not words:
         return
-    style = (paragraph.style.name or "") if paragraph.style is not None else ""
+    style = names.get(paragraph._p.style, "")  # noqa: SLF001  # asking the library looks through all styles each time
     heading = HEADING_STYLE.match(style)
     level = int(heading.group(1)) if heading else 1 if TITLE_STYLE.match(style) else 0
     if level:

@@ -5,12 +5,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from docx.oxml.ns import qn
-from lxml import etree  # type: ignore[import-untyped]
 
+from providers.reading.formats.archives import theme_colors
 from providers.reading.html.styles import WHITE, Color, alike, color_of
 
 TEXT_2010: Final = "{http://schemas.microsoft.com/office/word/2010/wordml}"
-DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 SMALLEST: Final = 4
 """Half points."""
 NARROWEST: Final = 5
@@ -56,7 +55,7 @@ class SeenRuns:
 
     def _is_unseen(self, run: Any, styles: list[Any], ground: Color | None) -> bool:
         own = run.find(qn("w:rPr"))
-        places = [own, *(style.find(qn("w:rPr")) for style in self._resting(_value(own, "w:rStyle"))), *styles]
+        places = [own, *(style.find(qn("w:rPr")) for style in self._follow_styles(_value(own, "w:rStyle"))), *styles]
         places = [place for place in places if place is not None]
         if any(_is_on(places, name) for name in ("w:vanish", "w:webHidden", "w:specVanish")):
             return True
@@ -143,18 +142,9 @@ class SeenRuns:
     @cached_property
     def _theme(self) -> dict[str, Color]:
         """Colours of the theme by name."""
-        found = {"lt1": WHITE, "dk1": Color(0, 0, 0)}
         parts = [relation for relation in self._document.part.rels.values() if relation.reltype.endswith("/theme")]
-        for relation in parts[:1]:
-            parser = etree.XMLParser(resolve_entities=False, no_network=True)
-            root = etree.fromstring(relation.target_part.blob, parser)
-            for scheme in root.iter(f"{DRAWING}clrScheme"):
-                for entry in scheme:
-                    value = next((part.get("lastClr") or part.get("val") for part in entry), None)
-                    color = color_of(f"#{value.lower()}") if value else None
-                    if color is not None:
-                        found[etree.QName(entry).localname] = color
-        return found
+        known = theme_colors(parts[0].target_part.blob) if parts else {}
+        return {"lt1": WHITE, "dk1": Color(0, 0, 0)} | known
 
     @cached_property
     def _styles(self) -> dict[str, Any]:
@@ -169,7 +159,7 @@ class SeenRuns:
         on = "@w:default='1' or @w:default='true' or @w:default='on'"
         return next(iter(self._document.styles.element.xpath(f"w:style[@w:type='paragraph'][{on}]/@w:styleId")), None)
 
-    def _resting(self, name: str | None) -> list[Any]:
+    def _follow_styles(self, name: str | None) -> list[Any]:
         found: list[Any] = []
         while name in self._styles and len(found) < MOST_STYLES:
             found.append(self._styles[name])
@@ -178,10 +168,10 @@ class SeenRuns:
 
     def _of_paragraph(self, paragraph: Any, wanted: str = "w:rPr") -> list[Any]:
         name = _value(paragraph.find(qn("w:pPr")), "w:pStyle") or self._default_paragraph
-        return [style.find(qn(wanted)) for style in self._resting(name)]
+        return [style.find(qn(wanted)) for style in self._follow_styles(name)]
 
     def _styles_of(self, table: Any) -> list[Any]:
-        return self._resting(_value(table.find(qn("w:tblPr")), "w:tblStyle"))
+        return self._follow_styles(_value(table.find(qn("w:tblPr")), "w:tblStyle"))
 
     def _of_tables(self, inside: list[Any]) -> list[Any]:
         return [

@@ -6,11 +6,10 @@ The parser resolves no entities, loads nothing and takes no document type: there
 import re
 from typing import Final
 
-from lxml import etree  # type: ignore[import-untyped]
-
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import BlockKind, Extraction, TextBuilder
 from providers.reading.cleaning import clean, escape_markup, one_line
+from providers.reading.formats.archives import local_name, parse_xml
 from providers.reading.html.page import extract_html
 from providers.reading.html.pregate import TAG_LIMIT
 from providers.reading.html.rules import Element
@@ -27,10 +26,10 @@ DATES: Final = ("pubDate", "published", "updated", "date", "lastBuildDate")
 def extract_feed(text: str) -> Extraction:
     """The canonical text of a feed. Raises `SourceUnreadable` wrong_type, malformed, too_large, no_text."""
     root = _parse(text)
-    if _name(root) not in ROOTS:
+    if local_name(root) not in ROOTS:
         raise SourceUnreadable("wrong_type", "XML that is no feed is not read as a document")
-    channel = next((child for child in root if _name(child) == "channel"), root)
-    entries = [element for element in root.iter() if _name(element) in {"item", "entry"}]
+    channel = next((child for child in root if local_name(child) == "channel"), root)
+    entries = [element for element in root.iter() if local_name(element) in {"item", "entry"}]
     builder = TextBuilder()
     title = _child_text(channel, ("title",))
     for kind, words in ((BlockKind.HEADING, title), (BlockKind.PARAGRAPH, _summary(channel))):
@@ -41,14 +40,12 @@ def extract_feed(text: str) -> Extraction:
         _add(builder, BlockKind.PARAGRAPH, _summary(entry))
     if not builder.blocks:
         raise SourceUnreadable("no_text", "the feed holds no text")
-    return Extraction(
+    builder.cut = builder.cut or len(entries) > ENTRIES
+    return builder.finish(
+        ROOTS[local_name(root)],
         title=title[:300],
-        text=builder.text(),
-        media_type=ROOTS[_name(root)],
-        blocks=builder.blocks,
         language=_child_text(channel, ("language",)) or root.get("{http://www.w3.org/XML/1998/namespace}lang"),
         published_at=_date(channel),
-        cut=builder.cut or len(entries) > ENTRIES,
     )
 
 
@@ -57,17 +54,7 @@ def _parse(text: str) -> Element:
         raise SourceUnreadable("malformed", "the document declares a type or entities of its own")
     if text.count("<") > 2 * TAG_LIMIT:
         raise SourceUnreadable("too_large", f"the document has more than {TAG_LIMIT} elements")
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, attribute_defaults=False,
-        huge_tree=False, remove_comments=True, remove_pis=True, recover=False, encoding="utf-8",
-    )  # fmt: skip
-    try:
-        root = etree.fromstring(clean(text).strip().encode("utf-8"), parser)
-    except etree.XMLSyntaxError as error:
-        raise SourceUnreadable("malformed", "the document is no XML") from error
-    if root is None:
-        raise SourceUnreadable("no_text", "the document is empty")
-    return root
+    return parse_xml(clean(text).strip().encode("utf-8"), "utf-8")
 
 
 def _add(builder: TextBuilder, kind: BlockKind, words: str, level: int = 0) -> None:
@@ -79,16 +66,10 @@ def _add(builder: TextBuilder, kind: BlockKind, words: str, level: int = 0) -> N
         builder.add(kind, escape_markup(words))
 
 
-def _name(element: Element) -> str:
-    """The name of an element without its namespace."""
-    tag = element.tag
-    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
-
-
 def _child_text(element: Element, names: tuple[str, ...]) -> str:
     for name in names:
         for child in element:
-            if _name(child) == name and (words := one_line("".join(child.itertext()))):
+            if local_name(child) == name and (words := one_line("".join(child.itertext()))):
                 return words
     return ""
 

@@ -37,13 +37,7 @@ def extract_json(text: str) -> Extraction:
         builder.add(BlockKind.ITEM, line, before="  " * min(depth, DEEPEST_INDENT) + "- ")
     if not builder.blocks:
         raise SourceUnreadable("no_text", "the document holds no values")
-    return Extraction(
-        title=_title(parsed.value),
-        text=builder.text(),
-        media_type="application/json",
-        blocks=builder.blocks,
-        cut=builder.cut,
-    )
+    return builder.finish("application/json", title=_title(parsed.value))
 
 
 def _lines(value: Any, depth: int) -> Iterator[tuple[int, str]]:
@@ -51,18 +45,18 @@ def _lines(value: Any, depth: int) -> Iterator[tuple[int, str]]:
     match value:
         case dict():
             for name, inner in value.items():
-                yield from _named(f"{_words(name)}:", inner, depth)
+                yield from _write_named(f"{_words(name)}:", inner, depth)
         case list():
             for number, inner in enumerate(value, 1):
                 if isinstance(inner, dict | list) and inner:
-                    yield from _named(f"{number}:", inner, depth)
+                    yield from _write_named(f"{number}:", inner, depth)
                 else:
                     yield depth, _scalar(inner)
         case _:
             yield depth, _scalar(value)
 
 
-def _named(name: str, value: Any, depth: int) -> Iterator[tuple[int, str]]:
+def _write_named(name: str, value: Any, depth: int) -> Iterator[tuple[int, str]]:
     if isinstance(value, dict | list) and value:
         yield depth, name
         yield from _lines(value, depth + 1)

@@ -92,20 +92,20 @@ def _outline(document: Any) -> dict[int, dict[str, int]]:
             break
         target = entry.get_dest()
         page = target.get_index() if target else None
-        title = _normalized(entry.get_title())
+        title = _normalize(entry.get_title())
         if page is not None and title:
             found.setdefault(page, {})[title] = entry.level + 1
     return found
 
 
-def _normalized(title: str) -> str:
+def _normalize(title: str) -> str:
     return re.sub(r"^[\dIVXA-Z.]{1,8}\.?\s+", "", one_line(clean(title))).casefold()
 
 
 def _write_page(builder: TextBuilder, raw: str, headings: dict[str, int]) -> None:
     lines = [one_line(line) for line in clean_page(raw).split("\n")]
     for paragraph in _paragraphs(lines, headings):
-        level = headings.get(_normalized(paragraph))
+        level = headings.get(_normalize(paragraph))
         item = BULLET.match(paragraph)
         if level is not None:
             builder.add(BlockKind.HEADING, paragraph, before="#" * level + " ", level=level)
@@ -127,7 +127,7 @@ def _paragraphs(lines: list[str], headings: dict[str, int]) -> Iterator[str]:
     usual = widths[int(len(widths) * 0.8)] if widths else 0
     current: list[str] = []
     for line in lines:
-        alone = _normalized(line) in headings
+        alone = _normalize(line) in headings
         if current and (not line or alone or BULLET.match(line)):
             yield " ".join(current)
             current = []

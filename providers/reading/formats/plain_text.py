@@ -15,6 +15,7 @@ BULLET: Final = re.compile(r"^\s{0,8}([-*+•o]|\d{1,3}[.)])\s+(?=\S)")
 ALIGNED: Final = re.compile(r"\S {3,}\S|\t|^\s*[|+][-=|+ ]")
 LONGEST_HEADING: Final = 80
 LONGEST_TITLE: Final = 120
+LINES_LEFT_OUT: Final = "the log is long: only its beginning is kept"
 LONGEST_PARAGRAPH: Final = 20_000
 """Characters; a longer one is cut into several at white space, so that a passage stays a passage."""
 
@@ -25,13 +26,23 @@ def extract_plain_text(text: str) -> Extraction:
     write_plain_text(builder, clean(text))
     if not builder.blocks:
         raise SourceUnreadable("empty", "the file holds nothing but white space")
-    found = builder.text()
-    first = builder.blocks[0]
-    words = one_line(found[first.start : first.end])
-    title = words if first.kind is BlockKind.HEADING or len(words) <= LONGEST_HEADING else ""
-    return Extraction(
-        title=title[:LONGEST_TITLE], text=found, media_type="text/plain", blocks=builder.blocks, cut=builder.cut
-    )
+    words, kind = builder.first(), builder.blocks[0].kind
+    title = words if kind is BlockKind.HEADING or len(words) <= LONGEST_HEADING else ""
+    return builder.finish("text/plain", title=title[:LONGEST_TITLE])
+
+
+def extract_log(text: str) -> Extraction:
+    """The lines of a log as they stand, none joined with another. Raises `SourceUnreadable` empty."""
+    builder = TextBuilder()
+    for line in clean(text).expandtabs(8).split("\n"):
+        for start in range(0, len(line), LONGEST_PARAGRAPH):
+            if words := line[start : start + LONGEST_PARAGRAPH].rstrip():
+                builder.add(BlockKind.ROW, escape_markup(words))
+        if builder.cut:
+            break
+    if not builder.blocks:
+        raise SourceUnreadable("empty", "the file holds nothing but white space")
+    return builder.finish("text/plain", LINES_LEFT_OUT)
 
 
 def write_plain_text(builder: TextBuilder, text: str) -> None:

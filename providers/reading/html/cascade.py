@@ -83,14 +83,14 @@ class _Wrapped(ElementWrapper):  # type: ignore[misc]
 
     @property
     def ancestors(self) -> Iterator[ElementWrapper]:
-        return _following(self, "parent")
+        return _follow(self, "parent")
 
     @property
     def previous_siblings(self) -> Iterator[ElementWrapper]:
-        return _following(self, "previous")
+        return _follow(self, "previous")
 
 
-def _following(wrapped: ElementWrapper, name: str) -> Iterator[ElementWrapper]:
+def _follow(wrapped: ElementWrapper, name: str) -> Iterator[ElementWrapper]:
     while (wrapped := getattr(wrapped, name)) is not None:
         yield wrapped
 
@@ -141,9 +141,9 @@ class _Page:
                 state = state._replace(ground=None)
             if gone:
                 self._gone.append(element)
-                hidden[
-                    rules if element.tag in WHOLE_PAGE or not puts_away(_stated_by_attributes(element)) else None
-                ] += sum(map(len, element.itertext()))
+                hidden[rules if element.tag in WHOLE_PAGE or not puts_away(_read_attributes(element)) else None] += sum(
+                    map(len, element.itertext())
+                )
                 continue
             letters = _letters(element)
             if letters and not state.seen:
@@ -189,7 +189,7 @@ class _Page:
         if position not in {None, "static"}:
             state = state._replace(frame=element)
         if not state.seen and outer.seen:
-            alone = compute_state(_stated_by_attributes(element), outer, variables)
+            alone = compute_state(_read_attributes(element), outer, variables)
             state = state._replace(rules=rules if alone.seen or element.tag in WHOLE_PAGE else None)
         return state, puts_away(values)
 
@@ -240,7 +240,7 @@ def _read(style: str) -> tuple[Stated, ...]:
 _kept: Final = lru_cache(maxsize=4_096)(_read)
 
 
-def _stated_by_attributes(element: Element) -> dict[str, str]:
+def _read_attributes(element: Element) -> dict[str, str]:
     style, *others = _attributes(element)
     hints = [(stated, UNLAYERED, (-1, 0, 0), 0) for stated in _hints(*others)]
     return _values(hints + [(stated, OWN, (0, 0, 0), 0) for stated in _own(style)])

@@ -70,7 +70,7 @@ def metadata_of(root: Element) -> PageMetadata:
         publisher=next(
             (named[key][0] for key in PUBLISHERS if key in named and is_name(named[key][0])), linked.publisher
         ),
-        published_at=_published(root, named, linked),
+        published_at=_find_published(root, named, linked),
         free=_free(named, linked),
     )
 
@@ -96,7 +96,7 @@ def _authors(named: dict[str, list[str]]) -> list[str]:
     return list(dict.fromkeys(value for value in values if is_name(value)))
 
 
-def _published(root: Element, named: dict[str, list[str]], linked: PageMetadata) -> str | None:
+def _find_published(root: Element, named: dict[str, list[str]], linked: PageMetadata) -> str | None:
     """The date of publication; that of the last change where no other is stated."""
     stated = _first_date(named, DATES) or linked.published_at or _time_element(root)
     return stated or _first_date(named, CHANGES) or linked.modified_at

@@ -62,7 +62,7 @@ class Sheets:
         self._known = known
         self._found: list[tuple[str, int, list[Stated]]] = []
         self._layers: dict[str, int] = {}
-        needed = [PLAIN_RULE.sub(self._needed, MARKUP.sub(" ", text)) for text in texts]
+        needed = [PLAIN_RULE.sub(self._keep_needed, MARKUP.sub(" ", text)) for text in texts]
         if sum(map(len, needed)) > MOST_CHARACTERS:
             raise SourceUnreadable("too_large", TOO_LARGE)
         try:
@@ -73,7 +73,7 @@ class Sheets:
         except RecursionError as error:
             raise SourceUnreadable("too_large", TOO_LARGE) from error
 
-    def _needed(self, rule: re.Match[str]) -> str:
+    def _keep_needed(self, rule: re.Match[str]) -> str:
         """The text of a rule, if the page may have use for it: parsing and compiling cost a thousand times more."""
         selector, body = rule[1], rule[2]
         if "/*" in body or ("(" in body.replace("()", "") and body.count("(") != body.count(")")):

@@ -92,13 +92,13 @@ def read_declarations(content: str | list[Any], wanted: Callable[[str], bool]) -
         if node.type in {"qualified-rule", "at-rule"}:
             inside.append(node)
         elif node.type == "declaration" and (wanted(node.lower_name) or node.name.startswith("--")):
-            stated = _stated(node)
+            stated = _read_stated(node)
             if stated is not None:
                 found.append(stated)
     return found, inside
 
 
-def _stated(node: Any) -> Stated | None:
+def _read_stated(node: Any) -> Stated | None:
     try:
         value = " ".join(tinycss2.serialize(node.value).replace("/**/", "").split())
     except RecursionError:
@@ -139,11 +139,11 @@ def with_variables(value: str, variable: Callable[[str], str | None]) -> str | N
     """
     if "var(" not in value.lower():
         return value
-    text = _replaced(tinycss2.parse_component_value_list(value, skip_comments=True), variable, 0)
+    text = _replace(tinycss2.parse_component_value_list(value, skip_comments=True), variable, 0)
     return text if text is not None and len(text) <= LONGEST_VALUE else None
 
 
-def _replaced(nodes: Iterable[Any], variable: Callable[[str], str | None], depth: int) -> str | None:
+def _replace(nodes: Iterable[Any], variable: Callable[[str], str | None], depth: int) -> str | None:
     if depth > DEEPEST:
         raise TooDeepError
     parts: list[str] = []
@@ -153,7 +153,7 @@ def _replaced(nodes: Iterable[Any], variable: Callable[[str], str | None], depth
         if node.type != "function":
             part = tinycss2.serialize([node])
         elif node.lower_name != "var":
-            inner = _replaced(node.arguments, variable, depth + 1)
+            inner = _replace(node.arguments, variable, depth + 1)
             part = None if inner is None else f"{node.name}({inner})"
         else:
             part = _variable(node.arguments, variable, depth + 1)
@@ -170,7 +170,7 @@ def _variable(arguments: list[Any], variable: Callable[[str], str | None], depth
     value = variable(tinycss2.serialize(arguments[:comma]).strip())
     if value is not None or comma == len(arguments):
         return value
-    return _replaced(arguments[comma + 1 :], variable, depth)
+    return _replace(arguments[comma + 1 :], variable, depth)
 
 
 def length_of(value: str | None) -> Length | None:
@@ -178,7 +178,7 @@ def length_of(value: str | None) -> Length | None:
     if not value:
         return None
     if value.startswith(("calc(", "min(", "max(", "clamp(")):
-        return _calculated(value)
+        return _calculate(value)
     found = LENGTH.fullmatch(value)
     return None if found is None else Length(float(found[1]), found[2])
 
@@ -238,7 +238,7 @@ def alike(one: Color, other: Color) -> bool:
     return all(abs(first - second) <= ALIKE for first, second in zip(one[:3], other[:3], strict=True))
 
 
-def _calculated(value: str) -> Length | None:
+def _calculate(value: str) -> Length | None:
     function, _, arguments = value.removesuffix(")").partition("(")
     lengths = [
         Length(float(found[1]), found[2]) for part in arguments.split(",") if (found := LENGTH.fullmatch(part.strip()))

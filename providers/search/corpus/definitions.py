@@ -78,14 +78,14 @@ class CorpusRegistry:
         configured = self._configured.get(definition.name)
         if configured is not None and configured != definition:
             raise InvalidCall("the configuration already defines a corpus of that name")
-        with self._changing() as definitions:
+        with self._change() as definitions:
             definitions[definition.name] = definition
 
     def remove(self, name: str) -> None:
         """Forget a registered folder. Raises `CorpusUnknown`, or `InvalidCall` if it is a configured one."""
         if name in self._configured:
             raise InvalidCall("the corpus is defined in the configuration")
-        with self._changing() as definitions:
+        with self._change() as definitions:
             if definitions.pop(name, None) is None:
                 raise CorpusUnknown("no corpus of that name is known here")
 
@@ -108,7 +108,7 @@ class CorpusRegistry:
         return dict(self._registered)
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[str, CorpusDefinition]]:
+    def _change(self) -> Iterator[dict[str, CorpusDefinition]]:
         self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self._home / "corpora.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -2,7 +2,6 @@
 
 import os
 import re
-from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -41,8 +40,3 @@ def split_url(url: str) -> tuple[str, str]:
     if not url.startswith(CORPUS_SCHEME) or not name or not slash or not address:
         raise SourceUnreadable("not_found", "no address of a document in a corpus")
     return name, address
-
-
-def file_name(path: str) -> str:
-    """The last part of a relative path."""
-    return PurePosixPath(path).name

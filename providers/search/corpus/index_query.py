@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from contracts.activities import SearchRequest, SearchResponse
 from contracts.documents import SectionHint
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.sources import SearchHit
 from providers.search.corpus.document_addresses import document_url
 from providers.search.corpus.index_reader import IndexReader, Match, open_index

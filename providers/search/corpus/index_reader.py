@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from providers.errors import CorpusUnknown, Unavailable
-from providers.interfaces import SkippedFile
+from providers.interfaces import ExtractedDocument, SkippedFile
+from providers.reading.canonical_text import Extraction
 from providers.search.corpus.index_store import BUSY_SECONDS
 
 MOST_PASSAGES: Final = 1_000
@@ -40,6 +41,7 @@ class DocumentRow:
     authors: list[str]
     publisher: str | None
     published_at: str | None
+    pages: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,21 @@ def open_index(path: Path) -> Iterator["IndexReader"]:
             database.close()
     except sqlite3.DatabaseError as error:
         raise Unavailable("the index of the corpus cannot be used") from error
+
+
+def document_of(url: str, raw: bytes, text: str, found: DocumentRow | Extraction) -> ExtractedDocument:
+    """A document with its text, and what the index or its reading says of it."""
+    return ExtractedDocument(
+        url=url,
+        title=found.title,
+        text=text,
+        raw=raw,
+        media_type=found.media_type,
+        authors=found.authors,
+        publisher=found.publisher,
+        published_at=found.published_at,
+        pages=found.pages,
+    )
 
 
 class IndexReader:
@@ -159,15 +176,17 @@ class IndexReader:
     def document(self, *, path: str | None = None, number: int | None = None) -> DocumentRow | None:
         """A document by its path or its number; null if there is none."""
         row = self._database.execute(
-            "SELECT id, path, raw_hash, text_hash, media_type, title, authors, publisher, published_at"
+            "SELECT id, path, raw_hash, text_hash, media_type, title, authors, publisher, published_at, pages"
             " FROM documents WHERE path = ? OR id = ?",
             (path, number),
         ).fetchone()
         if row is None:
             return None
-        number, path, raw_hash, text_hash, media_type, title, authors, publisher, published_at = row
-        names = json.loads(authors)
-        return DocumentRow(number, path, raw_hash, text_hash, media_type, title, names, publisher, published_at)
+        place, found, raw_hash, text_hash, media_type, title, authors, publisher, published_at, pages = row
+        return DocumentRow(
+            place, found, raw_hash, text_hash, media_type, title, json.loads(authors), publisher, published_at,
+            json.loads(pages),
+        )  # fmt: skip
 
     def snippet(self, passage: int) -> str:
         """The beginning of a passage on one line."""

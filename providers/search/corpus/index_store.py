@@ -13,7 +13,7 @@ from providers.interfaces import SkippedFile
 from providers.search.corpus.indexing_task import IndexedFile
 from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "3"
+FORMAT: Final = "4"
 """Changes with the schema, the extraction, the stems or what is left out: an index of another format is built anew."""
 BUSY_SECONDS: Final = 30.0
 LEAST_FREE_BYTES: Final = 1_000_000
@@ -27,7 +27,8 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITH
 CREATE TABLE IF NOT EXISTS documents (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
   raw_hash TEXT NOT NULL, text_hash TEXT NOT NULL, characters INTEGER NOT NULL, media_type TEXT NOT NULL,
-  title TEXT NOT NULL, language TEXT, authors TEXT NOT NULL, publisher TEXT, published_at TEXT, text BLOB NOT NULL);
+  title TEXT NOT NULL, language TEXT, authors TEXT NOT NULL, publisher TEXT, published_at TEXT, pages TEXT NOT NULL,
+  text BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS sections (
   document INTEGER NOT NULL, number INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
   heading TEXT NOT NULL, PRIMARY KEY (document, number)) WITHOUT ROWID;
@@ -150,7 +151,7 @@ class IndexWriter:
         values = (
             file.address, file.size, file.mtime_ns, found.raw_hash, found.text_hash, found.characters,
             found.media_type, found.title, found.language, json.dumps(found.authors), found.publisher,
-            found.published_at, found.packed_text,
+            found.published_at, json.dumps(found.pages), found.packed_text,
         )  # fmt: skip
         document = run(f"INSERT INTO documents VALUES (NULL{', ?' * len(values)})", values).lastrowid  # noqa: S608
         sections = [(document, number, *section) for number, section in enumerate(found.sections)]

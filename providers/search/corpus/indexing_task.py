@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from providers.reading.extraction import extract
-from providers.reading.files import read_regular_file
+from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, snippet_of, word_keys
 from providers.search.corpus.key_files import refuse_key
 from providers.text import words
@@ -42,6 +42,7 @@ class IndexedFile:
     authors: list[str]
     publisher: str | None
     published_at: str | None
+    pages: list[int]
     sections: list[tuple[int, int, str]]
     passages: list[PassageToIndex]
     stems: str
@@ -82,6 +83,7 @@ def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFil
         authors=document.authors,
         publisher=document.publisher,
         published_at=document.published_at,
+        pages=document.pages,
         sections=[(section.start, section.end, section.heading) for section in sections],
         passages=passages,
         stems=" ".join(sorted(all_stems)),

@@ -2,21 +2,20 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.canonical_text import Extraction
 from providers.reading.extractor import extract_document
-from providers.reading.files import read_regular_file
+from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition, CorpusRegistry, corpus_name
-from providers.search.corpus.document_addresses import address_path, document_url, file_name, path_address, split_url
+from providers.search.corpus.document_addresses import address_path, document_url, path_address, split_url
 from providers.search.corpus.index_query import PROVIDER, search_index
-from providers.search.corpus.index_reader import IndexStatus, open_index
+from providers.search.corpus.index_reader import IndexStatus, document_of, open_index
 from providers.search.corpus.indexing_task import sha256
 from providers.search.corpus.key_files import refuse_key, refuse_key_name
 from providers.search.corpus.published import PublishedIndexes, snapshot_of
@@ -149,9 +148,9 @@ class CorpusLibrary:
     async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
         """Files that were left out, with reasons, by path. Raises `CorpusUnknown`."""
         if self._published is not None and (found := await self._published.find(name, digest)) is not None:
-            return await asyncio.to_thread(_skipped, await self._published.index_file(found))
+            return await asyncio.to_thread(_list_skipped, await self._published.index_file(found))
         self._registry.get(name)
-        return await asyncio.to_thread(_skipped, self._index(name))
+        return await asyncio.to_thread(_list_skipped, self._index(name))
 
     async def read(self, url: str, digest: str = "") -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`: of a published snapshot, else of the folder.
@@ -174,12 +173,12 @@ class CorpusLibrary:
         refuse_key_name((root / path).resolve().relative_to(root).as_posix())
         refuse_key(raw)
         place = document_url(name, path_address(path))
-        indexed = await asyncio.to_thread(self._indexed, name, path_address(path), place, raw)
+        indexed = await asyncio.to_thread(self._find_indexed, name, path_address(path), place, raw)
         if indexed is not None:
             return indexed
-        found = await extract_document(self._pool, raw, file_name(path))
+        found = await extract_document(self._pool, raw, PurePosixPath(path).name)
         refuse_key(found.text)
-        return _document(place, raw, found)
+        return document_of(place, raw, found.text, found)
 
     def _has_folder(self, name: str) -> bool:
         """Whether this host has the documents of a corpus."""
@@ -195,7 +194,7 @@ class CorpusLibrary:
         with open_index(index) as reader:
             return reader.status()
 
-    def _indexed(self, name: str, address: str, url: str, raw: bytes) -> ExtractedDocument | None:
+    def _find_indexed(self, name: str, address: str, url: str, raw: bytes) -> ExtractedDocument | None:
         index = self._index(name)
         if not index.exists():
             return None
@@ -203,44 +202,19 @@ class CorpusLibrary:
             row = reader.document(path=address)
             if row is None or row.raw_hash != sha256(raw):
                 return None
-            return ExtractedDocument(
-                url=url,
-                title=row.title,
-                text=reader.text(row.id),
-                raw=raw,
-                media_type=row.media_type,
-                authors=row.authors,
-                publisher=row.publisher,
-                published_at=row.published_at,
-            )
+            return document_of(url, raw, reader.text(row.id), row)
 
 
-def _skipped(index: Path) -> list[SkippedFile]:
+def _list_skipped(index: Path) -> list[SkippedFile]:
     if not index.exists():
         return []
     with open_index(index) as reader:
         return reader.skipped()
 
 
-def _document(url: str, raw: bytes, found: Extraction) -> ExtractedDocument:
-    return ExtractedDocument(
-        url=url,
-        title=found.title,
-        text=found.text,
-        raw=raw,
-        media_type=found.media_type,
-        authors=found.authors,
-        publisher=found.publisher,
-        published_at=found.published_at,
-    )
-
-
-def path_url(path: Path) -> str:
-    """The `file:` URL of a path."""
-    return path.absolute().as_uri()
-
-
 async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     """Read one file outside any corpus, exactly as a corpus would. Raises `SourceUnreadable`."""
     raw = await asyncio.to_thread(read_regular_file, path)
-    return _document(path_url(path), raw, await extract_document(pool, raw, path.name))
+    found = await extract_document(pool, raw, path.name)
+    place = await asyncio.to_thread(path.absolute)
+    return document_of(place.as_uri(), raw, found.text, found)

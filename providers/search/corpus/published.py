@@ -23,16 +23,16 @@ from contracts.documents import DocumentRef
 from contracts.resolved import CorpusSnapshot
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, SourceUnreadable, Unavailable
 from providers.interfaces import ExtractedDocument, SessionStore
-from providers.reading.files import read_regular_file
+from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition
 from providers.search.corpus.document_addresses import address_path
 from providers.search.corpus.file_lock import file_lock
-from providers.search.corpus.index_reader import DocumentRow, IndexStatus, open_index
+from providers.search.corpus.index_reader import DocumentRow, IndexStatus, document_of, open_index
 from providers.search.corpus.index_store import BUSY_SECONDS, FORMAT, translated_errors
 from providers.search.corpus.indexing_task import sha256
 from providers.storage.content import ObstoreContentStore, is_on_this_host
-from providers.storage.records import Records, open_records
 from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore
+from providers.storage.stored_records import Records, open_records
 
 NEWEST, SNAPSHOTS, DOCUMENTS = "corpora", "snapshots", "corpus-content"
 """What the records of corpora and of snapshots are called, and the part of the store with their files and documents."""
@@ -175,16 +175,7 @@ class PublishedIndexes:
             )
         except ContentMissing:
             raise SourceUnreadable("not_found", "the document is not in the object store any more") from None
-        return ExtractedDocument(
-            url=url,
-            title=row.title,
-            text=text,
-            raw=raw,
-            media_type=row.media_type,
-            authors=row.authors,
-            publisher=row.publisher,
-            published_at=row.published_at,
-        )
+        return document_of(url, raw, text, row)
 
     async def _prune(self, newest: Snapshot) -> None:
         """Remove what only old snapshots hold that no session names; the holder of the publishing lock does it.
@@ -211,16 +202,16 @@ class PublishedIndexes:
         needed: set[str] = set()
         for line in lines:
             if line not in gone:
-                needed |= await self._held(Snapshot.model_validate_json(line.lines))
+                needed |= await self._list_held(Snapshot.model_validate_json(line.lines))
         for line in gone:
             snapshot = Snapshot.model_validate_json(line.lines)
-            for each in await self._held(snapshot) - needed - {snapshot.documents.hash}:
+            for each in await self._list_held(snapshot) - needed - {snapshot.documents.hash}:
                 await documents.delete(DocumentRef(hash=each))
             await asyncio.to_thread(self._snapshots.remove, line.name)
             if snapshot.documents.hash not in needed:
                 await documents.delete(snapshot.documents)
 
-    async def _held(self, snapshot: Snapshot) -> set[str]:
+    async def _list_held(self, snapshot: Snapshot) -> set[str]:
         """The hashes of all that a snapshot needs."""
         raw = json.loads(await self._documents_of(snapshot.corpus.name).get_text(snapshot.documents))
         return {*raw, snapshot.index.hash, snapshot.documents.hash}
@@ -231,7 +222,7 @@ class PublishedIndexes:
 
         async def store(address: str, raw_hash: str) -> None:
             async with limit:
-                await documents.put(await asyncio.to_thread(_unchanged, root, address, raw_hash), "")
+                await documents.put(await asyncio.to_thread(_read_unchanged, root, address, raw_hash), "")
 
         await asyncio.gather(*(store(address, raw_hash) for address, raw_hash in hashes))
 
@@ -261,7 +252,7 @@ def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> tuple[Corpus
         return snapshot_of(definition, reader.status()), reader.hashes()
 
 
-def _unchanged(root: Path, address: str, raw_hash: str) -> bytes:
+def _read_unchanged(root: Path, address: str, raw_hash: str) -> bytes:
     """The document that was indexed. Raises `Unavailable` if the folder has another one now."""
     try:
         raw = read_regular_file(root / address_path(address), root)

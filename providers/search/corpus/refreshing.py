@@ -5,7 +5,7 @@ import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from contracts.identity import short_hash
@@ -14,7 +14,6 @@ from providers.interfaces import IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.extractor import as_unreadable
 from providers.search.corpus.definitions import CorpusDefinition
-from providers.search.corpus.document_addresses import file_name
 from providers.search.corpus.file_lock import file_lock
 from providers.search.corpus.index_store import IndexDamaged, IndexWriter
 from providers.search.corpus.indexing_task import TASK, IndexedFile
@@ -129,7 +128,7 @@ async def _in_order(
 async def _read_batch(
     pool: SubprocessPool, batch: list[FoundFile], definition: CorpusDefinition, root: Path
 ) -> list[Result]:
-    items = [(str(root), file.path, file_name(file.path), definition.language) for file in batch]
+    items = [(str(root), file.path, PurePosixPath(file.path).name, definition.language) for file in batch]
     results: list[Result] = []
     for file, outcome in zip(batch, await pool.call_each(TASK, items), strict=True):
         if outcome.error is None:

@@ -1,7 +1,6 @@
 """The files of a folder, by looking only: nothing is opened here."""
 
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +8,7 @@ from typing import Final
 
 from providers.errors import SourceUnreadable
 from providers.interfaces import SkippedFile
-from providers.reading.extraction import LARGEST_FILE
-from providers.reading.files import unreadable
+from providers.reading.regular_files import check_state, unreadable
 from providers.search.corpus.document_addresses import path_address
 from providers.search.corpus.key_files import WHY, is_key_name, refuse_key_name
 
@@ -84,12 +82,7 @@ class _Walk:
         if entry.is_symlink():
             self._check_link(self.root / path)
         state = entry.stat()
-        if not stat.S_ISREG(state.st_mode):
-            raise SourceUnreadable("not_a_file", "not a regular file")
-        if state.st_size == 0:
-            raise SourceUnreadable("empty", "the file is empty")
-        if state.st_size > LARGEST_FILE:
-            raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE} bytes")
+        check_state(state)
         self.scan.files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
 
     def _check_link(self, link: Path) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from activities.assessment.question_fit import coverage
 from activities.assessment.source_assessment import content_quality
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
-from activities.reporting.claims import find_claims
+from activities.reporting.claims import CitedWords, find_claims
 from activities.reporting.html_body import render_body
 from activities.reporting.links import Registry, addresses, strip_addresses
 from activities.reporting.markdown_layout import clean_characters, code_span, escape_markdown
-from activities.reporting.quoted_passages import cut_passage
 from activities.roles.analyzer import Headings, find_quote
 from activities.roles.evidence_markers import Citable, PageWords, unify_markers
 from activities.roles.excerpts import excerpt, shown_parts
@@ -39,10 +38,13 @@ from providers.models.structured_output import draft_of
 from providers.reading import robots
 from providers.reading.charsets import declared_encoding, decode_with_warning
 from providers.reading.cleaning import clean, escape_markup
+from providers.reading.formats.csv_document import extract_csv
 from providers.reading.formats.feed_document import extract_feed
 from providers.reading.formats.json_document import extract_json
+from providers.reading.formats.mail_document import extract_mail
 from providers.reading.formats.markdown_document import extract_markdown, front_matter
-from providers.reading.formats.plain_text import extract_plain_text
+from providers.reading.formats.notebook_document import extract_notebook
+from providers.reading.formats.plain_text import extract_log, extract_plain_text
 from providers.reading.html.metadata import language_code
 from providers.reading.html.pregate import check_html
 from providers.reading.page_dates import date_in_url, iso_date
@@ -63,7 +65,7 @@ REGISTRY = Registry.of(["https://good.test/page", "corpus:manual/a.html"], "How 
 EVIDENCE = {
     "ev-0123456789": Evidence(id="ev-0123456789", source_id="src-a", start=0, end=1, quote_hash=identity.digest("x"))
 }
-PASSAGES = {"ev-0123456789": cut_passage(EVIDENCE["ev-0123456789"], "x")}
+CITED = {"ev-0123456789": CitedWords("x", "", "")}
 REFUSALS = (ProviderError, JsonError, InvalidRequest, ValueError)
 """What an entry point may raise about a text that it does not like."""
 
@@ -78,7 +80,7 @@ def _numbered(text: str) -> NumberedText:
 
 def _claims(text: str) -> object:
     numbered = _numbered(text)
-    return find_claims(numbered.text, numbered.marks, PASSAGES, REGISTRY)
+    return find_claims(numbered.text, numbered.marks, CITED, REGISTRY)
 
 
 def _html(text: str) -> object:
@@ -94,7 +96,7 @@ def _corpus(text: str) -> object:
 def _hit(text: str) -> object:
     return (
         web_hits.plain(text, len(text)), web_hits.usable_url("https://a.test/" + text), web_hits.usable_doi(text),
-        web_hits.iso_date(text), web_hits.shorten_query(text, 400),
+        web_hits.shorten_query(text, 400),
     )  # fmt: skip
 
 
@@ -117,6 +119,12 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     ),
     "front_matter": lambda text: front_matter(f"---\n{text[:8000]}\n---\n"),
     "extract_plain_text": extract_plain_text,
+    "extract_log": extract_log,
+    "extract_csv": extract_csv,
+    "extract_notebook": lambda text: extract_notebook(
+        json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": text}]})
+    ),
+    "extract_mail": lambda text: extract_mail(f"From: {text[:1000]}\nSubject: {text}\n\n{text}".encode()),
     "extract_feed": lambda text: extract_feed(
         f"<rss><channel><item><title>a</title><description>{text}</description></item></channel></rss>"
     ),

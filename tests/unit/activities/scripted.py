@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 from contracts import identity, roles
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.usage import Usage
 from contracts.vocabulary import Confidence, EngineKind, Quality
 from providers.errors import CallInFlight, ContentMissing
@@ -149,7 +149,7 @@ def source(text: DocumentRef | None, **changes: Any) -> roles.SourceExtract:
 def analyze_input(sources: list[roles.SourceExtract], **changes: Any) -> roles.AnalyzeInput:
     """A hand-off to the analyzer."""
     text = "what does vacuum do about wraparound"
-    sub_query = SubQuery(id=identity.sub_query_id(text), text=text)
+    sub_query = PlanNode(id=identity.sub_query_id(text), text=text)
     return roles.AnalyzeInput(**common(**{"sub_query": sub_query, "sources": sources, **changes}))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from activities.assessment.authorities import Authorities, load_authorities
 from activities.assessment.question_fit import coverage
 from activities.assessment.source_assessment import WEIGHTS, assess, content_quality
-from contracts.activities import ReadRequest
+from contracts.messages import ReadRequest
 from contracts.request import SourceType
 from contracts.sources import SourceAssessment
 from contracts.vocabulary import PageAccess, Quality
@@ -34,8 +34,6 @@ def judged(url: str = "https://example.org/a", text: str = ANSWER * 25, **change
     asked = {
         "query": QUERY,
         "date": TODAY,
-        "research_id": "r",
-        "operation": "o",
         "source_id": "src-1",
         "url": url,
     }
@@ -107,7 +105,7 @@ def test_where_anybody_can_write_nothing_is_high() -> None:
     document = ExtractedDocument(
         url=url, title="", text=ANSWER * 25, raw=b"", media_type="text/html", published_at=TODAY
     )
-    request = ReadRequest(research_id="r", operation="o", source_id="s", url=url, query=QUERY, date=TODAY)
+    request = ReadRequest(source_id="s", url=url, query=QUERY, date=TODAY)
     for open_to_all, label in ((True, Quality.MEDIUM), (False, Quality.HIGH)):
         tier = trusted.model_copy(update={"user_generated": open_to_all})
         changed = Authorities(as_of="", forum_labels="", general=table.general, tiers={"community": tier})
@@ -136,8 +134,6 @@ def test_a_date_of_the_search_counts_where_the_page_has_none() -> None:
     assert "undated" in page.reason
     document = ExtractedDocument(url="https://e.org", title="", text=ANSWER, raw=b"", media_type="text/html")
     request = ReadRequest(
-        research_id="r",
-        operation="o",
         source_id="s",
         url="https://e.org",
         query=QUERY,

@@ -17,10 +17,10 @@ from activities.roles.model_call import RoleActivities
 from activities.roles.prompt_files import load_prompt
 from activities.roles.prompt_rendering import render_role
 from contracts import failures, roles
-from contracts.activities import PrepareRequest, ReadRequest
 from contracts.canary import STEERED
 from contracts.documents import DocumentRef
 from contracts.identity import digest
+from contracts.messages import PrepareRequest, ReadRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.domains import Domains
@@ -144,9 +144,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 
     activities = ReadingActivities(Recorder(), MemoryContent(), judge_of(HereCalls(), {}))
-    request = ReadRequest(
-        research_id="r-1", operation="read/1", source_id="src-1", url="https://a.test/?d=1", holds_private=True
-    )
+    request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", holds_private=True)
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.read_source, request)
     assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, "refused_private")

@@ -9,7 +9,7 @@ from activities.roles.untrusted import remove_signs
 from contracts import roles
 from contracts.decisions import GateIssue, Guidance
 from contracts.evidence import Gap
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.roles import RoleSpec
 from tests.fakes.model_work import STATED_MARK, told
@@ -25,7 +25,7 @@ def test_marks_belong_to_a_run_and_to_what_is_said() -> None:
     def mark(**changes: Any) -> str:
         return told(rendered(roles.ANALYZER, analyze_input([source(None)], **{"canary": CANARY, **changes})).prompt)[0]
 
-    marks = [mark(), mark(canary=CANARY[::-1]), mark(sub_query=SubQuery(id="sq-2", text="what freezing costs"))]
+    marks = [mark(), mark(canary=CANARY[::-1]), mark(sub_query=PlanNode(id="sq-2", text="what freezing costs"))]
     assert len(set(marks)) == 3
     assert mark(operation="analyze/2/again", time_limit_seconds=7.0) == marks[0]
 
@@ -33,7 +33,7 @@ def test_marks_belong_to_a_run_and_to_what_is_said() -> None:
 def test_what_calls_share_begins_alike() -> None:
     """The common part has a mark of its own, so that an endpoint which keeps beginnings finds it again."""
     first, second = (
-        rendered(roles.ANALYZER, analyze_input([], brief="Look at costs.", sub_query=SubQuery(id=key, text=key)))
+        rendered(roles.ANALYZER, analyze_input([], brief="Look at costs.", sub_query=PlanNode(id=key, text=key)))
         for key in ("sq-1", "sq-2")
     )
     assert first.common_length == second.common_length > 0
@@ -51,7 +51,7 @@ SECOND_HAND = (
 def second_hand() -> list[tuple[RoleSpec[Any, Any], Any]]:
     """Inputs in which a model repeats, wherever it can, what a page ordered."""
     gap = Gap(id="gap-1", description=SECOND_HAND, suggested_queries=[SECOND_HAND])
-    query = SubQuery(id="sq-1", text=SECOND_HAND, expected_contribution=SECOND_HAND)
+    query = PlanNode(id="sq-1", text=SECOND_HAND, expected_contribution=SECOND_HAND)
     told_by = {
         "guidance": [Guidance(origin=origin, text=SECOND_HAND) for origin in ("model", "hook", "rules")],
         "issues": [GateIssue(code="short", message=SECOND_HAND)],

@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.searching import SearchingActivities
-from contracts.activities import SearchResponse
+from contracts.messages import SearchResponse
 from contracts.usage import Usage
 from providers.interfaces import SearchProvider
 from providers.search.decorators import CachedSearch, LimitedSearch

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,15 +16,19 @@ from activities.reporting.render import RENDERED, ReportingActivities
 from activities.roles.model_call import RoleActivities
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from contracts import failures, roles
-from contracts.activities import ReadRequest, RenderRequest
+from contracts.messages import ReadRequest, RenderRequest
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.extractive import ExtractiveEngine
 from providers.extractive.engine import MAKE_DRAFT
 from providers.interfaces import ExtractedDocument
-from providers.isolation.calls import MOST_KILLED, KillableCalls
+from providers.isolation.killable_calls import MOST_KILLED, KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
+from providers.storage.notebooks import StoredNotebooks
+from providers.storage.sessions import RecordSessionStore
+from providers.storage.stored_records import FolderRecords
+from tests.fakes.kept_sessions import whole_change
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, Sample
@@ -137,8 +142,15 @@ async def test_a_report_that_cannot_be_laid_out_is_given_up(pool: SubprocessPool
     async def skipped_of(_: str, __: str) -> list[Any]:
         return []
 
-    reporting = ReportingActivities(store, skipped_of, "0.1.0", poisoned(pool, RENDERED))
-    request = RenderRequest(research_id=RESEARCH_ID, packed_state=state.pack())
+    reporting = ReportingActivities(
+        store,
+        skipped_of,
+        "0.1.0",
+        poisoned(pool, RENDERED),
+        RecordSessionStore(FolderRecords(Path())),
+        StoredNotebooks(store),
+    )
+    request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
     failure = await failed(reporting.render_report, request)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
     assert store.documents == before
@@ -154,7 +166,7 @@ async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) 
             return ExtractedDocument(url=url, title="t", text=TEXT, raw=b"raw", media_type="text/html")
 
     activities = ReadingActivities(Shelf(), MemoryContent(), judge_of(poisoned(pool, ASSESSED), {}))
-    request = ReadRequest(research_id="r-1", operation="read/1", source_id="src-1", url="https://a.test/")
+    request = ReadRequest(source_id="src-1", url="https://a.test/")
     failure = await failed(activities.read_source, request)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
     assert failure.details == ({"kind": "crash"},)

@@ -4,9 +4,21 @@ import pytest
 
 from activities.configuration import ResearchConfiguration
 from activities.preparation import RunRefused, resolve, resolve_again
-from contracts.request import EngineChoice, Gates, Limits, Models, ResearchRequest
+from contracts.presets import preset
+from contracts.request import (
+    Constraints,
+    Depth,
+    EngineChoice,
+    Gates,
+    Limits,
+    Models,
+    OnDeadline,
+    Output,
+    ResearchRequest,
+    SearchOptions,
+)
 from contracts.resolved import CorpusSnapshot, Hook
-from contracts.vocabulary import EngineKind, StopReason
+from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
 
 CORPUS = CorpusSnapshot(name="manual", files=3)
 MODELS = ResearchConfiguration(
@@ -74,9 +86,73 @@ def test_a_hook_is_named_never_given() -> None:
 def test_a_resumed_run_keeps_its_resolution_under_new_limits() -> None:
     """Only explicit limits change; another question is refused."""
     stored = resolved(ResearchRequest(query="x"))
-    again = resolve_again(stored, ResearchRequest(query="x", limits=Limits(max_iterations=7)))
+    again = resolve_again(stored, ResearchRequest(query="x", limits=Limits(max_iterations=7)), MODELS)
     assert again.limits.max_iterations == 7
     assert again.limits.max_sources == stored.limits.max_sources
     assert again.engine is stored.engine
     with pytest.raises(RunRefused):
-        resolve_again(stored, ResearchRequest(query="y"))
+        resolve_again(stored, ResearchRequest(query="y"), MODELS)
+
+
+def test_a_resumed_run_takes_what_its_request_names() -> None:
+    """Models, engine, gates, depth, length and domains; nothing that is accepted is left aside without a word."""
+    stored = resolved(ResearchRequest(query="x"))
+    asked = ResearchRequest(
+        query="x",
+        depth=Depth.LIGHT,
+        models=Models(complex="mine"),
+        gates=Gates(policy=GatePolicy.ADVISORY, think=ThinkMode.OFF),
+        search=SearchOptions(domains_deny=["example.com"], max_results_per_query=3),
+        constraints=Constraints(timeframe="year"),
+        output=Output(target_words=900),
+        on_deadline=OnDeadline.ABORT,
+    )
+    again = resolve_again(stored, asked, MODELS)
+    assert (again.depth, again.limits) == (Depth.LIGHT, preset("supervisor", Depth.LIGHT))
+    assert again.models == {"simple": "small", "analytical": "big", "complex": "mine"}
+    assert (again.gates.policy, again.gates.think) == (GatePolicy.ADVISORY, ThinkMode.OFF)
+    assert (again.search.domains_deny, again.search.max_results_per_query) == (["example.com"], 3)
+    assert (again.search.timeframe, again.target_words, again.on_deadline) == ("year", 900, OnDeadline.ABORT)
+    without = resolve_again(stored, ResearchRequest(query="x", engine=EngineChoice.EXTRACTIVE), MODELS)
+    assert (without.engine, without.models, without.egress) == (
+        EngineKind.EXTRACTIVE,
+        {},
+        "nothing leaves this machine",
+    )
+    assert without.gates.think is ThinkMode.RULES
+    assert resolve_again(without, ResearchRequest(query="x"), MODELS) == without
+
+
+def test_the_form_that_is_asked_for_is_resolved() -> None:
+    """Language, sections, readers and region; a resumed run takes new ones, and keeps those that are not named."""
+    output, readers = Output(language="de", sections=["Kurz", "Lang"]), Constraints(audience="nurses", region="Austria")
+    made = resolved(ResearchRequest(query="x", output=output, constraints=readers))
+    form = (made.report_language, made.sections, made.audience, made.region)
+    assert form == ("de", ["Kurz", "Lang"], "nurses", "Austria")
+    assert resolved(ResearchRequest(query="x")).report_language is None
+    again = resolve_again(made, ResearchRequest(query="x", output=Output(language="fr")), MODELS)
+    assert (again.report_language, again.sections, again.audience) == ("fr", ["Kurz", "Lang"], "nurses")
+
+
+def test_a_default_of_the_new_request_changes_nothing() -> None:
+    """The strategy is that of the session, whatever a request without one would mean."""
+    stored = resolved(ResearchRequest(query="x")).model_copy(update={"strategy": "scout"})
+    assert resolve_again(stored, ResearchRequest(query="x"), MODELS) == stored
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("strategy", "other"),
+        ("corpus", "another"),
+        ("system_prompt", "Look twice."),
+        ("context", [{"question": "Why?", "answer": "So."}]),
+    ],
+)
+def test_what_a_run_cannot_change_on_its_way_is_refused_by_name(field: str, value: object) -> None:
+    """Its findings rest on it."""
+    stored = resolved(ResearchRequest(query="x", corpus="manual"))
+    assert resolve_again(stored, ResearchRequest(query="x", corpus="manual"), MODELS) == stored
+    with pytest.raises(RunRefused, match=f"^{field}: a resumed run keeps its own") as refused:
+        resolve_again(stored, ResearchRequest.model_validate({"query": "x", field: value}), MODELS)
+    assert refused.value.reason is StopReason.INVALID_INPUT

@@ -12,7 +12,7 @@ from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from contracts import roles
 from contracts.decisions import GateIssue, Guidance
 from contracts.evidence import Gap
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleSpec
@@ -47,7 +47,7 @@ def write_input(**changes: Any) -> roles.WriteInput:
         "evidence": [quote],
         "sources": [source(reference(TEXT))],
         "gaps": [Gap(id="gap-1", description="costs", severity=Severity.CRITICAL, priority=2)],
-        "sub_queries": [SubQuery(id="sq-1", text="what vacuum does")],
+        "sub_queries": [PlanNode(id="sq-1", text="what vacuum does")],
         "source_count": 9,
         "high_quality_sources": 4,
     }
@@ -350,3 +350,11 @@ def test_the_writer_is_told_the_shape_of_a_report() -> None:
     system = load_prompt("synthesizer").system.casefold()
     for word in ("summary", "finding", "conflict", "gap", "conclusion", "[ev-", "confidence"):
         assert word in system
+
+
+@pytest.mark.parametrize(("role", "request_"), INPUTS, ids=[role.name for role, _ in INPUTS])
+def test_what_the_request_wants_is_told_as_a_wish(role: RoleSpec[Any, Any], request_: Any) -> None:
+    """In the one element that holds a person's words; without a wish there is no such element."""
+    told = rendered(role, request_.model_copy(update={"wishes": ["The readers: nurses"]})).prompt
+    assert "<wishes>\n- The readers: nurses\n</wishes>" in told
+    assert "<wishes>" not in rendered(role, request_).prompt

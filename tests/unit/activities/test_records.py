@@ -10,8 +10,8 @@ import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import DocumentPieceRequest, PrepareRequest
 from contracts.identity import source_id
+from contracts.messages import DocumentPieceRequest, PrepareRequest
 from tests.fakes import states
 from tests.fakes.world import World
 from tests.unit.activities.scripted import environment

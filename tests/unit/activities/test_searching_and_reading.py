@@ -1,6 +1,7 @@
 """The activities `search` and `read_source`, and the beats of all."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,7 @@ from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
 from contracts import failures
-from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
+from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.sources import SearchHit
 from contracts.vocabulary import Quality
 from providers import errors
@@ -75,7 +76,7 @@ def reading(given: Any, content: MemoryContent | None = None) -> ReadingActiviti
 
 async def read(given: Any, content: MemoryContent | None = None) -> ReadRecord:
     """One read."""
-    request = ReadRequest(research_id="r-1", operation="read/1", source_id=SOURCE, url=URL, title="From the hit")
+    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit")
     return await environment().run(reading(given, content).read_source, request)
 
 
@@ -130,7 +131,7 @@ async def test_a_page_is_waited_for_within_its_read(
         attempt=1 + bool(told),
         heartbeat_details=told,
     )
-    request = ReadRequest(research_id="r-1", operation="read/1", source_id=SOURCE, url=URL)
+    request = ReadRequest(source_id=SOURCE, url=URL)
     with pytest.raises(ApplicationError) as caught:
         await env.run(reading(errors.RateLimited("the server asks to wait", retry_after=wait)).read_source, request)
     assert caught.value.non_retryable is (kind is not None)
@@ -147,8 +148,7 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
     said = dict.fromkeys(("title", "publisher", "published_at", "media_type", "language"), flood)
     record = await read(document(**said, authors=[flood] * 1_000, warnings=[flood] * 100))
     assert len(record.model_dump_json()) < 25_000
-    texts = [record.title, record.publisher, record.published_at, record.media_type, record.language, *record.authors]
-    for text in [*texts, *record.warnings]:
+    for text in [record.title, record.publisher, record.published_at, record.language, *record.authors]:
         assert text
         assert text.rstrip("…").isprintable()
         assert len(text) <= 500
@@ -161,9 +161,19 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
     assert content.data[record.raw.hash] == b"<p>raw</p>"
     assert content.data[record.text.hash].decode() == "Vacuum 🧹 text"
     assert record.content_hash == record.raw.hash
-    assert (record.title, record.characters) == ("From the hit", 13)
+    assert (record.title, record.text.size) == ("From the hit", 13)
     assert record.retrieved_at == "2026-11-21T00:00:00+00:00"
     assert "Vacuum 🧹" not in record.model_dump_json()
+
+
+async def test_the_beginnings_of_pages_are_stored_beside_the_text() -> None:
+    """However many pages a document has, the record of it stays small; one without pages has no list."""
+    content = MemoryContent()
+    record = await read(document(pages=list(range(0, 50_000, 10))), content)
+    assert record.pages is not None
+    assert json.loads(content.data[record.pages.hash])[:3] == [0, 10, 20]
+    assert len(record.model_dump_json()) < 2_000
+    assert (await read(document())).pages is None
 
 
 async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
@@ -171,8 +181,6 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     shelf = Shelf(document())
     activities = ReadingActivities(shelf, MemoryContent(), judge_of(HereCalls(), {}))
     request = ReadRequest(
-        research_id="r-1",
-        operation="read/1",
         source_id=SOURCE,
         url=URL,
         domains_allow=["A.test"],

@@ -7,7 +7,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.turns import TurnActivities, is_news
 from contracts import failures
-from contracts.activities import Turn, TurnRequest
+from contracts.messages import Turn, TurnRequest
 from tests.unit.activities.scripted import environment
 
 

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from activities.journal import CallJournal
 from activities.roles.model_call import RoleActivities
 from contracts import failures, roles
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.roles import RoleSpec
 from contracts.vocabulary import Confidence, EngineKind
@@ -228,7 +228,7 @@ async def test_estimates_learn_from_what_was_counted() -> None:
             await one.run(
                 roles.ANALYZER,
                 await one.analyze_input(
-                    TEXTS["prose"], 20, query=f"What is vacuum {number}?", sub_query=SubQuery(id="sq-1", text="vacuum")
+                    TEXTS["prose"], 20, query=f"What is vacuum {number}?", sub_query=PlanNode(id="sq-1", text="vacuum")
                 ),
             )
     lengths = [len(request.prompt) for request in one.api.requests]

@@ -3,6 +3,7 @@
 import asyncio
 import io
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from client.errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
-from client.view.console import PlainSink, QuietSink, TerminalSink, follow
+from client.view.console import FRAME_BEGINS, FRAME_ENDS, PlainSink, QuietSink, SteadyLive, TerminalSink, follow
 from client.view.live_view import LiveView
 from client.view.rendering import Frame
 from contracts.outcome import ResearchResult, ResearchStatus
@@ -132,21 +133,43 @@ async def test_without_a_way_to_recover_the_loss_is_an_error() -> None:
         await follow(as_handle(ScriptedRun(outages=1)), QuietSink(), poll_seconds=0.01)
 
 
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
 def test_the_picture_changes_although_nothing_happens() -> None:
-    """The terminal is drawn from a clock, not from events: the seconds go on."""
-    now = [100.0]
+    """The clock goes on between two things that happen in a run, however often its unchanged status is read."""
+    now = [NOON]
     sink = TerminalSink(Console(file=io.StringIO()), Frame("r", "q"), clock=lambda: now[0])
-    sink.show(
-        LiveView(status=ResearchStatus(research_id="r", query="q", status=RunStatus.RUNNING, elapsed_seconds=5)),
-        [],
+    status = ResearchStatus(
+        research_id="r", query="q", status=RunStatus.RUNNING, elapsed_seconds=5, as_of=NOON.isoformat()
     )
 
     def picture() -> str:
+        sink.show(LiveView(status=status.model_copy()), [])
         console = Console(file=io.StringIO(), width=80)
         console.print(sink.draw())
         return cast("io.StringIO", console.file).getvalue()
 
-    before = picture()
-    now[0] += 2.0
-    assert "0:05" in before
+    assert "0:05" in picture()
+    now[0] += timedelta(seconds=2)
     assert "0:07" in picture()
+
+
+def test_a_frame_is_drawn_once_and_as_a_whole() -> None:
+    """Nothing is written while nothing changed; what changed stands between the marks of a synchronised update."""
+    now, file = [NOON], io.StringIO()
+    sink = TerminalSink(Console(file=file, force_terminal=True, width=60), Frame("r", "q"), clock=lambda: now[0])
+    live = SteadyLive(console=sink.console, get_renderable=sink.draw, auto_refresh=False)
+    status = ResearchStatus(research_id="r", query="q", status=RunStatus.RUNNING, as_of=NOON.isoformat())
+    sink.show(LiveView(status=status), [])
+    live.start(refresh=True)
+    first = file.getvalue()
+    live.refresh()
+    assert file.getvalue() == first
+    now[0] += timedelta(seconds=1)
+    live.refresh()
+    news = file.getvalue().removeprefix(first)
+    assert news.startswith(FRAME_BEGINS)
+    assert news.endswith(FRAME_ENDS)
+    assert "0:01" in news
+    live.stop()

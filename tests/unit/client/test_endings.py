@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.run_results import result_of_failure, with_duration
+from client.run_results import reasons_of, refusal_of, result_of_failure, with_duration, with_stored
 from contracts import failures
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
+from contracts.usage import Usage
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 
 
@@ -27,8 +28,8 @@ def test_the_result_in_the_details_wins() -> None:
 @pytest.mark.parametrize(
     ("cause", "outcome", "reason"),
     [
-        (failure(failures.INVALID_REQUEST, {"lines": []}), Outcome.REFUSED, StopReason.INVALID_INPUT),
-        (failure(failures.REFUSED), Outcome.REFUSED, StopReason.INVALID_INPUT),
+        (failure("invalid_input"), Outcome.REFUSED, StopReason.INVALID_INPUT),
+        (failure("no_providers"), Outcome.REFUSED, StopReason.NO_PROVIDERS),
         (failure(failures.TIMED_OUT), Outcome.TIMED_OUT, StopReason.BUDGET_TIME),
         (failure(failures.RESEARCH_FAILED, "no result"), Outcome.FAILED, StopReason.INTERNAL_ERROR),
         (failure("SomethingElse"), Outcome.FAILED, StopReason.INTERNAL_ERROR),
@@ -65,3 +66,41 @@ def test_a_cancelled_run_tells_how_long_it_worked() -> None:
     measured = with_duration(result, last)
     assert with_duration(measured, last.model_copy(update={"elapsed_seconds": 99.0})) == measured
     assert with_duration(result, None) == result
+
+
+def test_a_run_that_was_ended_from_outside_tells_how_far_it_was() -> None:
+    """A terminated run returns nothing; its last checkpoint knows counts, usage and when it began."""
+    ended = result_of_failure("r", TerminatedError("x"), None)
+    checkpoint = ResearchResult(
+        research_id="r",
+        outcome=Outcome.CANCELLED,
+        stop_reason=StopReason.USER_CANCELLED,
+        counts=Counts(sources=7),
+        usage=Usage(model_calls=3),
+        started_at="2026-11-21T10:00:00+00:00",
+    )
+    told = with_stored(ended, checkpoint)
+    assert (told.outcome, told.counts.sources, told.usage.model_calls) == (Outcome.FAILED, 7, 3)
+    assert told.started_at.startswith("2026-11-21")
+    assert told.limitations == ["the run was terminated from outside"]
+    assert with_stored(ended, None) == ended
+
+
+def test_a_result_of_the_record_keeps_why_the_server_closed_the_run() -> None:
+    """Both know something; neither hides the other."""
+    stored = ResearchResult(
+        research_id="r", outcome=Outcome.FAILED, stop_reason=StopReason.PROVIDER_OUTAGE, limitations=["no answer"]
+    )
+    told = with_stored(result_of_failure("r", TerminatedError("x"), None), stored)
+    assert told.stop_reason is StopReason.PROVIDER_OUTAGE
+    assert told.limitations == ["no answer", "the run was terminated from outside"]
+
+
+def test_a_refusal_says_why_and_what_to_do() -> None:
+    """One line with every reason; resuming what never began is not advised."""
+    refused = result_of_failure("r", failure("invalid_input"), None)
+    lines = refused.model_copy(update={"limitations": ["depht: unknown key\nquery: required"]})
+    assert reasons_of(lines) == ["depht: unknown key", "query: required"]
+    said = refusal_of(lines)
+    assert said.splitlines()[0] == "the run r was refused: depht: unknown key; query: required"
+    assert "research resume" not in said

@@ -30,12 +30,25 @@ def test_a_phase_runs_from_its_start_to_its_end() -> None:
     assert (line.mark, line.detail, line.gate, line.seconds) == (Mark.DONE, "4 sub-queries", "10/10", 3.0)
 
 
+def test_a_gate_that_failed_says_why_and_a_retry_is_named() -> None:
+    """No points for what did not pass; the phase that is done again says so."""
+    issues = ["1 sources, at least 3", "no source is of high quality"]
+    news = [
+        event(1, "phase.started", phase="gathering", iteration=1),
+        event(2, "gate.evaluated", phase="gathering", valid=False, score=10.0, issues=issues),
+    ]
+    line = phase_line(fold(LiveView(), news), Phase.GATHERING)
+    assert (line.gate, line.gate_valid, line.detail) == ("failed: 1 sources, at least 3", False, "")
+    again = fold(LiveView(), [*news, event(3, "phase.started", phase="gathering", iteration=1, again=True)])
+    assert (phase_line(again, Phase.GATHERING).detail, phase_line(again, Phase.GATHERING).gate) == ("again", "")
+
+
 def test_events_that_were_seen_change_nothing() -> None:
     """A page that is asked for twice is folded once."""
     news = [event(1, "source.added", source_id="src-1", title="A"), event(2, "finding.added", "“x”", count=2)]
     once = fold(LiveView(), news)
     assert fold(once, news) == once
-    assert (once.sources, once.findings, once.cursor) == (1, 2, 2)
+    assert (once.newest, once.cursor) == ("“x”", 2)
 
 
 def test_an_unknown_event_moves_only_the_cursor() -> None:
@@ -99,12 +112,6 @@ def test_a_person_is_told_apart_from_the_supervisor() -> None:
     """Guidance keeps its origin, and the origin is not repeated in the words."""
     view = fold(LiveView(), [event(1, "guidance.given", "person: look at 16", origin="person")])
     assert (view.guidance_origin, view.guidance) == ("person", "look at 16")
-
-
-def test_gaps_are_counted_open() -> None:
-    """A closed gap no longer counts."""
-    view = fold(LiveView(), [event(1, "gap.opened"), event(2, "gap.opened"), event(3, "gap.closed")])
-    assert view.gaps == 1
 
 
 def test_a_run_that_ends_leaves_nothing_running() -> None:

@@ -1,19 +1,26 @@
 """What a terminal shows."""
 
 import io
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from client.view.live_view import LiveView, fold, with_status
+from client.view.one_line import cut_at_word
 from client.view.rendering import Frame, duration, money, plural, printable, render_ending, render_live
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
-from contracts.progress import Event, Progress, UnitProgress
+from contracts.presets import preset
+from contracts.progress import Awaited, Event, Mark, Progress, UnitProgress
+from contracts.request import Depth
 from contracts.usage import Usage
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 
-FRAME = Frame("r-20261121-7k3f", "How does it work?", "http://127.0.0.1:8233/x", elapsed_seconds=7, hint="Ctrl-C …")
+NOW = datetime(2026, 11, 21, 10, 0, 7, tzinfo=UTC)
+FRAME = Frame("r-20261121-7k3f", "How does it work?", "http://127.0.0.1:8233/x", now=NOW, hint="Ctrl-C …")
 
 
 PROGRESS = Progress(
@@ -35,7 +42,8 @@ def status(**changes: Any) -> ResearchStatus:
         "egress": "nothing leaves this machine",
         "deadline_seconds": 900.0,
         "progress": PROGRESS,
-        "counts": Counts(documents_searched=1173),
+        "counts": Counts(documents_searched=1173, sources=3, findings=1),
+        "as_of": "2026-11-21T10:00:00.000+00:00",
     }
     return ResearchStatus(**(values | changes))
 
@@ -99,8 +107,8 @@ def test_the_live_view_shows_what_the_sketch_promises() -> None:
 def test_the_clock_changes_the_picture_every_second() -> None:
     """Between two answers of the run the elapsed time goes on, so that two seconds never look alike."""
     view = with_status(fold(LiveView(), events()), status())
-    later = Frame(**{**FRAME.__dict__, "elapsed_seconds": 8.0})
-    assert shown(view) != shown(view, later)
+    assert "0:07 of" in shown(view)
+    assert "0:08 of" in shown(view, replace(FRAME, now=NOW + timedelta(seconds=1)))
 
 
 def test_a_line_never_wraps() -> None:
@@ -108,6 +116,51 @@ def test_a_line_never_wraps() -> None:
     news = [*events(), Event(seq=99, type="finding.added", time="", text="long " * 100)]
     view = with_status(fold(LiveView(), news), status())
     assert len(shown(view, width=60).splitlines()) == len(shown(view, width=200).splitlines())
+
+
+def test_the_view_says_what_is_waited_for_and_for_how_long() -> None:
+    """Also while a model reflects between two phases; the longest wait first, the others counted."""
+    waits = [
+        Awaited(what="analyze: what wraparound is", since="2026-11-21T10:00:05+00:00"),
+        Awaited(what="reflect: gathering \\[1\\]", since="2026-11-21T09:59:00+00:00"),
+    ]
+    text = shown(with_status(LiveView(), status(awaiting=waits)))
+    assert "waiting for: 1:07 reflect: gathering [1] (and 1 more)" in text
+
+
+def test_the_cost_stands_beside_its_cap_and_the_time_left_is_called_an_estimate() -> None:
+    """A fifth of the work took a minute: about four are left, and the deadline bounds that."""
+    units = [UnitProgress(name=name, label=name, mark=Mark.DONE if name == "a" else Mark.WAITING) for name in "abcde"]
+    limits = preset("supervisor", Depth.MEDIUM)
+    known = status(
+        engine="model",
+        usage=Usage(model_calls=2, input_tokens=10, cost_usd=0.5),
+        limits=limits,
+        progress=Progress(units=units),
+        elapsed_seconds=53.0,
+    )
+    text = shown(with_status(LiveView(), known), width=140)
+    assert "cost 0.50 USD of at most 2.00" in text
+    assert "1:00 of 15:00, about 4 min left (an estimate)" in text
+    late = known.model_copy(update={"elapsed_seconds": 833.0})
+    assert "14:00 of 15:00, about 60 s left (an estimate)" in shown(with_status(LiveView(), late), width=140)
+
+
+def test_the_figures_are_the_runs_own() -> None:
+    """After a repeated phase the events tell of the same source twice, and the run counts it once."""
+    twice = [Event(seq=place, type="source.added", time="", data={"title": "A"}) for place in (1, 2)]
+    assert "so far:      3 sources · 1 finding · 0 open gaps" in shown(with_status(fold(LiveView(), twice), status()))
+
+
+@pytest.mark.parametrize(
+    ("width", "cut"), [(40, "a line of several words"), (23, "a line of several words"), (20, "a line of several…"),
+                       (18, "a line of several…"), (17, "a line of…"), (4, "a l…")]
+)  # fmt: skip
+def test_a_line_is_cut_at_a_word(width: int, cut: str) -> None:
+    """No half words, unless there is room for less than one."""
+    line = cut_at_word(Text("a line of several words"), width)
+    assert line.plain == cut
+    assert line.cell_len <= width
 
 
 def test_before_the_first_answer_the_view_says_what_it_waits_for() -> None:

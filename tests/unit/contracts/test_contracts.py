@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.activities import SearchRequest
 from contracts.identity import canonical_url, evidence_id, finding_id, gap_id, source_id, sub_query_id
+from contracts.messages import SearchRequest
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
 from contracts.request import Depth, Gates, Limits
@@ -86,13 +86,15 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "limits": {"max_cost_usd": NaN}}', "limits.max_cost_usd:"),
         ('{"query": "x", "metadata": ' + "[" * 500 + "]" * 500 + "}", "request: not valid JSON"),
         ('{"query": "x", "metadata": {"k": "' + "v" * 3_000 + '"}}', "metadata: larger than 2048 bytes"),
-        ('{"query": "x", "constraints": {"region": "de"}}', "constraints.region: not available yet"),
+        ('{"query": "x", "output": {"language": "German"}}', "output.language: must be `same as question`"),
+        ('{"query": "x", "output": {"sections": []}}', "output.sections: "),
+        ('{"query": "x", "follow_up_of": "r-1"}', "follow_up_of: not available yet"),
         ('{"query": "x", "search": {"policy": "all"}}', "search.policy: "),
         ('{"query": "x", "constraints": {"timeframe": "recently"}}', "constraints.timeframe: "),
         ('{"query": "x", "constraints": {"timeframe": "2025..2020"}}', "constraints.timeframe: ends before it begins"),
         ('{"query": "x", "search": {"domains_deny": ["http://a.b/"]}}', "search.domains_deny.0: "),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
-        ('{"query": "x", "verify": "full"}', "verify: not available yet"),
+        ('{"query": "x", "verify": "full"}', "verify: full: not available yet"),
         ('{"query": "x", "gates": {"approve": "plan"}}', "gates.approve: not available yet"),
         ('{"query": "x", "output": {"citation_style": "key"}}', "output.citation_style: not available yet"),
     ],

@@ -18,7 +18,7 @@ from contracts.expected_calls import (
     worst_report,
 )
 from contracts.identity import digest
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ModelPrice
 from contracts.strategies import declared_roles
@@ -84,7 +84,7 @@ def requests(script: str, *, largest: bool) -> list[tuple[roles.RoleSpec, roles.
         )
         for number in range(28)
     ]
-    queries = [SubQuery(id=f"sq-{number:032d}", text=written(150, 600)) for number in range(15)]
+    queries = [PlanNode(id=f"sq-{number:032d}", text=written(150, 600)) for number in range(15)]
     gaps = [
         Gap(id=f"gap-{number:032d}", description=written(250, 400), suggested_queries=[written(0, 300)] * 3)
         for number in range(10)

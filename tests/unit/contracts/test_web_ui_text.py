@@ -6,9 +6,14 @@ import pytest
 from markdown_it import MarkdownIt
 
 from contracts.display_text import as_markdown, from_markdown
+from contracts.progress import Awaited
+from contracts.roles import SUPERVISOR, ReflectInput
+from contracts.state import ResearchState
+from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from tests.fakes import states
 from workflows.run.activity_options import read_options, record_options, role_options, search_options
+from workflows.run.role_calls import _summary
 from workflows.run.web_ui_details import details_markdown
 
 ACTIVE = [
@@ -90,3 +95,20 @@ def test_details_hold_words_of_others_as_words() -> None:
     inside = {child.type for token in tokens for child in token.children or []}
     assert inside <= {"text", "text_special", "strong_open", "strong_close", "softbreak"}
     assert len(shown.encode()) < 8_000
+
+
+def test_details_say_what_is_asked_awaited_and_spent() -> None:
+    """From the first moment, before anything is prepared; an unknown cost is not called zero."""
+    waits = [Awaited(what="reflect: planning", since="2026-11-21T10:00:05.000+00:00")] * 5
+    before = details_markdown(ResearchState(), 1.0, "How does *it* work?", waits)
+    assert "**How does \\*it\\* work?**" in before
+    assert "waiting for: reflect: planning (since 10:00:05 UTC)" in before
+    assert "and for 2 more" in before
+    known = states.state(usage=Usage(model_calls=1, cost_usd=None))
+    assert "1 model calls · cost unknown" in details_markdown(known, 1.0)
+
+
+def test_a_reflection_is_named_after_its_phase() -> None:
+    """Five reflections of one run are not called alike."""
+    request = ReflectInput(phase="gathering", prompt="", gate_valid=True, gate_score=8.0)
+    assert _summary(SUPERVISOR, request) == "reflect: gathering"

@@ -6,7 +6,7 @@ from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import digest
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, PLANNER, REFINER, SYNTHESIZER, AnalyzeInput, PlanInput, RefineInput, WriteInput
 from contracts.roles import SourceExtract as Extract
 from contracts.vocabulary import EngineKind
@@ -34,7 +34,7 @@ def test_plans_the_question_that_was_asked() -> None:
 
 def test_quotes_what_stands_in_the_sources() -> None:
     """Every quote is a verbatim part of the stored text, under the id of its source, the best match first."""
-    given = AnalyzeInput(**COMMON, sub_query=SubQuery(id="sq-1", text="freezing of rows"), sources=[EXTRACT])
+    given = AnalyzeInput(**COMMON, sub_query=PlanNode(id="sq-1", text="freezing of rows"), sources=[EXTRACT])
     analysis = model_work.analysis(render_role(ANALYZER, given, DOCUMENTS).prompt)
     quotes = [quote for finding in analysis["findings"] for quote in finding["quotes"]]
     assert {quote["source_id"] for quote in quotes} == {EXTRACT.id}

@@ -7,7 +7,7 @@ import pytest
 
 from contracts.usage import Usage
 from providers.errors import InputUnprocessable, InvalidOutput, ProviderError
-from providers.isolation.calls import MOST_KILLED, KillableCalls
+from providers.isolation.killable_calls import MOST_KILLED, KillableCalls
 from providers.isolation.pool import SubprocessPool, TaskKilled
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS
 

@@ -9,9 +9,9 @@ import pytest
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.vocabulary import RunStatus
 from providers.errors import ContentCorrupt, InvalidCall, NotConfigured, StorageFull
-from providers.storage import records
-from providers.storage.records import FolderRecords
+from providers.storage import stored_records
 from providers.storage.sessions import UNREADABLE, RecordSessionStore, SessionUnreadable
+from providers.storage.stored_records import FolderRecords
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ async def test_a_full_disk_keeps_the_old_checkpoint(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(records.os, "fsync", full)
+    monkeypatch.setattr(stored_records.os, "fsync", full)
     with pytest.raises(StorageFull):
         await store.save("r-1", state("New?"), closed=False)
     assert [path.name for path in folder.iterdir()] == ["r-1.json"]

@@ -11,8 +11,8 @@ import pytest
 from contracts.state import SCHEMA_VERSION
 from providers.errors import NotConfigured, Unavailable
 from providers.storage.content import ObstoreContentStore, open_store
-from providers.storage.records import FIRST_BYTES, FolderRecords, ObjectRecords, open_records
 from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore, SessionUnreadable
+from providers.storage.stored_records import FIRST_BYTES, FolderRecords, ObjectRecords, open_records
 from tests.fakes.object_store import ObjectStoreServer
 
 PREFIX = "/below"
@@ -93,8 +93,8 @@ async def test_a_late_write_replaces_no_newer_session(
     late, newer = ObjectRecords(open_store(url), SESSIONS), sessions_of(url, tmp_path)
     if there_before:
         await newer.save("r-1", state("First?"), closed=False)
-    condition = await asyncio.to_thread(late._unchanged, "r-1")
-    monkeypatch.setattr(late, "_unchanged", lambda _: condition)
+    condition = await asyncio.to_thread(late._condition_write, "r-1")
+    monkeypatch.setattr(late, "_condition_write", lambda _: condition)
     await newer.save("r-1", state("Newer?"), closed=False)
     with pytest.raises(Unavailable, match=r"another worker wrote sessions/r-1\.json meanwhile"):
         await RecordSessionStore(late).save("r-1", state("Late?"), closed=False)

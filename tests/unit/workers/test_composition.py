@@ -13,7 +13,7 @@ from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
-from providers.isolation.calls import KillableCalls
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from workers import composition
@@ -130,3 +130,15 @@ async def test_work_on_outside_text_is_composed_with_processes_that_can_be_kille
         made["judge_of"][0],
     ):
         assert isinstance(isolated, KillableCalls)
+
+
+async def test_what_a_namespace_has_is_asked_once() -> None:
+    """Each run wants to know of search attributes; the server is asked until it has them, and then no more."""
+    answers = [False, True]
+
+    async def check() -> bool:
+        return answers.pop(0)
+
+    remembered = composition._remembered(check)
+    assert [await remembered() for _ in range(4)] == [False, True, True, True]
+    assert answers == []

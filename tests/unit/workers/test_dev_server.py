@@ -8,7 +8,6 @@ import pytest
 
 from workers.dev_server import keeper as keeper_module
 from workers.dev_server import server
-from workers.dev_server.files import FileLock, ServerDescription, ServerError, ServerFiles
 from workers.dev_server.keeper import IdleClock, Keeper
 from workers.dev_server.server import (
     PortTakenError,
@@ -18,6 +17,7 @@ from workers.dev_server.server import (
     find_binary,
     move_other_version_aside,
 )
+from workers.dev_server.server_files import FileLock, ServerDescription, ServerError, ServerFiles
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_lock_is_released_by_the_end_of_its_process(files: ServerFiles) -> Non
     """The kernel lets go of the lock of a process that is killed."""
     path = files.folder / "a.lock"
     script = (
-        "import sys; from pathlib import Path; from workers.dev_server.files import FileLock\n"
+        "import sys; from pathlib import Path; from workers.dev_server.server_files import FileLock\n"
         "lock = FileLock(Path(sys.argv[1])); print(lock.acquire(), flush=True); sys.stdin.read()"
     )
     root = Path(__file__).resolve().parents[3]

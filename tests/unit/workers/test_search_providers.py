@@ -14,7 +14,7 @@ from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking
 from workers.resolution_inputs import search_choices, web_search_of
-from workers.search_providers import BUILDERS, open_search_providers, search_model, user_agent
+from workers.search_providers import SERVICES, open_search_providers, search_model, user_agent
 from workers.settings.loading import Settings, SettingsError, load_settings
 
 
@@ -35,7 +35,7 @@ async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> No
     async with SearchApis() as server:
         settings = loaded(tmp_path, **variables(server))
         async with open_search_providers(settings.web_search) as providers:
-            assert list(providers) == list(NEEDS) == list(BUILDERS)
+            assert list(providers) == list(NEEDS) == list(SERVICES)
             for name, provider in providers.items():
                 assert provider.name == name
                 assert len((await provider.search(asking(name))).hits) == 10

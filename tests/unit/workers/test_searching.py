@@ -9,7 +9,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.searching import SearchingActivities
-from contracts.activities import CheckProvidersRequest, SearchRequest, SearchResponse
+from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
@@ -17,6 +17,8 @@ from providers.search.decorators import instance_of
 from providers.shared.circuit_breaker import FAILURES_TO_OPEN, OPEN_SECONDS, PROBE_LEASE_SECONDS, CircuitBreaker
 from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
+from providers.storage.content import ObstoreContentStore
+from providers.storage.notebooks import StoredNotebooks
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking, open_provider
@@ -96,7 +98,8 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
         limiter = SharedLimiter(shared.store, search_limits(settings))
         stack.push_async_callback(limiter.close)
         library = CorpusLibrary(settings.home / "corpora", children)
-        yield await open_searching(settings, library, shared, limiter, stack)
+        notebooks = StoredNotebooks(ObstoreContentStore(settings.home / "content"))
+        yield await open_searching(settings, library, shared, limiter, notebooks, stack)
 
 
 def configured(folder: Path, **variables: str) -> Settings:

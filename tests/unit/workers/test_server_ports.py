@@ -3,13 +3,14 @@
 import multiprocessing
 import socket
 import time
+from dataclasses import replace
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
 
-from workers.dev_server.files import ServerDescription
 from workers.dev_server.ports import PortLeases, choose_ports, port_is_free
+from workers.dev_server.server_files import ServerDescription
 
 PORT = 41_233
 
@@ -37,7 +38,7 @@ def test_ports_are_those_of_last_time_if_they_are_free(folder: Path) -> None:
     assert port not in {chosen.port, chosen.ui_port}
     assert len({chosen.port, chosen.ui_port, chosen.http_port, chosen.metrics_port}) == 4
     again = choose_ports(chosen, held)
-    assert again == chosen.with_changes(ui_server_host=again.ui_server_host, ui_server_port=again.ui_server_port)
+    assert again == replace(chosen, ui_server_host=again.ui_server_host, ui_server_port=again.ui_server_port)
 
 
 def test_a_port_belongs_to_one_home(folder: Path) -> None:

@@ -9,7 +9,6 @@ from contracts.presets import preset
 from contracts.request import Depth
 from contracts.vocabulary import Tier
 from workers.settings.loading import FILE_NAME, Flags, Settings, SettingsError, child_environment, load_settings
-from workers.settings.sections import CorpusSettings
 
 KEY = "sk-ant-this-is-the-secret"
 
@@ -208,7 +207,6 @@ def test_folders_of_a_file_are_relative_to_it(places: Places) -> None:
     assert settings.home == places.user / "data"
     assert settings.corpus["a"].path == places.user / "docs"
     assert settings.corpus["b"].path == places.here / "docs"
-    assert settings.with_corpus("c", CorpusSettings(path=Path("x"))).corpus.keys() == {"a", "b", "c"}
 
 
 def test_home_is_absolute_and_may_be_the_users(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.request import Depth
 from tests.unit.workers.test_settings import Places
-from workers.settings.files import FILE_NAME, HARMLESS, TrustedFiles
+from workers.settings.configuration_files import FILE_NAME, HARMLESS, TrustedFiles
 from workers.settings.loading import Flags, SettingsError
 from workers.settings.sections import FileSettings, PresetSettings, SearchSettings
 

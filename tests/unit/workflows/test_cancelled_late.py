@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from contracts import activities
-from contracts.activities import SaveRequest
+from contracts.messages import SaveRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import GatePolicy, Outcome, RunStatus, ThinkMode
 from tests.fakes import states
@@ -29,7 +29,7 @@ async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
 
     async def save(request: SaveRequest) -> object:
         saved.append(request)
-        if ResearchState.unpack(request.packed_state).result is not None:
+        if world.session.state(request.change).result is not None:
             closing.set()
             await asyncio.Event().wait()
         return await save_session(request)
@@ -42,7 +42,8 @@ async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
         working.cancel()
         with pytest.raises(asyncio.CancelledError):
             await working
-    stored = ResearchState.unpack(saved[-1].packed_state)
+    assert saved[-1] is world.session.saves[-1]
+    stored = ResearchState.model_validate(world.session.stored)
     assert stored.status is RunStatus.CANCELLED
     assert stored.result is None
     again = ResearchRun(

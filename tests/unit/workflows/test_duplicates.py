@@ -89,7 +89,7 @@ def _sources_read(searches: dict[str, list[SearchHit]], budget: int, arrival: li
         for each in unread(searches[query], (), so_far.identity_of)[:share]:
             reads.setdefault(so_far.identity_of(each), so_far.leader_of(each).url)
     identity_of = Identities({}, {}, [each for name in order for each in searches[name]]).identity_of
-    chosen = allot(searches, (), budget, 5, identity_of).chosen
+    chosen = allot(searches, (), budget, dict.fromkeys(searches, 5), identity_of).chosen
     return [
         (identity_of(choice.hit), choice.sub_query_id, reads.get(identity_of(choice.hit), choice.hit.url))
         for choice in chosen

@@ -4,7 +4,16 @@ import pytest
 
 from contracts import failures
 from contracts.roles import GapAssessment, GapDraft
-from contracts.vocabulary import Completeness, GapStatus, Outcome, Severity, SourceStatus, StopReason, SubQueryStatus
+from contracts.vocabulary import (
+    Completeness,
+    GapStatus,
+    NodeKind,
+    NodeStatus,
+    Outcome,
+    Severity,
+    SourceStatus,
+    StopReason,
+)
 from tests.fakes import states
 from workflows.rules import gaps
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of, unanswered
@@ -104,7 +113,7 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
     """Every sub-query is answered or its gap stated (C0-24)."""
     silent = states.sub_query("a question without an answer")
     made = answered_state()
-    made.plan = states.plan(*made.plan.sub_queries, silent)
+    made.plan = states.plan(*made.plan.nodes, silent)
     assert unanswered(QUESTION, made) == [silent.text]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     made.gaps = [states.gap("nothing on it", origin=f"sub_query:{silent.id}")]
@@ -112,8 +121,32 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
     made.gaps = [states.gap("nothing on it", origin="sub_query:another")]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     shared = silent.model_copy(update={"stated_gaps": [made.gaps[0].id]})
-    made.plan = states.plan(*made.plan.sub_queries[:-1], shared)
+    made.plan = states.plan(*made.plan.nodes[:-1], shared)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+
+
+def test_a_node_without_a_search_is_answered_through_those_below_it() -> None:
+    """A tree is answered when its work is done and every leaf is: depth and kind do not matter."""
+    root = states.sub_query(QUESTION, kind=NodeKind.TASK, needs_search=False)
+    step = states.sub_query("weigh both", parent=root.id, depth=1, kind=NodeKind.STEP, needs_search=False)
+    leaf = states.sub_query("a question of the plan", parent=step.id, depth=2, finding_count=1)
+    made = answered_state(plan=states.plan(root, step, leaf))
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+    made.plan = made.plan.with_nodes(leaf.model_copy(update={"finding_count": 0}))
+    assert unanswered(QUESTION, made) == [root.text, step.text, leaf.text]
+    made.plan = made.plan.with_nodes(leaf, step.model_copy(update={"status": NodeStatus.PENDING}))
+    assert unanswered(QUESTION, made) == [root.text, step.text]
+
+
+def test_a_skipped_node_counts_as_unanswered() -> None:
+    """A stated gap does not excuse what was left out; findings from before do."""
+    left = states.sub_query("left out", status=NodeStatus.SKIPPED)
+    made = answered_state(gaps=[states.gap("nothing on it", origin=f"sub_query:{left.id}")])
+    made.plan = made.plan.with_nodes(left)
+    assert unanswered(QUESTION, made) == [left.text]
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    made.plan = made.plan.with_nodes(left.model_copy(update={"finding_count": 1}))
+    assert unanswered(QUESTION, made) == []
 
 
 def test_findings_on_aspects_alone_do_not_answer_the_question() -> None:
@@ -161,7 +194,7 @@ def test_nothing_found_is_empty_not_completed() -> None:
 
 def test_an_outage_is_not_an_empty_answer() -> None:
     """If no search succeeded, nobody can say that nothing answers: failed (C0-13)."""
-    failed = states.sub_query("a question", status=SubQueryStatus.FAILED)
+    failed = states.sub_query("a question", status=NodeStatus.FAILED)
     made = answered_state(findings=[], plan=states.plan(failed), failed_branches=["search"])
     reason = stop_reason_of(made, StopReason.NO_OPEN_GAPS)
     assert reason is StopReason.PROVIDER_OUTAGE

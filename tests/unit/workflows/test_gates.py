@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.decisions import GateResult
-from contracts.vocabulary import Confidence, Phase, Quality, SubQueryStatus
+from contracts.vocabulary import Confidence, NodeStatus, Phase, Quality
 from tests.fakes import states
 from workflows.strategies.supervisor.gates import evaluate
 
@@ -76,8 +76,8 @@ def test_a_high_quality_source_is_wanted_only_where_there_are_sources() -> None:
 
 def test_exactly_half_of_the_sub_queries_is_enough() -> None:
     """Completed ones alone count; half passes, less does not (S0-110, S0-174, C0-17)."""
-    done, failed = states.sub_query("done question"), states.sub_query("failed question", status=SubQueryStatus.FAILED)
-    other = states.sub_query("another failed question", status=SubQueryStatus.FAILED)
+    done, failed = states.sub_query("done question"), states.sub_query("failed question", status=NodeStatus.FAILED)
+    other = states.sub_query("another failed question", status=NodeStatus.FAILED)
     assert "too_few_completed" not in codes(evaluate(Phase.GATHERING, states.state(plan=states.plan(done, failed))))
     assert "too_few_completed" in codes(evaluate(Phase.GATHERING, states.state(plan=states.plan(done, failed, other))))
 

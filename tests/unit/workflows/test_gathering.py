@@ -7,20 +7,21 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.identity import source_id
+from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
-from contracts.vocabulary import Phase, Quality, SourceStatus, StopReason, SubQueryStatus
+from contracts.vocabulary import NodeStatus, Phase, Quality, SourceStatus, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
 from workflows.rules.endings import lost_sources
+from workflows.rules.sub_queries import unread_candidates
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
-FIRST = states.sub_query("first question of the plan", status=SubQueryStatus.PENDING)
-SECOND = states.sub_query("second question of the plan", status=SubQueryStatus.PENDING)
+FIRST = states.sub_query("first question of the plan", status=NodeStatus.PENDING)
+SECOND = states.sub_query("second question of the plan", status=NodeStatus.PENDING)
 
 
 class Shelf:
@@ -53,11 +54,9 @@ class Shelf:
             url=request.url,
             title=request.title,
             retrieved_at="2026-11-21T12:00:00+00:00",
-            media_type="text/plain",
             content_hash="sha256:" + "1" * 64,
             raw=states.EMPTY_REF,
             text=states.EMPTY_REF,
-            characters=10,
             quality=Quality.HIGH,
         )
 
@@ -82,7 +81,7 @@ async def test_sources_are_linked_counted_and_reconciled() -> None:
     shared = state.sources[source_id("corpus:m/b")]
     assert shared.sub_query_ids == [FIRST.id, SECOND.id]
     first, second = state.plan.sub_queries
-    assert (first.status, second.status) == (SubQueryStatus.COMPLETED, SubQueryStatus.COMPLETED)
+    assert (first.status, second.status) == (NodeStatus.COMPLETED, NodeStatus.COMPLETED)
     assert (first.new_source_count, second.new_source_count, state.duplicates) == (2, 1, 1)
     assert (state.usage.searches, state.usage.reads) == (2, 3)
     assert (state.documents_searched, state.term_documents) == (7, {"plan": 3})
@@ -94,8 +93,8 @@ async def test_a_failed_search_costs_its_own_sub_query() -> None:
     shelf = Shelf({SECOND.text: ["corpus:m/a"]}, failing={FIRST.text})
     state = await gather(run_with(shelf))
     first, second = state.plan.sub_queries
-    assert (first.status, first.error) == (SubQueryStatus.FAILED, failures.RATE_LIMITED)
-    assert second.status is SubQueryStatus.COMPLETED
+    assert (first.status, first.error) == (NodeStatus.FAILED, failures.RATE_LIMITED)
+    assert second.status is NodeStatus.COMPLETED
     assert any(FIRST.text in note for note in state.failed_branches)
 
 
@@ -155,16 +154,19 @@ async def test_a_page_is_judged_by_the_hit_that_it_belongs_to(late: str) -> None
 
 
 async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
-    """No search is asked again; the next rank window is read (C0-2, C0-27)."""
+    """No search is asked again; the next rank window fills the room that unreadable pages left (C0-2, C0-27)."""
     pages = [f"corpus:m/{number}" for number in range(4)]
-    shelf = Shelf({FIRST.text: pages, SECOND.text: []})
+    shelf = Shelf({FIRST.text: pages, SECOND.text: []}, broken={pages[0]})
     run = run_with(shelf)
     await gather(run)
     assert shelf.read == pages[:2]
-    await Gathering(run, [query for query in run.state.plan.sub_queries if query.id == FIRST.id]).carry_out()
-    assert sorted(shelf.read) == pages
+    for _ in range(2):
+        await Gathering(run, [query for query in run.state.plan.sub_queries if query.id == FIRST.id]).carry_out()
+    assert sorted(shelf.read) == pages[:3]
     assert shelf.searched == [FIRST.text, SECOND.text]
-    assert run.state.plan.sub_queries[0].new_source_count == 4
+    assert run.state.plan.sub_queries[0].new_source_count == 2
+    assert run.state.duplicates == 0
+    assert unread_candidates(run.state, run.resolved.limits) == []
 
 
 async def test_what_was_finished_before_an_interruption_is_kept() -> None:
@@ -180,7 +182,7 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     with pytest.raises(Interrupted):
         await work
     assert list(run.state.sources) == [source_id("corpus:m/a")]
-    assert [query.status for query in run.state.plan.sub_queries] == [SubQueryStatus.EXECUTING] * 2
+    assert [query.status for query in run.state.plan.sub_queries] == [NodeStatus.EXECUTING] * 2
 
     shelf.open.set()
     again = ResearchRun(ResearchState.model_validate_json(run.state.model_dump_json()), Inbox(), run.host)

@@ -4,9 +4,16 @@ import pytest
 
 from contracts.decisions import GateIssue, GateResult
 from contracts.roles import ReflectOutput
-from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, Severity, StopReason
+from contracts.sources import Candidate, SearchHit
+from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, Quality, Severity, SourceStatus, StopReason
 from tests.fakes import states
-from workflows.strategies.supervisor.iteration import decide, retry_key, should_iterate, stop_reason_after_synthesis
+from workflows.strategies.supervisor.iteration import (
+    decide,
+    mendable,
+    retry_key,
+    should_iterate,
+    stop_reason_after_synthesis,
+)
 from workflows.strategies.supervisor.position import position_of
 
 
@@ -100,10 +107,10 @@ def test_refinement_completes_when_it_found_nothing_to_search_for() -> None:
 
 def test_refinement_iterates_with_a_new_follow_up() -> None:
     """A pending follow-up query leads back to gathering (S0-019, C0-1)."""
-    from contracts.vocabulary import SubQueryStatus
+    from contracts.vocabulary import NodeStatus
 
     hole = states.gap("open")
-    follow_up = states.sub_query("what about it", origin=f"gap:{hole.id}", status=SubQueryStatus.PENDING)
+    follow_up = states.sub_query("what about it", origin=f"gap:{hole.id}", status=NodeStatus.PENDING)
     made = states.state(gaps=[hole], plan=states.plan(follow_up))
     assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.ITERATE
     position_of(made).recommended = False
@@ -129,3 +136,48 @@ def test_iterations_count_up_by_one() -> None:
     assert (before, made.iteration) == (1, 2)
     assert made.sources
     assert made.findings
+
+
+def failed_for(phase: Phase, *codes: str) -> GateResult:
+    issues = [GateIssue(code=code, message=code) for code in codes]
+    return GateResult(phase=phase, valid=False, issues=issues, quality_score=5)
+
+
+def test_ordinary_sites_cause_no_second_gathering_and_no_second_analysis() -> None:
+    """None of them can be of high quality, whichever are read; where one is, an analysis may well say more (C0-2)."""
+    page = states.source("https://blog.example/a", quality=Quality.MEDIUM)
+    web = states.state(resolved=states.resolved(web=True), sources=states.sources(page))
+    assert decide(web, failed_for(Phase.GATHERING, "no_high_quality_source"), None, can_change=True).action is (
+        Action.PROCEED
+    )
+    weak = failed_for(Phase.ANALYSIS, "no_high_confidence")
+    assert decide(web, weak, None, can_change=True).action is Action.PROCEED
+    web.sources = states.sources(page, states.source("https://standards.example/b"))
+    assert decide(web, weak, None, can_change=True).action is Action.RETRY
+    few = failed_for(Phase.GATHERING, "no_high_quality_source", "too_few_sources")
+    assert decide(web, few, None, can_change=True).action is Action.RETRY
+
+
+def test_a_folder_that_holds_no_more_is_no_fault() -> None:
+    """One source that answers is enough where nothing else was found; an unreadable one is worth a note."""
+    only = states.source("corpus:m/only")
+    folder = states.state(sources=states.sources(only), candidates=[Candidate(sub_query_id="sq-1", hit=hit(only.url))])
+    few = failed_for(Phase.GATHERING, "too_few_sources")
+    assert mendable(folder, few) == []
+    folder.candidates.append(Candidate(sub_query_id="sq-1", hit=hit("corpus:m/unread")))
+    assert mendable(folder, few) == few.issues
+    folder.candidates.pop()
+    broken = states.source("corpus:m/broken", status=SourceStatus.FAILED)
+    folder.sources = states.sources(only, broken)
+    assert mendable(folder, few) == few.issues
+
+
+def test_a_gate_that_cannot_be_mended_is_not_called_satisfied() -> None:
+    """The decision says what the gate said, and why nothing is done about it."""
+    weak = failed_for(Phase.ANALYSIS, "no_high_confidence")
+    pause = decide(states.state(), weak, None, can_change=True)
+    assert (pause.action, pause.rationale) == (Action.PROCEED, "nothing_to_change: no_high_confidence")
+
+
+def hit(url: str) -> SearchHit:
+    return states.hit(url, 1)

@@ -8,10 +8,10 @@ from temporalio import exceptions
 from temporalio.exceptions import ApplicationError, TimeoutType
 
 from contracts import failures
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.usage import Usage
-from contracts.vocabulary import Phase, StopReason, SubQueryStatus
+from contracts.vocabulary import NodeStatus, Phase, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost, activity_error
 from workflows.phases.gathering import Gathering
@@ -19,7 +19,7 @@ from workflows.run.call_errors import spent_by
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
-QUERY = states.sub_query("how do widgets decay over time", status=SubQueryStatus.PENDING)
+QUERY = states.sub_query("how do widgets decay over time", status=NodeStatus.PENDING)
 SPENT = Usage(cost_usd=0.03)
 
 

@@ -4,11 +4,11 @@ import base64
 
 import pytest
 
-from contracts.activities import ReadRequest, SearchRequest, SearchResponse
 from contracts.canary import STEERED_NOTE
+from contracts.messages import ReadRequest, SearchRequest, SearchResponse
 from contracts.request import Turn
 from contracts.resolved import EffectiveSearch
-from contracts.vocabulary import SubQueryStatus
+from contracts.vocabulary import NodeStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
@@ -54,7 +54,7 @@ def test_what_only_the_run_knows_marks_an_address() -> None:
 )
 async def test_a_query_that_gives_the_canary_away_is_not_asked(texts: list[str], refused: set[int]) -> None:
     """Whole, in another form, or as the piece that makes it known with what was asked before; the run says so."""
-    queries = [states.sub_query(text, status=SubQueryStatus.PENDING) for text in texts]
+    queries = [states.sub_query(text, status=NodeStatus.PENDING) for text in texts]
     asked: list[str] = []
 
     async def search(request: SearchRequest) -> SearchResponse:
@@ -67,7 +67,7 @@ async def test_a_query_that_gives_the_canary_away_is_not_asked(texts: list[str],
         InProcessHost({"search": search}),
     )
     run.state.deadline_at = 4e9
-    answers = [await Searching(run, 5).search(query) for query in queries]
+    answers = [await Searching(run).search(query) for query in queries]
     assert asked == [text for position, text in enumerate(texts) if position not in refused]
     assert {position for position, answer in enumerate(answers) if answer.failed == "refused_private"} == refused
     assert (STEERED_NOTE in run.state.degraded) is bool(refused)

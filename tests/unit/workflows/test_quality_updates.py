@@ -4,21 +4,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from activities.assessment.source_assessment import LITTLE_AUTHORITY, best_quality
 from contracts.evidence import QualityUpdate
 from contracts.sources import CHOSEN_BY_OPERATOR, Source, SourceAssessment
 from contracts.vocabulary import PageAccess, Quality
 from tests.fakes import states
-from workflows.rules.source_quality import LITTLE_AUTHORITY, STEPS, updated
+from workflows.rules.source_quality import STEPS, updated
 
 URL = "https://e.org/a"
 
 
-def assessed(label: Quality, authority: float = 0.8, **changes: object) -> Source:
+def assessed(label: Quality, authority: float = 0.8, **changes: PageAccess) -> Source:
     """A source that the rules judged."""
+    return judged_by(parts_of(label, authority), **changes)
+
+
+def parts_of(label: Quality, authority: float, **changes: object) -> SourceAssessment:
+    """What the rules found."""
     parts = SourceAssessment(
         authority=authority, relevance=0.5, recency=0.5, content_quality=0.5, label=label, reason="university site"
     )
-    return states.source(URL, quality=label, quality_reason="university site", assessment=parts, **changes)
+    return parts.model_copy(update=changes)
+
+
+def judged_by(parts: SourceAssessment, access: PageAccess = PageAccess.OPEN) -> Source:
+    """A source as it is known after reading."""
+    return states.source(
+        URL,
+        quality=parts.label,
+        quality_reason=parts.reason,
+        assessment=parts,
+        access=access,
+        best_quality=best_quality(access, parts),
+    )
 
 
 def opinion(source: Source, quality: str) -> QualityUpdate:
@@ -64,10 +82,7 @@ def test_steps_do_not_add_up(label: Quality, authority: float, access: PageAcces
 def test_where_anybody_can_write_nothing_is_authoritative() -> None:
     """The analyzer cannot raise a page of a forum or an open encyclopedia to high (X-20)."""
     source = assessed(Quality.MEDIUM, 0.6)
-    assert source.assessment is not None
-    open_to_all = source.model_copy(
-        update={"assessment": source.assessment.model_copy(update={"user_generated": True})}
-    )
+    open_to_all = judged_by(parts_of(Quality.MEDIUM, 0.6, user_generated=True))
     assert updated(source, opinion(source, "high")).quality is Quality.HIGH
     assert updated(open_to_all, opinion(source, "high")) == open_to_all
     assert updated(open_to_all, opinion(source, "low")).quality is Quality.LOW
@@ -81,6 +96,15 @@ def test_what_the_operator_chose_stays() -> None:
         assert updated(source, opinion(source, "low")) == source
     other = assessed(Quality.LOW)
     assert updated(other, QualityUpdate(source_id="src-other", quality="high")) == other
+
+
+def test_the_reason_of_an_opinion_that_was_taken_back_is_the_rules_own() -> None:
+    """Where an entry of the notebook holds the rules' reason, the label leaves it to the entry."""
+    source = assessed(Quality.MEDIUM).model_copy(update={"assessment": None, "quality_reason": "", "entry": "sha256:1"})
+    changed = updated(source, opinion(source, "high"))
+    assert (changed.found_quality, changed.quality_reason) == (Quality.MEDIUM, "analyzer: high (was medium)")
+    back = updated(changed, opinion(source, "medium"))
+    assert (back.quality, back.quality_reason) == (Quality.MEDIUM, "")
 
 
 def test_a_source_without_a_label_gets_one() -> None:

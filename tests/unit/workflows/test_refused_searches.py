@@ -5,18 +5,18 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.sources import SearchHit
-from contracts.vocabulary import Phase, SubQueryStatus
+from contracts.vocabulary import NodeStatus, Phase
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 
-QUERIES = [states.sub_query(f"question number {number} of the plan", status=SubQueryStatus.PENDING) for number in "abc"]
+QUERIES = [states.sub_query(f"question number {number} of the plan", status=NodeStatus.PENDING) for number in "abc"]
 TWO_TYPES = [SourceType.WEB, SourceType.NEWS]
 
 

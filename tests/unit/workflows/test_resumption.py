@@ -9,11 +9,11 @@ from contracts.vocabulary import (
     Action,
     Completeness,
     GapStatus,
+    NodeStatus,
     Outcome,
     Phase,
     RunStatus,
     StopReason,
-    SubQueryStatus,
 )
 from tests.fakes import states
 from workflows.run.resumption import resumed
@@ -50,7 +50,7 @@ def test_without_a_plan_planning_starts_again() -> None:
 def test_gathering_runs_the_remaining_queries_only() -> None:
     """Sub-queries and sources are kept; what was completed is not pending (S0-133)."""
     done = states.sub_query("done question")
-    waiting = states.sub_query("waiting question", status=SubQueryStatus.EXECUTING)
+    waiting = states.sub_query("waiting question", status=NodeStatus.EXECUTING)
     made = go_on(
         at(Phase.GATHERING, plan=states.plan(done, waiting), sources=states.sources(states.source("corpus:m/a")))
     )
@@ -99,7 +99,7 @@ def test_marks_of_the_earlier_end_are_taken_off() -> None:
 
 def test_failed_searches_are_tried_again() -> None:
     """A sub-query that failed is pending in the resumed run (C0-14)."""
-    failed = states.sub_query("failed question", status=SubQueryStatus.FAILED, error="outage")
+    failed = states.sub_query("failed question", status=NodeStatus.FAILED, error="outage")
     again = go_on(at(Phase.SYNTHESIS, plan=states.plan(failed)))
     assert position_of(again).next_phase == Phase.GATHERING
     assert again.pending_sub_queries()[0].error is None

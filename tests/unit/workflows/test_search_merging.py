@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.activities import SearchResponse
 from contracts.identity import canonical_url
+from contracts.messages import SearchResponse
 from contracts.sources import SearchHit
 from workflows.rules.search_merging import folded_in, merged
 

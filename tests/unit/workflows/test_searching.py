@@ -6,12 +6,12 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SearchPolicy, SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.sources import SearchHit
 from contracts.state import ResearchState
-from contracts.vocabulary import Phase, SubQueryStatus
+from contracts.vocabulary import NodeStatus, Phase
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
@@ -20,8 +20,8 @@ from workflows.rules.provider_choice import with_providers, without
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 
-QUESTION = states.sub_query("how do widgets decay over time", status=SubQueryStatus.PENDING)
-OTHER = states.sub_query("who measured the decay of widgets first", status=SubQueryStatus.PENDING)
+QUESTION = states.sub_query("how do widgets decay over time", status=NodeStatus.PENDING)
+OTHER = states.sub_query("who measured the decay of widgets first", status=NodeStatus.PENDING)
 WEB = [SourceType.WEB]
 
 
@@ -70,7 +70,7 @@ async def test_fan_out_asks_everybody_and_takes_turns() -> None:
     same = page("two", 1, "https://one.example/1?utm_source=x")
     services = Services(one=[page("one", 1), page("one", 2)], two=[same, page("two", 2)])
     run = run_with(services, choice("one"), choice("two"))
-    searching = Searching(run, 5)
+    searching = Searching(run)
     found = searching.response(await searching.search(QUESTION))
     assert [hit.url for hit in found.hits] == [
         "https://one.example/1", "https://one.example/2", "https://two.example/2"
@@ -84,7 +84,7 @@ async def test_first_success_stops_at_the_first_who_finds_something() -> None:
     services = Services(one=[], two=misconfigured(), three=[page("three", 1)], four=[page("four", 1)])
     choices = [choice(name) for name in ("one", "two", "three", "four")]
     run = run_with(services, *choices, policy=SearchPolicy.FIRST_SUCCESS)
-    answers = await Searching(run, 5).search(QUESTION)
+    answers = await Searching(run).search(QUESTION)
     assert [request.provider for request in services.asked] == ["one", "two", "three"]
     assert answers.failed is None
     assert answers.errors == {"two": failures.SEARCH_NOT_CONFIGURED}
@@ -94,7 +94,7 @@ async def test_a_lost_provider_is_told_of_and_not_asked_again() -> None:
     """The run goes on degraded with those that are left, and says so (S0-097)."""
     services = Services(one=misconfigured(), two=[page("two", 1)])
     run = run_with(services, choice("one"), choice("two"))
-    searching = Searching(run, 5)
+    searching = Searching(run)
     await searching.search(QUESTION)
     await searching.search(OTHER)
     assert [request.provider for request in services.asked] == ["one", "two", "two"]
@@ -107,7 +107,7 @@ async def test_when_everybody_is_lost_everybody_is_asked_once_more() -> None:
     services = Services(one=misconfigured(), two=misconfigured())
     run = run_with(services, choice("one"), choice("two"))
     await Gathering(run, [QUESTION, OTHER]).carry_out()
-    assert [query.status for query in run.state.plan.sub_queries] == [SubQueryStatus.FAILED] * 2
+    assert [query.status for query in run.state.plan.sub_queries] == [NodeStatus.FAILED] * 2
     assert len(services.asked) == 4
     assert all(record.outcome.value == "failed" for record in run.state.query_ledger)
 
@@ -138,7 +138,7 @@ async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
         language="de",
         timeframe="2024..2025",
     )
-    await Searching(run, 5).search(QUESTION)
+    await Searching(run).search(QUESTION)
     assert [(request.provider, request.source_type) for request in services.asked] == [
         ("papers", SourceType.ACADEMIC), ("news", SourceType.NEWS)
     ]  # fmt: skip
@@ -171,7 +171,7 @@ async def test_a_type_of_source_is_no_stand_in_for_another() -> None:
         policy=SearchPolicy.FIRST_SUCCESS,
         source_types=[SourceType.WEB, SourceType.ACADEMIC, SourceType.NEWS],
     )
-    answers = await Searching(run, 5).search(QUESTION)
+    answers = await Searching(run).search(QUESTION)
     assert answers.asked == [("one", "web", 1), ("one", "news", 1), ("three", "academic", 0), ("two", "academic", 1)]
 
 

@@ -3,18 +3,18 @@
 from datetime import timedelta
 from pathlib import Path
 
-from contracts.activities import PrepareRequest, SearchRequest, SearchResponse
+from contracts.messages import PrepareRequest, SearchRequest, SearchResponse
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from providers.errors import Unavailable
+from tests.fakes.pauses import pause_after
 from tests.fakes.world import World
 from workflows.driver import Driver
 from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.supervisor.pause import pause_after
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 QUESTION = "How does the engine prevent transaction ID wraparound?"

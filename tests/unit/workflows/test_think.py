@@ -6,10 +6,10 @@ from contracts.documents import ReportDraft
 from contracts.resolved import EffectiveGates, Hook
 from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states
+from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.pause import pause_after
 from workflows.strategies.supervisor.reflection_prompts import reflection_prompt
 
 

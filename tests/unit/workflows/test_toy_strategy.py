@@ -9,7 +9,7 @@ import pytest
 from contracts import strategies
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, Outcome
+from contracts.vocabulary import EngineKind, NodeStatus, Outcome
 from tests.architecture.repository import PACKAGES, python_files
 from tests.comparable import comparable
 from tests.fakes.messages_api import MessagesApi
@@ -40,6 +40,11 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.citations
     assert set(state.engine_by_role) == {"scout", "analyzer", "scribe"}
+    task, leaf = state.plan.nodes
+    assert (task.depth, task.needs_search, task.finding_count) == (0, False, 0)
+    assert (leaf.parent, leaf.depth, leaf.finding_count > 0) == (task.id, 1, True)
+    assert task.status is leaf.status is NodeStatus.COMPLETED
+    assert task.id not in {identity for source in state.sources.values() for identity in source.sub_query_ids}
     assert "strategy toy" in await report_of(world, state)
 
 
@@ -70,7 +75,7 @@ async def test_rebuilt_after_every_unit_its_report_is_the_same(tmp_path: Path) -
         if isinstance(step, Finished):
             await close(run, step.reason)
             break
-        await ToyStrategy().pause(run, step)
+        await ToyStrategy().pause(run, ToyStrategy().evaluate(run, step))
         state = ResearchState.unpack(state.pack())
         assert state.position is not None
         assert state.position.strategy == "toy"
@@ -84,7 +89,7 @@ async def test_status_shows_its_own_units(tmp_path: Path) -> None:
     run = ResearchRun(state, Inbox(), world.host())
     step = await ToyStrategy().advance(run)
     assert not isinstance(step, Finished)
-    await ToyStrategy().pause(run, step)
+    await ToyStrategy().pause(run, ToyStrategy().evaluate(run, step))
     progress = status_of(state, world.host().now().timestamp()).progress
     assert [(unit.label, unit.mark.value) for unit in progress.units] == [
         ("scout", "done"), ("look", "running"), ("tell", "waiting"),

@@ -1,18 +1,18 @@
 """Gates: deterministic validators with S0's thresholds.
 
-They decide about a retry, never about the outcome.
+They decide about a retry. Of the outcome only the check of the report is a part.
 """
 
 from contracts.decisions import GateIssue, GateResult
 from contracts.state import ResearchState
-from contracts.vocabulary import TOP_CONFIDENCE, GatePolicy, Phase, Quality, SubQueryStatus
+from contracts.vocabulary import TOP_CONFIDENCE, GatePolicy, NodeStatus, Phase, Quality
+from workflows.rules.report_check import report_issues
 
 MIN_QUERY_CHARACTERS = 10
 MIN_SOURCES = 3
 MIN_COMPLETION = 0.5
 MIN_FINDINGS = 2
 MIN_COVERAGE = 0.3
-MIN_REPORT_CHARACTERS = 100
 
 
 def evaluate(phase: Phase, state: ResearchState) -> GateResult:
@@ -28,7 +28,7 @@ def evaluate(phase: Phase, state: ResearchState) -> GateResult:
 
 
 def check_plan(state: ResearchState) -> GateResult:
-    """Enough distinct sub-queries and a brief (S0-103 to S0-107; lower limit C0-3)."""
+    """Enough distinct sub-queries and a brief; a run that is limited to one sub-query needs one."""
     queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
     limit = state.resolved.limits.max_sub_queries if state.resolved else 5
     least = min(2, limit)
@@ -52,7 +52,7 @@ def check_sources(state: ResearchState) -> GateResult:
     """Enough sources, a good one among them, half of the sub-queries done."""
     sources = state.readable_sources()
     queries = state.plan.sub_queries
-    completed = sum(query.status is SubQueryStatus.COMPLETED for query in queries)
+    completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
     issues = []
     if len(sources) < MIN_SOURCES:
         issues.append(GateIssue(code="too_few_sources", message=f"{len(sources)} sources, at least {MIN_SOURCES}"))
@@ -91,23 +91,9 @@ def check_findings(state: ResearchState) -> GateResult:
 
 def check_report(state: ResearchState) -> GateResult:
     """A report with headings, long enough, whose markers all resolve."""
-    draft = state.draft
-    if draft is None or draft.characters == 0:
-        missing = [GateIssue(code="no_report", message="there is no report")]
-        return _result(Phase.SYNTHESIS, state, missing, 0.0, {"has_report": 0.0, "report_length": 0.0})
-    issues = []
-    if draft.characters < MIN_REPORT_CHARACTERS:
-        message = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS}"
-        issues.append(GateIssue(code="short_report", message=message))
-    if not draft.has_headings:
-        issues.append(GateIssue(code="no_sections", message="the report has no section headings"))
-    if draft.unresolved_markers:
-        message = f"{len(draft.unresolved_markers)} citations named nothing known and were removed"
-        issues.append(GateIssue(code="unresolved_citations", message=message))
-    if state.findings and not draft.evidence_ids:
-        issues.append(GateIssue(code="no_citations", message="the report cites nothing although there are findings"))
-    metrics = {"has_report": 1.0, "report_length": float(draft.characters)}
-    return _result(Phase.SYNTHESIS, state, issues, min(10.0, draft.characters / 500), metrics)
+    length = float(state.draft.characters if state.draft else 0)
+    metrics = {"has_report": float(length > 0), "report_length": length}
+    return _result(Phase.SYNTHESIS, state, report_issues(state), min(10.0, length / 500), metrics)
 
 
 def check_gaps(state: ResearchState) -> GateResult:

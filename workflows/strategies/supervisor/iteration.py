@@ -1,13 +1,11 @@
-"""When to go round again, and when to stop: pure functions of the state.
+"""When to go round again, and when to stop: pure functions of the state."""
 
-S0-017 to S0-033; C0-1, C0-4, C0-5, C0-22, C0-27.
-"""
-
-from contracts.decisions import GateResult, Pause
+from contracts.decisions import GateIssue, GateResult, Pause
 from contracts.evidence import Gap
 from contracts.roles import ReflectOutput
 from contracts.state import ResearchState
-from contracts.vocabulary import Action, GatePolicy, Phase, Severity, StopReason
+from contracts.vocabulary import Action, GatePolicy, Phase, Severity, SourceStatus, StopReason
+from workflows.rules.sub_queries import unread_hits
 from workflows.strategies.supervisor.position import position_of
 
 SEVERITY_ORDER = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
@@ -32,7 +30,7 @@ def retry_key(phase: str, iteration: int) -> str:
 
 def decide(state: ResearchState, gate: GateResult, reflection: ReflectOutput | None, *, can_change: bool) -> Pause:
     """What happens after a phase. A reflection may tighten; it may loosen the iteration decision alone."""
-    wants_retry = (not gate.valid and gate.policy is GatePolicy.STRICT) or (
+    wants_retry = (bool(mendable(state, gate)) and gate.policy is GatePolicy.STRICT) or (
         reflection is not None and reflection.action is Action.RETRY
     )
     retried = retry_key(gate.phase, state.iteration) in position_of(state).retried
@@ -42,10 +40,38 @@ def decide(state: ResearchState, gate: GateResult, reflection: ReflectOutput | N
         return _after_synthesis(state, gate, reflection)
     if gate.phase == Phase.REFINEMENT:
         return _after_refinement(state, gate)
-    if wants_retry:
-        why = "the one retry is used" if retried else "nothing_to_change"
-        return _pause(gate, Action.PROCEED, f"{why}: {_reasons(gate, reflection)}")
+    if wants_retry or not gate.valid:
+        return _pause(gate, Action.PROCEED, f"{_why_no_retry(gate, retried)}: {_reasons(gate, reflection)}")
     return _pause(gate, Action.PROCEED, reflection.rationale if reflection else "the gate is satisfied")
+
+
+def mendable(state: ResearchState, gate: GateResult) -> list[GateIssue]:
+    """Issues that doing the phase again might mend: they are what a retry and a note are about.
+
+    Of ordinary sites none is of high quality, whichever are read; without such a source no finding is of high
+    confidence; and a folder in which everything that was found has been read holds no more.
+    """
+    hopeless = set()
+    if state.resolved is not None and state.resolved.web:
+        hopeless.add("no_high_quality_source")
+    elif all(source.status is SourceStatus.FULL for source in state.sources.values()) and not unread_hits(state):
+        hopeless.add("too_few_sources")
+    if not state.high_quality_sources():
+        hopeless.add("no_high_confidence")
+    return [issue for issue in gate.issues if issue.code not in hopeless]
+
+
+def decision_meanwhile(state: ResearchState, gate: GateResult, *, can_change: bool) -> Pause | None:
+    """The decision that a gathering goes by while the model still reflects on the phase before it.
+
+    A gathering asks no model, so it hears no guidance: the analysis is the first that can. None where the next phase
+    is no gathering, or where a retry is due or just over.
+    """
+    retried = retry_key(gate.phase, state.iteration) in position_of(state).retried
+    if gate.phase not in (Phase.PLANNING, Phase.REFINEMENT) or not gate.valid or retried:
+        return None
+    pause = decide(state, gate, None, can_change=can_change)
+    return None if pause.action is Action.COMPLETE else pause
 
 
 def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
@@ -76,6 +102,12 @@ def _after_refinement(state: ResearchState, gate: GateResult) -> Pause:
     if not follow_ups or not should_iterate(state):
         return _pause(gate, Action.COMPLETE, "the refinement found nothing new to search for")
     return _pause(gate, Action.ITERATE, f"{len(follow_ups)} follow-up queries")
+
+
+def _why_no_retry(gate: GateResult, retried: bool) -> str:
+    if retried:
+        return "the one retry is used"
+    return "nothing_to_change" if gate.policy is GatePolicy.STRICT else "the gate is advisory"
 
 
 def _reasons(gate: GateResult, reflection: ReflectOutput | None) -> str:

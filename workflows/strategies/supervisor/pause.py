@@ -3,25 +3,41 @@
 from typing import Any
 
 from contracts.decisions import GateResult, Pause
-from contracts.state import ResearchState
+from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import TOP_CONFIDENCE, Action, AgentRole, GatePolicy, Phase
-from workflows.phases.pause import call_hook, record_gate, reflect
+from workflows.phases.pause import call_hook, hear, question_of, record_gate
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.gates import evaluate
-from workflows.strategies.supervisor.iteration import decide, retry_key, should_iterate
+from workflows.strategies.supervisor.iteration import decide, decision_meanwhile, mendable, retry_key, should_iterate
 from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.reflection_prompts import reflection_prompt
 
 
-async def pause_after(run: ResearchRun, phase: Phase, *, can_change: bool) -> Pause:
-    """Evaluate, reflect, let the hook speak, decide, record."""
+def evaluate_phase(run: ResearchRun, unit: Unit) -> OpenPause:
+    """The gate of a phase on record, and what a model is asked of it."""
+    phase = Phase(unit.name)
     gate = evaluate(phase, run.state)
     record_gate(run, gate, phase_outputs(phase, run.state))
-    prompt = reflection_prompt(phase, run.state)
-    reflection = await reflect(run, gate, prompt)
-    await call_hook(run, phase, prompt)
-    pause = decide(run.state, gate, reflection, can_change=can_change)
-    _record(run, gate, pause)
+    question = question_of(run, gate, reflection_prompt(phase, run.state))
+    opened = OpenPause(unit=unit, moment=run.moment(), gate=gate, question=question)
+    if question is not None and not run.resolved.hook:
+        opened.meanwhile = decision_meanwhile(run.state, gate, can_change=unit.can_change)
+        run.state.pause = opened.meanwhile or run.state.pause
+    return opened
+
+
+async def conclude(run: ResearchRun, opened: OpenPause) -> Pause:
+    """Hear the reflection, let the hook speak, decide, record."""
+    if opened.gate is None:
+        raise ValueError("a pause is opened by evaluate_phase")
+    phase = Phase(opened.unit.name)
+    hear(run, opened)
+    _record_reflection(run, opened)
+    await call_hook(run, phase, reflection_prompt(phase, run.state))
+    pause = decide(run.state, opened.gate, opened.reflection, can_change=opened.unit.can_change)
+    if opened.meanwhile is not None and phase == Phase.REFINEMENT:
+        pause = opened.meanwhile  # no reflection changes it, and what it was decided by is gathered by now
+    _record(run, opened, opened.gate, pause)
     return pause
 
 
@@ -39,15 +55,30 @@ def phase_outputs(phase: Phase, state: ResearchState) -> dict[str, Any]:
     return {"unaddressed_gaps": len(state.unaddressed_gaps()), "should_iterate": should_iterate(state)}
 
 
-def _record(run: ResearchRun, gate: GateResult, pause: Pause) -> None:
-    state = run.state
+def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
+    """What the supervisor thinks of the phase, whatever is decided then."""
+    said = opened.reflection
+    if said is None:
+        return
+    outputs = {
+        "action": said.action.value,
+        "score": said.score,
+        "strengths": [text[:200] for text in said.strengths[:5]],
+        "weaknesses": [text[:200] for text in said.weaknesses[:5]],
+    }
+    inputs = {"phase": opened.unit.name, "iteration": opened.moment.iteration}
+    run.decide(AgentRole.SUPERVISOR, "reflect", said.rationale, inputs, outputs, opened.moment)
+
+
+def _record(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: Pause) -> None:
+    state, at = run.state, opened.moment
     state.pause = pause
     if pause.action is Action.RETRY:
-        position_of(state).retried.append(retry_key(gate.phase, state.iteration))
+        position_of(state).retried.append(retry_key(gate.phase, at.iteration))
     elif not gate.valid and gate.policy is GatePolicy.STRICT:
-        for issue in gate.issues:
+        for issue in mendable(state, gate):
             run.degrade(f"{gate.phase} gate: {issue.message}")
-    if gate.phase == Phase.SYNTHESIS:
+    if gate.phase == Phase.SYNTHESIS and pause.action is not Action.RETRY:
         inputs = {
             "gap_count": len(state.unaddressed_gaps()),
             "iteration": state.iteration,
@@ -55,6 +86,6 @@ def _record(run: ResearchRun, gate: GateResult, pause: Pause) -> None:
         }
         iterate = pause.action is Action.ITERATE
         outputs = {"should_iterate": iterate, "next_phase": Phase.REFINEMENT.value if iterate else "completed"}
-        run.decide(AgentRole.SUPERVISOR, "decide_iteration", pause.rationale, inputs, outputs)
+        run.decide(AgentRole.SUPERVISOR, "decide_iteration", pause.rationale, inputs, outputs, at)
     else:
-        run.decide(AgentRole.SUPERVISOR, pause.action.value, pause.rationale, {}, {"score": pause.score})
+        run.decide(AgentRole.SUPERVISOR, pause.action.value, pause.rationale, {}, {"score": pause.score}, at)

@@ -24,7 +24,7 @@ def progress_of(state: ResearchState) -> Progress:
     last = state.resolved.limits.max_iterations if state.resolved else 1
     units = []
     for number, phase in enumerate(order):
-        done = number < place or (number == place and state.unit_done is not None) or state.result is not None
+        done = number < place or (number == place and bool(state.open_pauses)) or state.result is not None
         running = number == place and not done and state.phase is not None
         mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
         detail = phase_summary(state, phase) if done else ""

@@ -1,10 +1,12 @@
 """The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …), as S0 describes it."""
 
+from typing import Any
+
 from contracts.decisions import Pause
-from contracts.plan import Plan, SubQuery
+from contracts.plan import Plan, PlanNode
 from contracts.progress import Progress
 from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment, PlanInput
-from contracts.state import ResearchState, Unit
+from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
@@ -13,8 +15,8 @@ from workflows.rules.gaps import asked_for, assessed
 from workflows.rules.sub_queries import follow, follow_ups, planned, unread_candidates
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
-from workflows.strategies.supervisor.iteration import stop_reason_after_synthesis
-from workflows.strategies.supervisor.pause import pause_after
+from workflows.strategies.supervisor.iteration import should_iterate, stop_reason_after_synthesis
+from workflows.strategies.supervisor.pause import conclude, evaluate_phase
 from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.progress import LABELS, phase_summary, progress_of
 from workflows.strategies.supervisor.resumption import reposition
@@ -38,8 +40,9 @@ class SupervisorStrategy:
         phase = position_of(run.state).next_phase
         run.state.phase = phase
         await run.watchers.phase_entered(run)
-        text = f"{phase}, iteration {run.state.iteration}"
-        run.note("phase.started", text, phase=phase, label=LABELS[phase], iteration=run.state.iteration)
+        again = run.retries(phase)
+        text = f"{phase}{' again' if again else ''}, iteration {run.state.iteration}"
+        run.note("phase.started", text, phase=phase, label=LABELS[phase], iteration=run.state.iteration, again=again)
         work = {
             Phase.PLANNING: self._plan,
             Phase.GATHERING: self._gather,
@@ -56,6 +59,8 @@ class SupervisorStrategy:
     def _move(self, run: ResearchRun) -> StopReason | None:
         """Apply the last pause to the position; the transition table of S0."""
         state, position, pause = run.state, position_of(run.state), run.state.pause
+        if pause is not None and pause.action is Action.RETRY:
+            position.next_phase = Phase(pause.phase)
         if pause is None or pause.phase != position.next_phase or pause.action is Action.RETRY:
             return None
         if position.next_phase in FOLLOWING:
@@ -71,9 +76,13 @@ class SupervisorStrategy:
             run.note("phase.finished", f"iteration {state.iteration} begins", phase=Phase.REFINEMENT)
         return None
 
-    async def pause(self, run: ResearchRun, unit: Unit) -> Pause:
-        """Gate, reflection, hook, decision, after every phase."""
-        return await pause_after(run, Phase(unit.name), can_change=unit.can_change)
+    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
+        """The gate of the phase, and whether a gathering may begin while the model reflects."""
+        return evaluate_phase(run, unit)
+
+    async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
+        """Reflection, hook, decision, after every phase."""
+        return await conclude(run, opened)
 
     def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """An unfinished phase is done again; a finished run is decided again under the new limits."""
@@ -98,25 +107,28 @@ class SupervisorStrategy:
         output = await run.ask(PLANNER, "plan", request)
         queries = planned(output.sub_queries, state.iteration, limit)
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
-        state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, sub_queries=queries)
+        if state.sources or state.candidates:
+            # A late reflection wants another plan: what was found for the first one is found for nothing.
+            state.sources, state.aliases, state.candidates, state.duplicates = {}, {}, [], 0
+        state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, nodes=queries)
         run.note("plan.drafted", f"{len(queries)} sub-queries", count=len(queries))
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
     async def _gather(self, run: ResearchRun) -> Unit:
         state = run.state
-        retrying = state.pause is not None and state.pause.action is Action.RETRY
+        retrying = run.retries(Phase.GATHERING)
         pending = state.pending_sub_queries()
         again = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
-        run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(pending or again)})
-        await Gathering(run, pending or (again if retrying else [])).carry_out()
-        return Unit(name=Phase.GATHERING, can_change=bool(unread_candidates(state)))
+        chosen = pending or (again if retrying else [])
+        number = run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(chosen)})
+        before = len(state.readable_sources())
+        await Gathering(run, chosen).carry_out()
+        run.decided(number, {"new_sources": len(state.readable_sources()) - before})
+        return Unit(name=Phase.GATHERING, can_change=bool(unread_candidates(state, run.resolved.limits)))
 
     async def _analyze(self, run: ResearchRun) -> Unit:
-        before = len(run.state.findings)
-        retrying = bool(run.issues(Phase.ANALYSIS))
-        await analyze(run, again=retrying)
-        changed = run.resolved.engine is EngineKind.MODEL or len(run.state.findings) != before
-        return Unit(name=Phase.ANALYSIS, can_change=changed and run.resolved.engine is EngineKind.MODEL)
+        await analyze(run, again=run.retries(Phase.ANALYSIS))
+        return Unit(name=Phase.ANALYSIS, can_change=run.resolved.engine is EngineKind.MODEL)
 
     async def _synthesize(self, run: ResearchRun) -> Unit:
         output = await run.ask(SYNTHESIZER, "write", write_input(run, issues=run.issues(Phase.SYNTHESIS)))
@@ -135,18 +147,20 @@ class SupervisorStrategy:
         position_of(state).recommended = advice.should_iterate or asked_for(state.gaps)
         limit = run.resolved.limits.max_sub_queries
         # What is not going to be searched is not planned: its gap stays stated instead.
-        wanted = position_of(state).recommended
+        wanted = position_of(state).recommended and should_iterate(state)
         fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit) if wanted else []
         follow(state, fresh)
         self._close_hopeless(run, output.gap_analysis, fresh)
         run.note("plan.drafted", f"{len(fresh)} follow-up queries", count=len(fresh))
         return Unit(name=Phase.REFINEMENT, can_change=False)
 
-    def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[SubQuery]) -> None:
-        """Record each gap that the refiner found unaddressable (C0-25: every change is a decision)."""
+    def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[PlanNode]) -> None:
+        """Record each gap that the refiner found unaddressable: every change of a gap is a decision."""
         pursued = {query.gap_id for query in fresh}
         for gap in run.state.gaps:
             if gap.status is GapStatus.UNADDRESSABLE and gap.id in {item.gap_id for item in reviewed}:
-                run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id})
+                outputs: dict[str, Any] = {"status": gap.status.value}
+                run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id}, outputs)
             elif gap.id in pursued:
-                run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id})
+                outputs = {"sub_queries": [query.id for query in fresh if query.gap_id == gap.id]}
+                run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id}, outputs)

@@ -4,7 +4,7 @@ from contracts.decisions import AgentDecision
 from contracts.documents import DocumentRef, ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import digest, evidence_id, source_id
-from contracts.plan import Plan, SubQuery
+from contracts.plan import Plan, PlanNode
 from contracts.resolved import CorpusSnapshot, EffectiveGates, EffectiveLimits, ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
@@ -14,10 +14,10 @@ from contracts.vocabulary import (
     Confidence,
     EngineKind,
     GapStatus,
+    NodeStatus,
     Phase,
     Quality,
     SourceStatus,
-    SubQueryStatus,
 )
 from providers.interfaces import SkippedFile
 
@@ -232,30 +232,30 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
 
     def state(self, **changes: object) -> ResearchState:
         """The state of the finished run."""
-        first = SubQuery(
+        first = PlanNode(
             id="sq-0000000001",
             text="What is transaction ID wraparound?",
-            status=SubQueryStatus.COMPLETED,
+            status=NodeStatus.COMPLETED,
             provider="corpus",
             result_count=5,
         )
-        second = SubQuery(
+        second = PlanNode(
             id="sq-0000000002",
             text="Which settings force a vacuum?",
-            status=SubQueryStatus.COMPLETED,
+            status=NodeStatus.COMPLETED,
             provider="corpus",
             result_count=4,
         )
-        third = SubQuery(
+        third = PlanNode(
             id="sq-0000000003",
             text="measured cost of freezing",
-            status=SubQueryStatus.FAILED,
+            status=NodeStatus.FAILED,
             error="nothing above the floor",
             origin="gap:gap-0000000001",
         )
         fields: dict[str, object] = {
             "resolved": make_resolved(),
-            "plan": Plan(version=1, brief="What the problem is, and what is done.", sub_queries=[first, second, third]),
+            "plan": Plan(version=1, brief="What the problem is, and what is done.", nodes=[first, second, third]),
             "sources": {source.id: source for source in self.sources.values()},
             "evidence": self.evidence,
             "findings": [

@@ -11,7 +11,7 @@ from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import render
 from contracts.identity import digest
 from providers.errors import ContentMissing
-from providers.isolation.calls import KillableCalls
+from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
@@ -48,13 +48,14 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "citations": 2,
         "claims": 8,
         "word for word claims": 6,
+        "claims judged by rules": 2,
         "findings": 1,
         "numbers in the text": 10,
         "quotations": 6,
         "addresses in the text": 2,
         "report.md": 1,
     }
-    assert result.unchecked == {"claims that no comparison of words can check": 2}
+    assert result.unchecked == {}
 
 
 async def test_a_process_that_can_be_killed_finds_the_same(store: MemoryStore) -> None:
@@ -144,8 +145,10 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("claim_without_evidence", ["claims", 0, "evidence_ids"], []),
     ("claim_numbers_differ", ["claims", 0, "citation_numbers"], [2]),
     ("claim_not_the_quote", ["claims", 0, "evidence_ids"], [SAMPLE.problem.id]),
-    ("claim_not_the_quote", ["claims", 5, "method"], "quote_match"),
-    ("verdict_without_method", ["claims", 5, "verdict"], "supported"),
+    ("claim_not_the_quote", ["claims", 5, "method"], "verbatim"),
+    ("verdict_without_method", ["claims", 5], lambda claim: claim | {"method": "none", "verdict": "supported"}),
+    ("verdict_differs", ["claims", 5, "verdict"], "contradicted"),
+    ("verdict_differs", ["claims", 0], lambda claim: claim | {"method": "rules", "verdict": "unsupported"}),
     ("finding_without_evidence", ["findings", 0, "evidence_ids"], ["ev-0000000000"]),
     ("malformed", ["schema_version"], 2),
     ("malformed", ["evidence", 0, "quote"], ""),

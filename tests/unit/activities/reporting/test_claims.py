@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.reporting.citations import number_citations
-from activities.reporting.claims import Claim, find_claims
+from activities.reporting.claims import CitedWords, Claim, find_claims
 from activities.reporting.links import Registry
 from activities.reporting.quoted_passages import QuotedPassage, cut_passage
 from tests.unit.activities.reporting.sample import VACUUM, Sample, make_evidence, make_source
@@ -20,6 +20,7 @@ EVIDENCE = SAMPLE.evidence | {QUOTED.id: QUOTED}
 PASSAGES: dict[str, QuotedPassage] = {one: cut_passage(item, VACUUM) for one, item in SAMPLE.evidence.items()
                                 if item.source_id == SAMPLE.rule.source_id}  # fmt: skip
 PASSAGES[QUOTED.id] = cut_passage(QUOTED, AWKWARD)
+CITED = {one: CitedWords(item.quote, item.evidence.heading, "A page") for one, item in PASSAGES.items()}
 REGISTRY = Registry.of([WEB.url])
 RULE = SAMPLE.quote(SAMPLE.rule)
 A, B, C = SAMPLE.rule.id, SAMPLE.problem.id, QUOTED.id
@@ -28,7 +29,7 @@ A, B, C = SAMPLE.rule.id, SAMPLE.problem.id, QUOTED.id
 def claims_of(draft: str) -> list[Claim]:
     """The claims of a draft."""
     numbered = number_citations(draft, EVIDENCE, [], REGISTRY)
-    claims = find_claims(numbered.text, numbered.marks, PASSAGES, REGISTRY)
+    claims = find_claims(numbered.text, numbered.marks, CITED, REGISTRY)
     assert all(numbered.text[claim.start : claim.end] == claim.text for claim in claims)
     return claims
 
@@ -59,7 +60,7 @@ def test_claim_names_its_numbers_and_passages() -> None:
     """Every Claim resolves to numbers and passages (invariant 3)."""
     (claim,) = claims_of(f"Both [{A}, {B}] and [{C}].")
     assert (claim.citation_numbers, claim.evidence_ids) == ([1, 2], [A, B, C])
-    assert (claim.verdict, claim.method) == ("unverified", "none")
+    assert (claim.verdict, claim.method) == ("not_enough_information", "rules")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_claim_names_its_numbers_and_passages() -> None:
 def test_passage_that_is_the_quote_is_supported(draft: str) -> None:
     """A passage word for word as quoted is supported, by comparison, whatever the line breaks are."""
     (claim,) = claims_of(draft)
-    assert (claim.verdict, claim.method) == ("supported", "quote_match")
+    assert (claim.verdict, claim.method) == ("supported", "verbatim")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_markdown_signs_in_a_quote_do_not_hide_that_it_is_one() -> None:
     escaped = AWKWARD.replace("*", "\\*").replace("[7]", "\\[7\\]").replace("<", "\\<").replace("|", "\\|")
     lines = "\n".join(f"> {line}".rstrip() for line in escaped.split("\n"))
     (claim,) = claims_of(f"{lines} [{C}]")
-    assert (claim.verdict, claim.method) == ("supported", "quote_match")
+    assert (claim.verdict, claim.method) == ("supported", "verbatim")
     assert "elsewhere" not in claim.text
     assert "\\[7\\]" in claim.text
 
@@ -121,7 +122,7 @@ PIECES = st.sampled_from(SIGNS + WORDS)
 def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
     """Offsets are exact, claims do not overlap, and together they hold every number, for every draft."""
     numbered = number_citations(draft, EVIDENCE, [], REGISTRY)
-    claims = find_claims(numbered.text, numbered.marks, PASSAGES, REGISTRY)
+    claims = find_claims(numbered.text, numbered.marks, CITED, REGISTRY)
     for claim in claims:
         assert numbered.text[claim.start : claim.end] == claim.text
     for mark in numbered.marks:

@@ -101,7 +101,7 @@ def test_page_tells_sources_method_and_limits() -> None:
         "broken.pdf: encrypted",
         "What freezing costs was not found.",
         "research audit r-20261121-7k3f",
-        "word for word the cited passage: 6; in other words: 2,",
+        "word for word the cited passage: 6. Rules compared the others with their passages: 2 supported,",
     ):
         assert words in text
 
@@ -262,3 +262,16 @@ def test_draft_without_title_gets_the_question() -> None:
     """A draft without a title is titled with the draft's name or the question."""
     result = rendered("Just words.", draft=ReportDraft(document=SAMPLE.state().draft.document))
     assert result.markdown.startswith("# How does PostgreSQL prevent transaction ID wraparound?\n")
+
+
+def test_the_report_says_what_became_of_the_form_that_was_asked_for() -> None:
+    """Told to the model that wrote it, or not applied because no model did; nothing where nothing was asked."""
+    plain = SAMPLE.state()
+    assert plain.resolved is not None
+    asked = plain.resolved.model_copy(update={"report_language": "de", "audience": "nurses"})
+    for engine, words in (("model", "model that wrote the report was told"), ("extractive", "Not applied")):
+        state = SAMPLE.state(resolved=asked, engine_by_role={"synthesizer": engine})
+        text = render(state, SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown
+        assert words in text
+        assert "readers: nurses" in text
+    assert "Asked for" not in render(plain, SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown

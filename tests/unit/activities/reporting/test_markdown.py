@@ -1,9 +1,12 @@
 """The report as Markdown."""
 
+import json
+
 import pytest
 
 from activities.reporting.render import render
 from contracts.documents import ReportDraft
+from contracts.identity import digest
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Quality, SourceStatus
 from providers.interfaces import SkippedFile
@@ -33,6 +36,35 @@ def test_sources_tell_title_section_quality_and_when_they_were_read() -> None:
         "- [1] 25.1. Routine Vacuuming § 25.1.5. Preventing Transaction ID Wraparound Failures · quality high "
         "(chosen by the operator) · read 2026-11-21 · `corpus:manual/routine-vacuuming.html`\n"
     ) in markdown()
+
+
+@pytest.mark.parametrize(
+    ("media_type", "pages", "words"),
+    [
+        ("application/pdf", [12], " · p. 12 · "),
+        ("application/pdf", [7, 3], " · pp. 3, 7 · "),
+        ("application/vnd.openxmlformats-officedocument.presentationml.presentation", [3], " · slide 3 · "),
+        ("text/html", [None], " · quality "),
+    ],
+)
+def test_a_citation_names_the_pages_of_its_passages(media_type: str, pages: list[int | None], words: str) -> None:
+    """All three forms of the report say on which pages, or slides, the cited words stand."""
+    text = "The first thing is cited here. The second thing is cited there."
+    found = make_source("corpus:manual/a", "A", text)
+    assert found.raw is not None
+    found = found.model_copy(update={"raw": found.raw.model_copy(update={"media_type": media_type})})
+    evidence = [
+        make_evidence(found, text, quote).model_copy(update={"page": page})
+        for quote, page in zip((text[:30], text[31:]), pages, strict=False)
+    ]
+    state = SAMPLE.state(sources={found.id: found}, evidence={item.id: item for item in evidence}, citations=[])
+    draft = "# A\n\n" + " ".join(f"Said [{item.id}]." for item in evidence)
+    forms = render(state, draft, {digest(text): text}, [], "0.1.0")
+    assert words in next(line for line in forms.markdown.split("\n") if line.startswith("- [1] A"))
+    assert [item["page"] for item in json.loads(forms.document)["evidence"]] == pages
+    for page in filter(None, pages):
+        name = "slide" if "presentation" in media_type else "p."
+        assert f'<p class="where">{name} {page}</p>' in forms.html
 
 
 def test_only_cited_sources_are_listed() -> None:
@@ -110,8 +142,11 @@ def test_engine_is_told_by_role(by_role: dict[str, str], words: str) -> None:
 
 
 def test_what_was_not_checked_is_said() -> None:
-    """How many cited statements are quotations, and that nobody has checked the others (invariant 15)."""
-    assert "Cited statements: 8; word for word the cited passage: 6; in other words: 2," in markdown()
+    """How many cited statements are quotations, and what the rules say of the others (invariant 15)."""
+    assert (
+        "Cited statements: 8; word for word the cited passage: 6. Rules compared the others with their passages: 2 supported,"
+        in markdown()
+    )
     quote = f"# T\n\n> {SAMPLE.quote(SAMPLE.rule)} [{SAMPLE.rule.id}]\n"
     assert "Cited statements: 1, each of them word for word the cited passage." in markdown(quote)
 

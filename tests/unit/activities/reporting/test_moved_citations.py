@@ -67,7 +67,7 @@ async def test_words_of_a_page_move_no_citation_of_the_extractive_engine(name: s
     lines = attributed(whole.rendering.markdown)
     assert {number for words, numbers in lines if words.startswith("Vacuum prevents") for number in numbers} == {own}
     assert {number for words, numbers in lines if words.startswith("Vacuum must") for number in numbers} == {honest}
-    assert all(claim["method"] == "quote_match" for claim in whole.document["claims"])
+    assert all(claim["method"] == "verbatim" for claim in whole.document["claims"])
     quoted = next(line for line in whole.rendering.markdown.splitlines() if line.startswith("> Vacuum prevents"))
     assert plain_text(quoted.removeprefix("> ")) == f"{world.words(world.evidence[0])} [{own}]"
 

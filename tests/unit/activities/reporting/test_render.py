@@ -1,6 +1,7 @@
 """The activity that renders a report."""
 
 import json
+from pathlib import Path
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -8,13 +9,19 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
-from contracts.activities import RenderedReport, RenderRequest, render_report
+from contracts.activities import render_report
 from contracts.documents import ReportDraft
 from contracts.identity import digest
+from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState
+from contracts.vocabulary import Confidence
 from providers.interfaces import SkippedFile
+from providers.storage.notebooks import StoredNotebooks
+from providers.storage.sessions import RecordSessionStore
+from providers.storage.stored_records import FolderRecords
 from tests.fakes.isolation import HereCalls
+from tests.fakes.kept_sessions import whole_change
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPPED, VACUUM, Sample
 
@@ -22,7 +29,8 @@ SAMPLE = Sample()
 KEYS = (
     "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
     "language corpus outcome stop_reason completeness iterations started_at ended_at report sources evidence findings "
-    "gaps claims citations decisions queries usage fidelity degraded failed_branches limitations"
+    "gaps claims citations citations_count confidence_summary decisions decisions_dropped plan queries queries_failed "
+    "usage verification degraded failed_branches limitations"
 )
 PARTS = {
     "corpus": "name digest files indexed_at",
@@ -36,8 +44,7 @@ PARTS = {
     "citations": "number source_id",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",
-    "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds "
-    "queue_seconds",
+    "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds",
 }
 
 
@@ -57,8 +64,10 @@ async def run(state: ResearchState, draft: str | None, without: str = "") -> tup
         assert state.draft is not None
         state.draft = state.draft.model_copy(update={"document": reference})
     store.documents.pop(without, None)
-    activities = ReportingActivities(store, skipped_of, "0.1.0", HereCalls())
-    request = RenderRequest(research_id=RESEARCH_ID, packed_state=state.pack())
+    activities = ReportingActivities(
+        store, skipped_of, "0.1.0", HereCalls(), RecordSessionStore(FolderRecords(Path())), StoredNotebooks(store)
+    )
+    request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
     return await ActivityEnvironment().run(activities.render_report, request), store
 
 
@@ -66,9 +75,9 @@ async def test_three_forms_are_stored_and_agree() -> None:
     """The activity stores Markdown, HTML and JSON of one report and returns its text and numbers."""
     rendered, store = await run(SAMPLE.state(), SAMPLE.draft)
     expected = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
-    assert await store.get_text(rendered.files.markdown) == rendered.markdown == expected.markdown
+    assert await store.get_text(rendered.files.markdown) == rendered.text == expected.markdown
     document = json.loads(await store.get_text(rendered.files.json_document))
-    assert document["report"]["markdown"] == rendered.markdown
+    assert document["report"]["markdown"] == rendered.text
     assert (await store.get_text(rendered.files.html)).startswith("<!doctype html>")
     assert rendered.citations == [
         Citation(number=1, source_id=SAMPLE.rule.source_id),
@@ -95,6 +104,11 @@ def test_document_has_every_field() -> None:
         for entry in entries:
             assert set(fields.split()) <= set(entry), name
     assert document["report"]["sections"][-2:] == ["Sources", "Method and limits"]
+    assert document["citations_count"] == len(document["citations"]) > 0
+    assert sum(document["confidence_summary"].values()) == len(document["findings"])
+    assert list(document["confidence_summary"]) == [degree.value for degree in Confidence]
+    failed = [query for query in document["queries"] if query["status"] == "failed"]
+    assert document["queries_failed"] == len(failed)
 
 
 def test_evidence_graph_of_the_document_resolves() -> None:
@@ -159,7 +173,7 @@ async def test_state_without_an_ending_is_refused() -> None:
 async def test_state_without_a_draft_is_rendered() -> None:
     """A run that wrote nothing still gets its three forms."""
     rendered, _ = await run(SAMPLE.state(draft=None), None)
-    assert "No report text was written." in rendered.markdown
+    assert "No report text was written." in rendered.text
     assert (rendered.summary, rendered.citations) == ("", [])
 
 
@@ -167,7 +181,7 @@ async def test_long_report_is_cut_inline_and_stored_whole() -> None:
     """Inline text ends at 128,000 characters with a flag; the stored document is whole."""
     draft = f"# T\n\nTold [{SAMPLE.rule.id}].\n\n" + "word " * 30_000
     rendered, store = await run(SAMPLE.state(), draft)
-    assert (len(rendered.markdown), rendered.cut) == (INLINE_REPORT_CHARACTERS, True)
+    assert (len(rendered.text), rendered.cut) == (INLINE_REPORT_CHARACTERS, True)
     assert len(await store.get_text(rendered.files.markdown)) > INLINE_REPORT_CHARACTERS
 
 

@@ -36,10 +36,11 @@ def test_a_cancelled_run_has_a_result_without_a_report() -> None:
     """A handle always gives a result (interfaces, section 1)."""
     result = result_of("r", state(status=RunStatus.CANCELLED))
     assert result is not None
-    assert (result.outcome, result.stop_reason, result.report) == (
+    assert (result.outcome, result.stop_reason, result.report, result.resumable) == (
         Outcome.CANCELLED,
         StopReason.USER_CANCELLED,
         "",
+        True,
     )
 
 
@@ -69,6 +70,9 @@ def test_a_resumed_run_is_asked_the_same_question() -> None:
     again = request_again(resolved)
     assert (again["query"], again["tenant"]) == ("Why?", "acme")
     assert "limits" not in again
+    assert request_again(resolved, "other")["models"] == dict.fromkeys(("simple", "analytical", "complex"), "other")
+    used = resolved.model_copy(update={"models": {"simple": "m", "analytical": "m", "complex": "m"}})
+    assert "models" not in request_again(used, "m")
 
 
 async def test_commands_look_where_the_workers_write(tmp_path: Path) -> None:

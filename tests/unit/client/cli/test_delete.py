@@ -21,7 +21,7 @@ from providers.errors import ContentCorrupt
 from providers.interfaces import StoredSession
 from providers.storage.content import name_of
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
-from providers.storage.records import FolderRecords
+from providers.storage.stored_records import FolderRecords
 from tests.fakes.valkey import ValkeyServer, running_valkey
 from workers import retention
 from workers.settings.loading import load_settings

@@ -7,7 +7,7 @@ import pytest
 from client.cli.errors import CommandError, explain, run_guarded, write_crash_file
 from client.errors import NoWorker, RunClosed, RunUnknown
 from providers.errors import CorpusUnknown, StorageFull
-from workers.dev_server.files import ServerError
+from workers.dev_server.server_files import ServerError
 from workers.settings.loading import SettingsError
 
 

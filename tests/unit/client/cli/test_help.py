@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from client.cli.app import app
+from client.cli.app import app, installed_version
 from contracts.request import Depth, EngineChoice
 from contracts.strategies import PLANNED
+from tests.architecture.repository import ROOT
+from workers.settings.loading import child_environment
 
 COMMANDS = {
     "run", "start", "watch", "resume", "steer", "stop", "cancel", "delete", "sweep", "status", "list", "report", "open",
@@ -81,3 +84,39 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_version_is_told() -> None:
+    """As every other program does it."""
+    assert output_of("--version").split() == ["research", installed_version()]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_complete(shell: str) -> None:
+    """The script that a shell loads, and what it then gets for a beginning."""
+    done = CliRunner().invoke(app, [], prog_name="research", env={"_RESEARCH_COMPLETE": f"source_{shell}"})
+    assert "research" in done.output
+    asked = {"_RESEARCH_COMPLETE": "complete_bash", "COMP_WORDS": "research st", "COMP_CWORD": "1"}
+    assert CliRunner().invoke(app, [], prog_name="research", env=asked).output.split() == [
+        "start", "steer", "stop", "status"
+    ]  # fmt: skip
+
+
+def test_the_list_of_commands_cuts_no_sentence() -> None:
+    """Each command is told of in whole on a narrow terminal."""
+    shown = " ".join(output_of("--help").split("Commands:")[1].split())
+    assert "..." not in shown
+    assert "the exit code is that of the run." in shown
+
+
+def test_folders_of_a_person_are_no_code(tmp_path: Path) -> None:
+    """A working directory with folders called like ours changes nothing: they are not imported."""
+    for name in ("contracts", "activities", "workers", "providers"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('a folder of yours was run')\n")
+    environment = child_environment() | {"PYTHONPATH": f":{ROOT}", "RESEARCH_HOME": str(tmp_path / "home")}
+    for start in (["-c", "from client.cli import main; main()"], ["-m", "client.cli"]):
+        done = subprocess.run(
+            [sys.executable, *start, "list"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr.splitlines()[0][:11]) == (0, "no runs yet"), done.stderr

@@ -1,5 +1,6 @@
 """From options to a request."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,10 @@ import pytest
 from client.cli.errors import CommandError, ExitCode
 from client.cli.folders import find_corpus, name_of_folder
 from client.cli.options import RunOptions
-from client.cli.preflight import resolve_here
+from client.cli.preflight import limits_words, resolve_here
 from client.cli.request import ask
 from client.view.decision_wording import providers_line
-from contracts.request import Depth, EngineChoice, ResearchRequest
+from contracts.request import Depth, EngineChoice, Limits, ResearchRequest
 from contracts.vocabulary import EngineKind, ThinkMode
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
@@ -144,3 +145,35 @@ def test_a_named_model_wins_over_the_configured_one() -> None:
     assert made.gates.think is not ThinkMode.MODEL
     asked = ResearchRequest(query="q", corpus="manual")
     assert resolve_here(asked, settings).gates.think is ThinkMode.MODEL
+
+
+def test_a_folder_is_called_what_a_person_says(tmp_path: Path) -> None:
+    """`--corpus ./docs --name manual-16`; a name of another folder, and a name without a folder, are refused."""
+    folder, other = tmp_path / "docs", tmp_path / "other"
+    folder.mkdir()
+    asked = ask(RunOptions(question="Why?", corpus=str(folder), corpus_name="manual-16"), SETTINGS, {})
+    assert (asked.request.corpus, asked.folder) == ("manual-16", folder)
+    with pytest.raises(CommandError, match=f"is that of {other}"):
+        ask(RunOptions(question="Why?", corpus=str(folder), corpus_name="taken"), SETTINGS, {"taken": other})
+    with pytest.raises(CommandError, match="--corpus names none"):
+        ask(RunOptions(question="Why?", corpus="known", corpus_name="b"), SETTINGS, {"known": folder})
+    with pytest.raises(CommandError, match="64 letters"):
+        ask(RunOptions(question="Why?", corpus=str(folder), corpus_name="../x"), SETTINGS, {})
+
+
+def test_a_request_can_be_piped_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--request -`; what is wrong with it is told as for a file."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"query": "piped"}')))
+    assert ask(RunOptions(request_file=Path("-")), SETTINGS, {}).request.query == "piped"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nonsense")))
+    with pytest.raises(CommandError, match="standard input"):
+        ask(RunOptions(request_file=Path("-")), SETTINGS, {})
+
+
+def test_the_limits_are_told_in_words() -> None:
+    """What bounds a run, with what a request sets; what nothing bounds is not told."""
+    limits = resolve_here(
+        ResearchRequest(query="Why?", web=False, corpus="docs", limits=Limits(max_iterations=1, max_tokens=5_000)),
+        SETTINGS,
+    ).limits
+    assert limits_words(limits) == "1 iteration of 5 sub-queries, 60 sources, 15:00 minutes, 5,000 tokens, 2.00 USD"

@@ -166,13 +166,13 @@ async def test_a_request_cannot_name_an_address(place: Place) -> None:
 
 
 async def test_processes_of_containers_look_as_closely(place: Place) -> None:
-    """`python -m workers` and its set-up take `--config`, too; in a stranger's folder they say what they did not use."""
+    """`research worker` and the set-up take `--config`, too; in a stranger's folder they say what they did not use."""
     root = str(Path(__file__).parents[4])
     environment = child_environment() | {"PYTHONPATH": root, "XDG_CONFIG_HOME": str(place.user_file.parents[1])}
     for module, options, told in (
         ("workers.setup", [], "web.allow_hosts"),
         ("workers.setup", ["--config", "research.toml"], "TEMPORAL_ADDRESS is not set"),
-        ("workers", ["--config", "nothing.toml"], "nothing.toml: there is no such file"),
+        ("client.cli", ["worker", "--config", "nothing.toml"], "nothing.toml: there is no such file"),
     ):
         command = [sys.executable, "-m", module, *options]
         process = await asyncio.create_subprocess_exec(

@@ -38,9 +38,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "Why?", "--corpus", "nowhere"], 2, "no folder and no corpus 'nowhere'"),
         (["run", "Why?", "--corpus", "manual/vacuum.md"], 2, "is a file"),
         (
-            ["run", "Why?", "--corpus", "manual", "--set", "constraints.region=de"],
+            ["run", "Why?", "--corpus", "manual", "--set", "output.language=German"],
             2,
-            "constraints.region: not available yet",
+            "output.language: must be `same as question`, or a language code",
         ),
         (["run", "Why?", "--corpus", "manual", "--strategy", "living"], 2, "strategy: not available yet"),
         (["run", "Why?", "--corpus", "manual", "--set", "limits.nothing=1"], 2, "limits.max_iterations"),

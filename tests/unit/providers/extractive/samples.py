@@ -3,7 +3,7 @@
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.identity import digest, evidence_id, finding_id, gap_id, source_id, sub_query_id
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import AnalysisDraft, AnalyzeInput, PlanInput, RefineInput, SourceExtract, WriteInput
 from contracts.vocabulary import Confidence, EngineKind, Quality
 
@@ -79,7 +79,7 @@ def analyze_input(question: str = QUESTION, facet: str = "mechanism", **more: ob
     given = {
         **BASE,
         "query": question,
-        "sub_query": SubQuery(id=sub_query_id(question), text=question, facet=facet),
+        "sub_query": PlanNode(id=sub_query_id(question), text=question, facet=facet),
         "sources": sources(),
         **more,
     }

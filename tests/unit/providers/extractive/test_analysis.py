@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from contracts.identity import digest
 from contracts.roles import AnalysisDraft
 from contracts.vocabulary import Quality
-from providers.extractive.analyzer import analyze
 from providers.extractive.facets import QUALIFICATION
+from providers.extractive.passage_analyzer import analyze
 from providers.extractive.passages import LONGEST_PASSAGE, containment
 from providers.extractive.question_terms import text_keys
 from tests.unit.providers.extractive.samples import PAGES, analyze_input, documents, extract, sources

@@ -9,9 +9,9 @@ from markdown_it import MarkdownIt
 
 from contracts.identity import digest
 from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft, WriteInput
-from providers.extractive.analyzer import analyze
 from providers.extractive.brief_text import blockquote, one_line
 from providers.extractive.brief_writer import write
+from providers.extractive.passage_analyzer import analyze
 from tests.unit.providers.extractive.samples import (
     QUESTION,
     analyze_input,

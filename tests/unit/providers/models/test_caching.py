@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from activities.roles.prompt_rendering import render_role
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
@@ -34,7 +34,7 @@ def task(number: int = 1, *, brief: str = BRIEF, model: str = MODEL, aspect: str
         date="2026-11-22",
         query="How does vacuum prevent wraparound?",
         brief=brief,
-        sub_query=SubQuery(id=f"sq-{number}", text=f"aspect {number} {aspect}"),
+        sub_query=PlanNode(id=f"sq-{number}", text=f"aspect {number} {aspect}"),
         sources=[],
     )
     rendered = render_role(ANALYZER, given, {})

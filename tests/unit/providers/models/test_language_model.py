@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contracts.plan import SubQuery
+from contracts.plan import PlanNode
 from contracts.roles import (
     ANALYZER,
     PLANNER,
@@ -73,7 +73,7 @@ TASKS: dict[str, tuple[RoleSpec[Any, Any], RoleInput, str]] = {
     "planner": (PLANNER, PlanInput(**COMMON), f"<question>\n{QUESTION}\n</question>"),
     "analyzer": (
         ANALYZER,
-        AnalyzeInput(**COMMON, sub_query=SubQuery(id="sq-1", text="freezing"), sources=[]),
+        AnalyzeInput(**COMMON, sub_query=PlanNode(id="sq-1", text="freezing"), sources=[]),
         SOURCES_PROMPT,
     ),
     "synthesizer": (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from activities.configuration import ResearchConfiguration
-from contracts.activities import PrepareRequest
+from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, Tier

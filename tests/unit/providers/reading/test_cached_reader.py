@@ -46,6 +46,7 @@ class Site:
             access=list(PageAccess)[-1],
             language="de",
             warnings=["cut"],
+            pages=[0, 70, 140],
             way=list(WAY),
         )
 

@@ -14,6 +14,7 @@ from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.readers import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots
+from tests.fakes.office_documents import presentation, saved
 from tests.fakes.web import WebServer, endless, page, redirect, reply
 
 SENTENCE = "Vacuum removes dead rows from a table and makes their space free for others."
@@ -51,6 +52,15 @@ async def test_the_character_set_of_the_server_is_heard(server: WebServer, reade
     document = await reader.read(server.url())
     assert "Очистка удаляет мёртвые строки." in document.text
     assert document.raw == body
+
+
+async def test_pages_and_slides_are_known(server: WebServer, reader: Reader) -> None:
+    """What a document of the web says has a page to be cited by, as far as its text is kept."""
+    kind = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+    server.pages["/"] = reply(saved(presentation()), content_type=kind)
+    document = await reader.read(server.url())
+    assert document.media_type == kind
+    assert document.pages == [0, document.text.index("# Costs"), document.text.index("# Costs")]
 
 
 async def test_texts_keep_their_kind(server: WebServer, reader: Reader) -> None:

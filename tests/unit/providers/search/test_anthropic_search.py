@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contracts.activities import SearchResponse
+from contracts.messages import SearchResponse
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable, usage_of
 from providers.models.prices import load_prices
 from providers.search.anthropic_search import PRICE, SERVICE, cost_usd

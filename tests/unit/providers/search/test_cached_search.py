@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.sources import SearchHit
 from contracts.usage import Usage
@@ -102,7 +102,8 @@ async def test_every_field_of_a_request_is_judged() -> None:
         "provider corpus corpus_digest text max_results offset source_type domains_allow domains_deny language".split()
     )
     shaping += ["published_from", "published_to"]
-    assert set(SearchRequest.model_fields) == {*shaping, "research_id", "tenant", "operation"}
+    after = {"questions", "date", "resolved_entry", "titled"}
+    assert set(SearchRequest.model_fields) == {*shaping, *after, "research_id", "tenant", "operation"}
 
 
 async def test_providers_are_apart_and_the_order_of_domains_is_not() -> None:

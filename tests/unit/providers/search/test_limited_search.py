@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import RateLimited
 from providers.interfaces import Limiter, Permit, SearchProvider
 from providers.search.decorators import LimitedSearch

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.activities import SearchResponse
+from contracts.messages import SearchResponse
 from contracts.request import SourceType
 from providers.errors import InvalidCall
 from providers.search.availability import TRAITS

@@ -1,6 +1,6 @@
 """What the operator says that a search costs."""
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.search.decorators import PricedSearch
 
 

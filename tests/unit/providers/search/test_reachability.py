@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.search.reachability import Addressed, probe, probe_address
 from tests.fakes.loopback import close_server
 from tests.fakes.search_answers import PROVIDERS

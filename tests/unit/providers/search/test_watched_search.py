@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.search.decorators import WatchedSearch
 from providers.shared.circuit_breaker import FAILURES_TO_OPEN, CircuitBreaker, CircuitState

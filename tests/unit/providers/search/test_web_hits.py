@@ -8,9 +8,10 @@ from hypothesis import given as generated
 from hypothesis import strategies
 
 from contracts.identity import canonical_url
+from providers.reading.page_dates import iso_date
 from providers.search.narrowing import Days
 from providers.search.web_api import _mend
-from providers.search.web_hits import RawResult, hits_of, iso_date, plain, shorten_query, usable_doi, usable_url
+from providers.search.web_hits import RawResult, hits_of, plain, shorten_query, usable_doi, usable_url
 from tests.fakes.search_clients import asking
 
 ANY_TEXT = strategies.text(strategies.characters(exclude_categories=()))
@@ -57,8 +58,8 @@ def test_long_texts_are_cut() -> None:
         ("0000-05", None),
         ("Jan 0, 0000", None),
         ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
-        ("Mon, 01 Jan 2024 00:00:00 +99999999999999999999", None),
-        ("Mon, 01 Jan 2024 99999999999999999999:00:00", None),
+        ("Mon, 01 Jan 2024 00:00:00 +99999999999999999999", "2024-01-01"),
+        ("Mon, 01 Jan 2024 99999999999999999999:00:00", "2024-01-01"),
         ("Mon, 01 Jan " + "9" * 5_000, None),
         ("", None),
         (None, None),

@@ -7,7 +7,7 @@ import pytest
 
 from providers.errors import CallInFlight, ContentCorrupt, SharedStateUnavailable
 from providers.interfaces import SharedStore
-from providers.shared.calls import SharedCallStore
+from providers.shared.paid_calls import SharedCallStore
 from providers.shared.stores.fallback_store import FallbackStore, LocalCopies
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import ROOT, BrokenStore, processes
@@ -18,7 +18,7 @@ SOON = 40.0
 BEGINNER = """
 import asyncio, sys
 from providers.errors import CallInFlight
-from providers.shared.calls import SharedCallStore
+from providers.shared.paid_calls import SharedCallStore
 from tests.fakes.shared_stores import opener
 async def main():
     calls = SharedCallStore(opener(sys.argv[1])())

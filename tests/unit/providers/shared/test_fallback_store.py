@@ -8,7 +8,7 @@ import structlog
 
 from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
 from providers.interfaces import StoredValue
-from providers.shared.calls import SharedCallStore
+from providers.shared.paid_calls import SharedCallStore
 from providers.shared.stores.fallback_store import MIRROR_SECONDS, FallbackStore, ReconnectBackoff
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore

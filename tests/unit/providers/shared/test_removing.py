@@ -6,7 +6,7 @@ import pytest
 
 from providers.errors import SharedStateUnavailable
 from providers.interfaces import SharedStore
-from providers.shared.calls import SharedCallStore
+from providers.shared.paid_calls import SharedCallStore
 from providers.shared.stores.fallback_store import FallbackStore
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
-from providers.shared.calls import SharedCallStore
+from providers.shared.paid_calls import SharedCallStore
 from providers.shared.stores import sqlite_store
 from providers.shared.stores.sqlite_store import PATIENCE_SECONDS, SqliteSharedStore, pauses
 
@@ -57,6 +57,26 @@ async def test_only_the_journal_waits_for_the_disk(store: SqliteSharedStore) -> 
     await store.swap("k", None, b"1")
     assert (await quick.get("k")).value == b"1"
     await quick.close()
+
+
+async def test_the_log_is_copied_into_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that waits for no disk keeps its log short all the same: what it wrote arrives in the file itself."""
+    monkeypatch.setattr(sqlite_store, "CHECKPOINT_AFTER", 5)
+    store = SqliteSharedStore(tmp_path / "a folder" / "shared.sqlite3", durable=False)
+    file = f"{store.path.as_uri()}?immutable=1"  # read without its log
+
+    def rows_without_log() -> int:
+        with contextlib.closing(sqlite3.connect(file, uri=True)) as connection:
+            return int(connection.execute("SELECT count(*) FROM shared").fetchone()[0])
+
+    for number in range(4):
+        await store.swap(str(number), None, b"1")
+    with contextlib.suppress(sqlite3.OperationalError):  # there is no table yet
+        assert rows_without_log() == 0
+    await store.swap("4", None, b"1")
+    await store._tasks.close()
+    assert rows_without_log() == 5
+    await store.close()
 
 
 async def test_a_full_disk_is_told_as_such(store: SqliteSharedStore) -> None:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from contracts.activities import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.state import ResearchState
 from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Unavailable
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, published
 from providers.search.corpus.published import open_published
 from providers.storage.content import open_store
-from providers.storage.records import ObjectRecords
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import ObjectRecords
 from tests.fakes.corpus import MANUAL
 from tests.fakes.object_store import ObjectStoreServer
 from tests.unit.activities.reporting.sample import make_resolved

@@ -83,12 +83,12 @@ class FolderRecords:
 
     def names(self) -> list[str]:
         """Names of all records, sorted."""
-        with self._translated():
+        with self._translate():
             return sorted(path.name.removesuffix(ENDING) for path in self.folder.glob(f"[!.]*{ENDING}"))
 
     def read(self, name: str) -> bytes | None:
         """The whole record, or None."""
-        with self._translated():
+        with self._translate():
             try:
                 return self._path(name).read_bytes()
             except FileNotFoundError:
@@ -100,7 +100,7 @@ class FolderRecords:
 
     def write(self, name: str, data: bytes) -> None:
         """Write aside, make it durable, and rename."""
-        with self._translated():
+        with self._translate():
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f".{name}.", suffix=".tmp")
             try:
@@ -117,7 +117,7 @@ class FolderRecords:
 
     def remove(self, name: str) -> None:
         """Remove the record with what an interrupted write left; no error if it is gone."""
-        with self._translated():
+        with self._translate():
             self._path(name).unlink(missing_ok=True)
             for leftover in self.folder.glob(f".{name}.*.tmp"):
                 leftover.unlink(missing_ok=True)
@@ -146,7 +146,7 @@ class FolderRecords:
         return self.folder / f"{name}{ENDING}"
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -170,11 +170,11 @@ class ObjectRecords:
 
     def names(self) -> list[str]:
         """Names of all records, sorted."""
-        return [name for name, _ in self._found()]
+        return [name for name, _ in self._find()]
 
     def read(self, name: str) -> bytes | None:
         """The whole record, or None."""
-        with _translated_errors():
+        with _translate_errors():
             try:
                 return bytes(obstore.get(self._store, self._key(name)).bytes())
             except FileNotFoundError:
@@ -184,22 +184,22 @@ class ObjectRecords:
         """How every record begins: one small read for each, several at a time."""
         with ThreadPoolExecutor(CALLS_AT_ONCE) as threads:
             read = partial(self._first_lines, count=count)
-            return [lines for lines in threads.map(read, self._found()) if lines is not None]
+            return [lines for lines in threads.map(read, self._find()) if lines is not None]
 
     def write(self, name: str, data: bytes) -> None:
         """Replace the record unless another worker did meanwhile: then it raises `Unavailable`."""
-        with _translated_errors():
+        with _translate_errors():
             try:
-                obstore.put(self._store, self._key(name), data, mode=self._unchanged(name), use_multipart=False)
+                obstore.put(self._store, self._key(name), data, mode=self._condition_write(name), use_multipart=False)
             except (AlreadyExistsError, PreconditionError):
                 raise Unavailable(f"another worker wrote {self._key(name)} meanwhile") from None
 
     def remove(self, name: str) -> None:
         """Remove the record; no error if it is gone."""
-        with _translated_errors(), contextlib.suppress(FileNotFoundError):
+        with _translate_errors(), contextlib.suppress(FileNotFoundError):
             obstore.delete(self._store, self._key(name))
 
-    def _unchanged(self, name: str) -> Any:
+    def _condition_write(self, name: str) -> Any:
         """The condition of a write: the record is the one that is there now, or there is still none."""
         try:
             found = obstore.head(self._store, self._key(name))
@@ -207,8 +207,8 @@ class ObjectRecords:
             return "create"
         return {key: value for key in ("e_tag", "version") if (value := found[key]) is not None}
 
-    def _found(self) -> list[tuple[str, "ObjectMeta"]]:
-        with _translated_errors():
+    def _find(self) -> list[tuple[str, "ObjectMeta"]]:
+        with _translate_errors():
             metas = [meta for chunk in obstore.list(self._store, prefix=self._prefix) for meta in chunk]
         named = [(meta["path"].removeprefix(f"{self._prefix}/"), meta) for meta in metas]
         ours = [(name.removesuffix(ENDING), meta) for name, meta in named if name.endswith(ENDING) and "/" not in name]
@@ -217,7 +217,7 @@ class ObjectRecords:
     def _first_lines(self, found: tuple[str, "ObjectMeta"], count: int) -> FirstLines | None:
         name, meta = found
         end = min(FIRST_BYTES, meta["size"])
-        with _translated_errors():
+        with _translate_errors():
             try:
                 start = bytes(obstore.get_range(self._store, self._key(name), start=0, end=end)) if end else b""
                 if start.count(b"\n") < count and len(start) == FIRST_BYTES:
@@ -231,7 +231,7 @@ class ObjectRecords:
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (BaseError, OSError) as error:

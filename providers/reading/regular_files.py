@@ -39,14 +39,18 @@ def _read(path: Path, root: Path | None) -> bytes:
     # NONBLOCK: a pipe put in the file's place between listing and opening must not block.
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode):
-            raise SourceUnreadable("not_a_file", "not a regular file")
-        if state.st_size == 0:
-            raise SourceUnreadable("empty", "the file is empty")
-        if state.st_size > LARGEST_FILE:
-            raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE} bytes")
+        check_state(os.fstat(descriptor))
         raw = file.read(LARGEST_FILE + 1)
-    if len(raw) > LARGEST_FILE:
+    if len(raw) > LARGEST_FILE:  # it has grown meanwhile
         raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE} bytes")
     return raw
+
+
+def check_state(state: os.stat_result) -> None:
+    """Refuse what is no document by its kind or its size alone. Raises `SourceUnreadable`."""
+    if not stat.S_ISREG(state.st_mode):
+        raise SourceUnreadable("not_a_file", "not a regular file")
+    if state.st_size == 0:
+        raise SourceUnreadable("empty", "the file is empty")
+    if state.st_size > LARGEST_FILE:
+        raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE} bytes")

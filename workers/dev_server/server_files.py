@@ -16,9 +16,9 @@ import json
 import os
 import tempfile
 import time
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 STARTING: Final = "starting"
 READY: Final = "ready"
@@ -67,10 +67,6 @@ class ServerDescription:
     def ui_url(self) -> str:
         """Address of the web UI; empty if it is switched off."""
         return f"http://127.0.0.1:{self.ui_port}" if self.ui_server_host else ""
-
-    def with_changes(self, **changes: Any) -> "ServerDescription":
-        """The same with other values."""
-        return replace(self, **changes)
 
 
 class FileLock:

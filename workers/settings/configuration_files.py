@@ -83,7 +83,7 @@ def values_of_files(user_folder: Path, working_directory: Path, named: Path | No
     if TrustedFiles(user_folder).trusts(here, data):
         return FileValues(merge_values(below, above))
     used, unused = split_harmless(above)
-    return FileValues(merge_values(below, used), _left_out(here, unused) if unused else None)
+    return FileValues(merge_values(below, used), _tell_left_out(here, unused) if unused else None)
 
 
 def split_harmless(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -150,20 +150,20 @@ class TrustedFiles:
 
     def trusts(self, path: Path, data: bytes) -> bool:
         """Whether the user trusts these bytes at this path. Raises `SettingsError`."""
-        return self._known().get(_place(path)) == _digest(data)
+        return self._read_known().get(_place(path)) == _digest(data)
 
     def record(self, path: Path, data: bytes) -> None:
         """Trust these bytes at this path from now on. Raises `SettingsError`."""
-        self._write({**self._known(), _place(path): _digest(data)})
+        self._write({**self._read_known(), _place(path): _digest(data)})
 
     def forget(self, path: Path) -> bool:
         """Trust a path no longer; whether it was trusted. Raises `SettingsError`."""
-        known = self._known()
+        known = self._read_known()
         was = known.pop(_place(path), None) is not None
         self._write(known)
         return was
 
-    def _known(self) -> dict[str, str]:
+    def _read_known(self) -> dict[str, str]:
         data = read_file(self._path)
         try:
             known = {} if data is None else json.loads(data)
@@ -235,7 +235,7 @@ def _values(path: Path) -> dict[str, Any] | None:
     return None if data is None else parse_file(path, data)
 
 
-def _left_out(path: Path, unused: list[str]) -> str:
+def _tell_left_out(path: Path, unused: list[str]) -> str:
     place = shlex.quote(printable_path(path))
     return (
         f"{printable_path(path)} is in the working directory and not trusted, so these keys were not used: "

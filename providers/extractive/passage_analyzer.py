@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
 from contracts.vocabulary import GapKind, Quality
-from providers.extractive import gaps
+from providers.extractive import stated_gaps
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
 from providers.extractive.lexicon import DENYING
 from providers.extractive.passages import FoundPassage, containment, shorten
@@ -45,13 +45,13 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     known = known_frequencies(task, every, asked, task.query, task.sub_query.text)
     missing = missing_names(asked, task.language, known, lambda: (reading.document.all_keys for reading in every))
     if missing:
-        return AnalysisDraft(findings=[], gaps=[gaps.names_missing(missing, known, task)])
+        return AnalysisDraft(findings=[], gaps=[stated_gaps.names_missing(missing, known, task)])
     main = task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
     aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
     candidates = rank_passages(every, aim)
     best = max((passage.coverage for passage in candidates), default=0.0)
     if best < COVERAGE_FLOOR:
-        return AnalysisDraft(findings=[], gaps=[gaps.below_floor(aim.terms, best, known, task)])
+        return AnalysisDraft(findings=[], gaps=[stated_gaps.below_floor(aim.terms, best, known, task)])
     fitting = [passage for passage in candidates if passage.coverage >= FURTHER_FLOOR]
     most = max(1, min(5, task.max_findings))
     if not main and task.sub_query.facet in FACETS:
@@ -78,7 +78,7 @@ def _finding(
     task: AnalyzeInput,
     aim: Aim,
 ) -> FindingDraft:
-    agreeing = _agreeing(passage, candidates, kept, aim.terms)
+    agreeing = _find_agreeing(passage, candidates, kept, aim.terms)
     return FindingDraft(
         content=shorten(passage.text, STATEMENT_LENGTH),
         confidence=_confidence([sources[passage.source_id], *(sources[other.source_id] for other in agreeing)]),
@@ -89,7 +89,7 @@ def _finding(
     )
 
 
-def _agreeing(
+def _find_agreeing(
     passage: FoundPassage, candidates: list[FoundPassage], kept: list[FoundPassage], terms: QuestionTerms
 ) -> list[FoundPassage]:
     """The best similar passage of each other document."""
@@ -109,7 +109,7 @@ def _agreeing(
 
 
 def _confidence(sources: list[SourceExtract]) -> str:
-    """S0-065: agreement of good documents is high, one authority or several documents medium, else low."""
+    """Agreement of good documents is high, one authority or several documents medium, else low."""
     authoritative = sum(source.quality is Quality.HIGH for source in sources)
     if authoritative >= 2:
         return "high"
@@ -140,4 +140,4 @@ def _gaps(
     ]
     if not open_terms:
         return []
-    return [gaps.words_unsupported([term.word for term in open_terms], kept, known, task, GapKind.WEAK_SUPPORT)]
+    return [stated_gaps.words_unsupported([term.word for term in open_terms], kept, known, task, GapKind.WEAK_SUPPORT)]

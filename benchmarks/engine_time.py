@@ -1,0 +1,154 @@
+"""What the engine itself costs per call: `python -m benchmarks.engine_time`.
+
+One kind of run: fourteen role calls (two of them repeat a request, which the journal answers), three searches and
+twenty-six pages, each run with pages of its own. The model, the search engine and the pages are fakes on loopback, in
+processes of their own, that answer at once: all the time that passes is ours. Server, worker and their children are
+whole processes with the settings that users have; their processor time is counted, that of the fakes and of this
+process is not.
+"""
+
+import argparse
+import asyncio
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from temporalio.client import Client
+
+from benchmarks.processes import cpu_seconds, stolen_seconds
+from contracts.outcome import ResearchResult
+from contracts.vocabulary import Outcome
+from tests.acceptance.web_deployment import WebDeployment, web_deployment
+from tests.fakes.many_pages import question
+from tests.fakes.own_process import FakeProcess
+from tests.integration.runs import start
+from workers.dev_server.attach import describe_server
+from workers.dev_server.server import find_binary, read_version
+
+ROLE_CALLS: Final = 14
+PAID_CALLS: Final = 12
+SEARCHES: Final = 3
+READS: Final = 26
+CALLS: Final = ROLE_CALLS + SEARCHES + READS
+AT_ONCE: Final = 20
+CALL_SECONDS: Final = 0.5
+WARM_RUNS: Final = 3
+
+
+def request(number: int) -> dict[str, Any]:
+    """The run about the kiln of this number."""
+    limits = {"max_iterations": 1, "max_sub_queries": 3, "max_sources": READS}
+    limits |= {"max_sources_per_query": 10, "max_parallel_reads": READS}
+    search = {"providers": ["searxng"], "source_types": ["web"], "max_results_per_query": 10}
+    return {"query": question(number), "search": search, "limits": limits}
+
+
+@dataclass
+class Bench:
+    """A deployment whose runs are asked about one kiln after another."""
+
+    made: WebDeployment
+    client: Client
+    asked: int = 0
+
+    async def run(self) -> float:
+        """One run; its seconds, from asking to the answer. Raises AssertionError if it was another kind of run."""
+        self.asked += 1
+        began = time.monotonic()
+        result: ResearchResult = await (await start(self.client, request(self.asked - 1))).result()
+        seconds = time.monotonic() - began
+        done = (result.usage.model_calls, result.usage.searches, result.usage.reads)
+        assert result.outcome is Outcome.COMPLETED, result
+        assert done == (PAID_CALLS, SEARCHES, READS), done
+        return seconds
+
+    async def at_once(self, count: int) -> float:
+        """So many runs at the same time; seconds until the last one is done."""
+        began = time.monotonic()
+        await asyncio.gather(*(self.run() for _ in range(count)))
+        return time.monotonic() - began
+
+    def cpu(self) -> dict[str, float]:
+        """Processor seconds so far, by part."""
+        server = describe_server(self.made.home)
+        assert server is not None
+        return {
+            "server": cpu_seconds(server.server_pid),
+            "worker and children": cpu_seconds(self.made.workers[0].running.pid),
+        }
+
+
+@asynccontextmanager
+async def bench(folder: Path, runs: int, call: float) -> AsyncIterator[Bench]:
+    """Server, fakes and one worker process with all pools, after some runs that load what is loaded once."""
+    world = FakeProcess("tests.fakes.many_pages", "--subjects", str(runs + WARM_RUNS), "--pages", str(READS))
+    model = FakeProcess("tests.fakes.messages_api", "--latency", str(call), "--scenario", "good")
+    async with web_deployment(folder, world, model, temporal="file") as made:
+        await made.start_workers()
+        ready = Bench(made, await made.client())
+        for _ in range(WARM_RUNS):
+            await ready.run()
+        yield ready
+
+
+async def alone(folder: Path, runs: int) -> tuple[float, float, dict[str, float]]:
+    """Without latency, one run after the other: median wall, mean processor time, and whose that was."""
+    async with bench(folder, runs, 0.0) as made:
+        before = made.cpu()
+        walls = [await made.run() for _ in range(runs)]
+        parts = {part: (seconds - before[part]) / runs for part, seconds in made.cpu().items()}
+        return statistics.median(walls), sum(parts.values()), parts
+
+
+async def crowded(folder: Path, rounds: int) -> tuple[float, float]:
+    """With calls that take a while: median wall of one run, and of twenty at once."""
+    async with bench(folder, rounds * (AT_ONCE + 1), CALL_SECONDS) as made:
+        ones, crowds = [], []
+        for _ in range(rounds):
+            ones.append(await made.run())
+            crowds.append(await made.at_once(AT_ONCE))
+        return statistics.median(ones), statistics.median(crowds)
+
+
+def machine() -> str:
+    """What the figures hold for."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "?")
+    return (
+        f"{os.cpu_count()} cores ({processor}), {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}, temporalio {version('temporalio')}, "
+        f"dev server ({read_version(find_binary())}): one SQLite file, WAL, synchronous=normal"
+    )
+
+
+async def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=10, help="runs without latency, one after the other")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of one run and of twenty at once; 0: none")
+    given = parser.parse_args()
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, {machine()}\n")
+    stolen = stolen_seconds()
+    with tempfile.TemporaryDirectory() as name:
+        wall, cpu, parts = await alone(Path(name) / "alone", given.runs)
+        told = ", ".join(f"{part} {seconds:.2f}" for part, seconds in parts.items())
+        print(f"engine time per call, no latency: {wall / CALLS * 1000:.1f} ms ({wall:.3f} s ÷ {CALLS} calls)")
+        print(f"processor time of a run: {cpu:.2f} s ({told})", flush=True)
+        if given.rounds:
+            one, many = await crowded(Path(name) / "crowded", given.rounds)
+            ratio = f"{many / one:.2f} ({many:.1f} ÷ {one:.2f} s)"
+            print(f"{AT_ONCE} runs at once ÷ one, calls of {CALL_SECONDS} s: {ratio}")
+    print(f"\ntaken away by the machine's host meanwhile: {stolen_seconds() - stolen:.1f} s")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,261 @@
+"""What activities that are no role are asked, and what they answer."""
+
+from contracts.base import Terse
+from contracts.documents import DocumentRef
+from contracts.outcome import Citation, ReportFiles, ResearchResult
+from contracts.request import SourceType
+from contracts.resolved import ResolvedResearch
+from contracts.sources import SearchHit, SourceAssessment
+from contracts.state_changes import unpack_json
+from contracts.usage import Usage
+from contracts.vocabulary import PageAccess, Quality
+
+
+class PrepareRequest(Terse):
+    """Input of `prepare_research`."""
+
+    research_id: str
+    request_json: str
+    """The validated request."""
+    continued: bool = False
+    """True when the history starts anew: the session's own resolution stays as it is."""
+
+
+class Prepared(Terse):
+    """Output of `prepare_research`."""
+
+    resolved: ResolvedResearch
+    packed_state: str | None = None
+    """A stored session to go on from (see `ResearchState.pack`)."""
+    stored_result: ResearchResult | None = None
+    """Set when the stored session is complete: the run ends with it."""
+    resolved_entry: str = ""
+    """Hash of `resolved` in the run's notebook; empty in old histories."""
+
+
+class SessionRef(Terse):
+    """A saved session."""
+
+    research_id: str
+
+
+class TurnRequest(Terse):
+    """A run that wants to begin."""
+
+    research_id: str
+    tenant: str = "default"
+    told: int = 0
+    """The place that the run was told last; 0 for none yet."""
+
+
+class Turn(Terse):
+    """Whether a run may begin."""
+
+    place: int = 0
+    """0: it may; else its place among those that wait, from 1."""
+    waiting: int = 0
+    """How many wait."""
+    pause_seconds: float = 0.0
+    """When to ask again."""
+
+
+class SearchRequest(Terse):
+    """One query to one provider."""
+
+    research_id: str
+    tenant: str = "default"
+    operation: str
+    provider: str
+    corpus: str | None = None
+    corpus_digest: str = ""
+    """Which state of the corpus the run searches, where hosts share published ones."""
+    text: str
+    max_results: int = 10
+    offset: int = 0
+    source_type: SourceType = SourceType.WEB
+    domains_allow: list[str] = []
+    """Hosts that a hit must belong to, with everything below them; empty means any."""
+    domains_deny: list[str] = []
+    language: str | None = None
+    published_from: str | None = None
+    """ISO date of the earliest publication, where the provider can tell."""
+    published_to: str | None = None
+    titled: int = 50
+    """How many hits are told with their titles: the others are read only where some of those are not."""
+    questions: list[str] = []
+    """All sub-queries that are searched at the same time: what found pages will be judged by."""
+    date: str = ""
+    """Date of the run: recency is judged against it."""
+    resolved_entry: str = ""
+    """Hash of the stored resolution, which says how pages are judged; empty where reads are told everything."""
+
+
+class SearchResponse(Terse):
+    """Hits in rank order, and what the provider can say of the words."""
+
+    provider: str
+    hits: list[SearchHit] = []
+    documents_searched: int | None = None
+    term_documents: dict[str, int] = {}
+    """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
+    coverage: float | None = None
+    """Share of the query's weight that the best passage covers, 0 to 1; None where unknown."""
+    cached: bool = False
+    """Whether the answer came from the cache, so that no provider was asked."""
+    cost_usd: float | None = 0.0
+    """What the provider charged; None if it charges an unknown amount."""
+    spent_before: Usage | None = None
+    """What earlier attempts paid for nothing; None for nothing."""
+    warnings: list[str] = []
+    """What the provider could not do of what was asked: one short line each."""
+    entry: str | None = None
+    """Hash of the stored entry with the hits as they are: what is here are labels. None: all is here."""
+
+
+class ReadRequest(Terse):
+    """One document to read."""
+
+    tenant: str = "default"
+    source_id: str
+    url: str
+    corpus_digest: str = ""
+    """Of which state of a corpus, where hosts share published ones."""
+    title: str = ""
+    query: str = ""
+    """What it was found for: relevance is judged against it."""
+    snippet: str = ""
+    source_type: str = "web"
+    published_at: str | None = None
+    venue: str | None = None
+    doi: str | None = None
+    mode: SourceType = SourceType.WEB
+    """Which table of authorities applies."""
+    published_from: str | None = None
+    date: str = ""
+    """Date of the run: recency is judged against it."""
+    domains_allow: list[str] = []
+    """Hosts that every address on the way to the page must belong to; empty means any."""
+    domains_deny: list[str] = []
+    """Hosts that none may belong to."""
+    holds_private: bool = False
+    """The address carries words that only this run knows: it is refused. False in old histories."""
+    hit_entries: list[str] = []
+    """Hashes of the entries of the searches that found it, which tell what is not given here; empty: all is here."""
+    wants_title: bool = False
+    """Whether the title is not known where the read is asked for."""
+
+
+class ReadRecord(Terse):
+    """What reading gave, in short: the rest is in an entry of the notebook, the text itself in the content store."""
+
+    url: str = ""
+    """The final URL; empty where it is the one that was asked."""
+    title: str = ""
+    """Empty where it is the one of the hit."""
+    authors: list[str] = []
+    publisher: str | None = None
+    published_at: str | None = None
+    doi: str | None = None
+    retrieved_at: str = ""
+    content_hash: str
+    raw: DocumentRef | None = None
+    text: DocumentRef
+    pages: DocumentRef | None = None
+    """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
+    quality: Quality
+    quality_reason: str = ""
+    best_quality: Quality = Quality.HIGH
+    """The best that an analyzer may call it."""
+    assessment: SourceAssessment | None = None
+    access: PageAccess = PageAccess.OPEN
+    language: str | None = None
+    cached: bool = False
+    """Whether it came from the cache, so that no site was asked."""
+    entry: str | None = None
+    """Hash of the stored entry about it; None: all is here."""
+
+
+class CheckProvidersRequest(Terse):
+    """Which search providers are to be looked at before a run begins."""
+
+    research_id: str
+    tenant: str = "default"
+    providers: list[str]
+
+
+class CheckedProviders(Terse):
+    """What the workers that search say of them."""
+
+    unavailable: dict[str, str] = {}
+    """Name → why it cannot be asked, with what to do about it; the others can."""
+
+
+class StateChange(Terse):
+    """A run's state as a change of the one that is stored (`contracts.state_changes`).
+
+    Whoever applies it compares both digests: a state is never put together from parts that do not belong together.
+    """
+
+    base: str = ""
+    """Digest of the stored state that is changed; empty where the change is the whole state."""
+    digest: str
+    """Digest of the state after it."""
+    packed: str
+    """The change as compressed JSON in base85."""
+
+
+class SaveRequest(Terse):
+    """A checkpoint."""
+
+    research_id: str
+    tenant: str = "default"
+    change: StateChange
+    closed: bool = False
+    """True for the last save of a run."""
+
+
+class RenderRequest(Terse):
+    """Make the three forms of the report from the state (whose `draft` names the text)."""
+
+    research_id: str
+    tenant: str = "default"
+    change: StateChange
+
+
+class RenderedReport(Terse):
+    """The report with numbers, in the content store; its beginning of up to 128 KB also here.
+
+    The result of the workflow holds it to be read; here it is compressed JSON in base85 (`packed`).
+    """
+
+    files: ReportFiles
+    markdown: str = ""
+    packed: str = ""
+    cut: bool = False
+    summary: str = ""
+    citations: list[Citation] = []
+
+    @property
+    def text(self) -> str:
+        """Its beginning, however it is written here."""
+        return self.markdown or (str(unpack_json(self.packed)) if self.packed else "")
+
+
+class DocumentPieceRequest(Terse):
+    """A piece of a stored document, for clients that reach only the engine."""
+
+    research_id: str
+    tenant: str = "default"
+    """Whose run it is: another tenant's has no document."""
+    name: str
+    """`report.md`, `report.html`, `report.json`, `session.json`, or a source id."""
+    offset: int = 0
+    limit: int = 1_000_000
+
+
+class DocumentPiece(Terse):
+    """At most 1 MB of a document."""
+
+    text: str
+    next_offset: int | None = None
+    size: int = 0

@@ -1,0 +1,206 @@
+"""The notebook of a run: what its activities found out, in entries that are stored once and never change.
+
+An entry is a document of the content store, known by its hash. The workflow keeps ids, labels and the hashes; whoever
+needs the details is sent the hashes and loads the entries (`providers.storage.notebooks`).
+"""
+
+from typing import Any, Final, TypeVar
+
+from contracts.base import Terse
+from contracts.documents import DocumentRef, SectionHint
+from contracts.evidence import Evidence, Finding, FindingLabel, PassagePlace
+from contracts.identity import canonical_url, doi_of, evidence_id, finding_id
+from contracts.roles import AnalysisOutput, AnalyzeInput, PlanInput, RoleInput, SourceExtract, WriteInput
+from contracts.sources import SearchHit, SourceAssessment, together
+from contracts.vocabulary import PageAccess, Quality
+
+I = TypeVar("I", bound=RoleInput)
+
+SAME_IN_ALL_CALLS: Final = ("tenant", "model", "query", "language", "wishes", "max_iterations", "canary")
+"""Fields of every role's input that the stored resolution tells."""
+ENTRY_TYPE: Final = "application/json"
+
+
+class HitsEntry(Terse):
+    """What one search found."""
+
+    questions: list[str] = []
+    """The sub-queries that were searched at the same time: what a page of the web is judged by."""
+    date: str = ""
+    """Of the run."""
+    resolved_entry: str = ""
+    """Hash of the stored resolution."""
+    hits: list[SearchHit] = []
+
+
+class SourceEntry(Terse):
+    """A source as it was read."""
+
+    source_id: str = ""
+    quality: Quality = Quality.UNKNOWN
+    url: str
+    title: str
+    snippet: str = ""
+    source_type: str = "web"
+    authors: list[str] = []
+    publisher: str | None = None
+    venue: str | None = None
+    doi: str | None = None
+    published_at: str | None = None
+    retrieved_at: str = ""
+    media_type: str = ""
+    quality_reason: str = ""
+    assessment: SourceAssessment | None = None
+    access: PageAccess = PageAccess.OPEN
+    language: str | None = None
+    raw: DocumentRef | None = None
+    text: DocumentRef | None = None
+    sections: list[SectionHint] = []
+    warnings: list[str] = []
+
+
+class AnalysisEntry(Terse):
+    """What one analysis found out, with the sources that its findings rest on."""
+
+    findings: list[Finding] = []
+    evidence: list[Evidence] = []
+    sources: list[SourceExtract] = []
+
+
+def hit_of(entries: list[HitsEntry], url: str, doi: str | None = None) -> SearchHit | None:
+    """The hit of an address, with the richer details of all hits of the same work; None if there is none."""
+    address, named = canonical_url(url), doi_of(doi) or doi_of(url)
+    found: SearchHit | None = None
+    for hit in (hit for entry in entries for hit in entry.hits):
+        same_doi = named is not None and named == (doi_of(hit.doi) or doi_of(hit.url))
+        if same_doi or canonical_url(hit.url) == address:
+            found = hit if found is None else together(found, hit)
+    return found
+
+
+def labels_of(output: AnalysisOutput, request: AnalyzeInput) -> AnalysisOutput:
+    """An analysis whose details are in an entry, as the workflow is told of it: without what follows from the rest.
+
+    `with_what_follows` is its inverse.
+    """
+    given = {source.id: source.quality for source in request.sources}
+    seen_all = set(given) == set(output.analyzed_source_ids or ())
+    place_of = {
+        item.id: PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in output.evidence
+    }
+    return output.model_copy(
+        update={
+            "labels": [
+                FindingLabel(
+                    statement=finding.statement,
+                    confidence=finding.confidence,
+                    places=[place_of[key] for key in finding.evidence_ids],
+                )
+                for finding in output.findings
+            ],
+            "findings": [],
+            "evidence": [],
+            # An opinion that is the one already known changes nothing.
+            "quality_updates": [one for one in output.quality_updates if given.get(one.source_id) != one.quality],
+            "analyzed_source_ids": None if seen_all else output.analyzed_source_ids,
+        }
+    )
+
+
+def with_what_follows(output: AnalysisOutput, source_ids: list[str]) -> AnalysisOutput:
+    """An analysis with what `labels_of` left out; `source_ids` are those of the sources that were given."""
+    if output.entry is None:
+        return output
+    evidence: dict[str, Evidence] = {}
+    findings: list[Finding] = []
+    for label in output.labels:
+        passages = [
+            Evidence(
+                id=evidence_id(place.source_id, place.start, place.end),
+                source_id=place.source_id,
+                start=place.start,
+                end=place.end,
+                entry=output.entry,
+            )
+            for place in label.places
+        ]
+        evidence |= {passage.id: passage for passage in passages}
+        keys = [passage.id for passage in passages]
+        findings.append(
+            Finding(
+                id=finding_id(label.statement, keys),
+                statement=label.statement,
+                confidence=label.confidence,
+                evidence_ids=keys,
+                source_ids=list(dict.fromkeys(passage.source_id for passage in passages)),
+                entry=output.entry,
+            )
+        )
+    analyzed = source_ids if output.analyzed_source_ids is None else output.analyzed_source_ids
+    update = {"findings": findings, "evidence": list(evidence.values()), "analyzed_source_ids": analyzed}
+    return output.model_copy(update=update)
+
+
+def by_reference(request: I, resolved_entry: str) -> I:
+    """A role's input with hashes in place of what entries of the notebook hold.
+
+    What no entry holds (of a session of version 1, of a strategy that writes none) stays as it is.
+    """
+    update: dict[str, Any] = {}
+    if resolved_entry:
+        names = [*SAME_IN_ALL_CALLS]
+        names += ["system_prompt", "context", "corpus"] if isinstance(request, PlanInput) else []
+        names += ["corpus"] if isinstance(request, WriteInput) else []
+        fields = type(request).model_fields
+        update = {name: fields[name].get_default() for name in names} | {"resolved_entry": resolved_entry}
+    if isinstance(request, AnalyzeInput):
+        update["sources"] = [_referred(source) for source in request.sources]
+    if isinstance(request, WriteInput):
+        update |= _writing(request)
+    return request.model_copy(update=update)
+
+
+def _referred(source: SourceExtract) -> SourceExtract:
+    if source.entry is None:
+        return source
+    quality = source.quality if source.changed else Quality.UNKNOWN
+    return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries)
+
+
+def _writing(request: WriteInput) -> dict[str, Any]:
+    """Analyses by their entries; of sources what has changed since, and those that no analysis tells of."""
+    entries = [*(item.entry for item in request.findings), *(item.entry for item in request.evidence)]
+    inline = {source_id for finding in request.findings if not finding.entry for source_id in finding.source_ids}
+    sources = [
+        source if source.id in inline else SourceExtract(id=source.id, quality=source.quality)
+        for source in request.sources
+        if source.changed or source.id in inline
+    ]
+    return {
+        "entries": list(dict.fromkeys(entry for entry in entries if entry)),
+        "findings": [finding for finding in request.findings if not finding.entry],
+        "evidence": [item for item in request.evidence if not item.entry],
+        "sources": sources,
+    }
+
+
+TOLD_OF_SOURCE: Final = ("url", "title", "text", "content_hash")
+TOLD_OF_FINDING: Final = ("statement", "confidence", "evidence_ids", "source_ids")
+"""What a checkpoint does not send of a source or a finding that has an entry.
+
+Nor does it send evidence that has one, nor the addresses of sources under which they are known.
+"""
+
+
+def without_told(state: dict[str, Any]) -> dict[str, Any]:
+    """A stored state as JSON without what its entries tell: what a checkpoint sends (`Notebooks.with_told`)."""
+    sources = {key: _without(source, TOLD_OF_SOURCE) for key, source in state.get("sources", {}).items()}
+    findings = [_without(finding, TOLD_OF_FINDING) for finding in state.get("findings", [])]
+    evidence = {key: item for key, item in state.get("evidence", {}).items() if not item.get("entry")}
+    lean: dict[str, Any] = {"sources": sources, "findings": findings, "evidence": evidence, "aliases": {}}
+    kept = {name: value for name, value in state.items() if name not in lean}
+    return kept | {name: value for name, value in lean.items() if value}
+
+
+def _without(item: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in names} if item.get("entry") else item

@@ -1,0 +1,82 @@
+"""One JSON value as a change of another: a checkpoint sends what is new since the last one. Pure.
+
+A change is a list whose first item says what it does: `["="]` nothing, `["=", value]` replaces, `["{", {key: change},
+[removed keys]]` changes an object, `["[", {index: change}, [further items]]` changes a list that only grew.
+"""
+
+import base64
+import hashlib
+import json
+import zlib
+from typing import Any, Final
+
+REPLACE: Final = "="
+IN_OBJECT: Final = "{"
+IN_LIST: Final = "["
+NOTHING: Final[list[Any]] = [REPLACE]
+
+
+def change_between(before: Any, after: Any) -> list[Any]:
+    """What makes `after` of `before`; both are JSON values. A number and a truth value are never the same."""
+    if type(before) is not type(after):
+        return [REPLACE, after]
+    if isinstance(before, dict):
+        changes = {
+            key: change
+            for key, value in after.items()
+            if (change := change_between(before[key], value) if key in before else [REPLACE, value]) != NOTHING
+        }
+        removed = [key for key in before if key not in after]
+        return [IN_OBJECT, changes, removed] if changes or removed else NOTHING
+    if isinstance(before, list) and len(before) <= len(after):
+        pairs = enumerate(zip(before, after, strict=False))
+        changed = {str(index): change for index, pair in pairs if (change := change_between(*pair)) != NOTHING}
+        added = after[len(before) :]
+        return [IN_LIST, changed, added] if changed or added else NOTHING
+    return NOTHING if before == after else [REPLACE, after]
+
+
+def apply_change(before: Any, change: list[Any]) -> Any:
+    """The value after a change. Raises ValueError for a change that is none, or of another value."""
+    try:
+        return _applied(before, change)
+    except (TypeError, KeyError, IndexError, AttributeError) as error:
+        raise ValueError("the change does not fit the value") from error
+
+
+def _applied(before: Any, change: list[Any]) -> Any:
+    if not isinstance(change, list):
+        raise ValueError("a change is a list")  # noqa: TRY004  as for any other value that is none
+    kind, *rest = change
+    if kind == REPLACE:
+        return rest[0] if rest else before
+    changes, other = rest
+    if kind == IN_OBJECT:
+        kept = {key: value for key, value in before.items() if key not in other}
+        return kept | {key: _applied(before.get(key), each) for key, each in changes.items()}
+    if kind == IN_LIST:
+        items = list(before)
+        for index, each in changes.items():
+            items[int(index)] = _applied(items[int(index)], each)
+        return items + other
+    raise ValueError("an unknown kind of change")
+
+
+def digest_of(value: Any) -> str:
+    """A hash of a JSON value, whatever the order of its keys: 128 bits as hexadecimal digits."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def pack_json(value: Any) -> str:
+    """A JSON value, compressed, in base85."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def unpack_json(packed: str) -> Any:
+    """Inverse of `pack_json`. Raises ValueError if the text is no packed value."""
+    try:
+        return json.loads(zlib.decompress(base64.b85decode(packed)).decode("utf-8"))
+    except zlib.error as error:
+        raise ValueError("no packed value") from error

@@ -1,0 +1,300 @@
+"""The notebook of a run: entries in the content store, and what is put together from them.
+
+The workflow sends labels and hashes. Here details become entries, and labels become whole again: for a role, a read,
+a report, a command. Entries never change, so a process keeps those that it has read.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from contracts.call_wishes import language_of_call, wishes_of_call
+from contracts.documents import DocumentRef, SectionHint
+from contracts.evidence import Evidence, Finding
+from contracts.identity import canonical_url
+from contracts.messages import ReadRequest
+from contracts.names import CORPUS_SCHEME
+from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
+from contracts.request import SourceType, published_between
+from contracts.resolved import ResolvedResearch
+from contracts.roles import AnalyzeInput, PlanInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.sources import SearchHit, Source
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind, Quality
+from providers.errors import ContentCorrupt, ContentMissing
+from providers.interfaces import ContentStore
+
+E = TypeVar("E", bound=BaseModel)
+I = TypeVar("I", bound=RoleInput)
+
+KEPT: Final = 2_000
+"""Entries that a process keeps: most have some kilobytes."""
+AT_ONCE: Final = 16
+MOST_SECTIONS: Final = 6
+SHOWN_DIGITS: Final = 19
+LOST: Final = "what the run has read or found out before cannot be used any more; start it anew"
+
+
+class StoredNotebooks:
+    """`Notebooks` over a content store."""
+
+    def __init__(self, content: ContentStore, kept: int = KEPT) -> None:
+        """`kept` is how many entries are remembered."""
+        self._content = content
+        self._kept = kept
+        self._entries: OrderedDict[tuple[str, type[BaseModel]], BaseModel] = OrderedDict()
+        self._loading = asyncio.Semaphore(AT_ONCE)
+
+    async def write(self, entry: BaseModel) -> str:
+        """Store an entry; its hash. Raises `StorageFull`, `Unavailable`."""
+        text = entry.model_dump_json(exclude_defaults=True)
+        return (await self._content.put_text(text, ENTRY_TYPE)).hash
+
+    async def read(self, entry: str, kind: type[E]) -> E:
+        """An entry of this kind. Raises `ContentMissing`, `ContentCorrupt`, `Unavailable`."""
+        known = self._entries.get((entry, kind))
+        if isinstance(known, kind):
+            self._entries.move_to_end((entry, kind))
+            return known
+        async with self._loading:
+            text = await self._text(entry)
+        try:
+            read = kind.model_validate_json(text)
+        except ValidationError:
+            raise ContentCorrupt(f"the notebook's entry {_shown(entry)} is no {kind.__name__}: {LOST}") from None
+        self._entries[entry, kind] = read
+        if len(self._entries) > self._kept:
+            self._entries.popitem(last=False)
+        return read
+
+    async def _text(self, entry: str) -> str:
+        try:
+            return await self._content.get_text(DocumentRef(hash=entry))
+        except ContentCorrupt:
+            raise ContentCorrupt(f"the notebook's entry {_shown(entry)} is damaged: {LOST}") from None
+        except ContentMissing:
+            raise ContentMissing(f"the notebook's entry {_shown(entry)} is gone: {LOST}") from None
+
+    async def read_all(self, entries: Iterable[str], kind: type[E]) -> list[E]:
+        """Entries of one kind in their order. Raises as `read`."""
+        return list(await asyncio.gather(*(self.read(entry, kind) for entry in entries)))
+
+    # --- what an activity is asked -----------------------------------------------------------------------------------
+    async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:
+        """A role's input with all that its entries hold. Raises as `read`."""
+        update: dict[str, Any] = {}
+        if request.resolved_entry:
+            resolved = await self.read(request.resolved_entry, ResolvedResearch)
+            update = {
+                "tenant": resolved.tenant,
+                "query": resolved.query,
+                "language": language_of_call(role, resolved, request.engine),
+                "wishes": wishes_of_call(role, resolved),
+                "max_iterations": resolved.limits.max_iterations,
+                "canary": resolved.canary if role.sees_outside_text else "",
+                "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
+            }
+            if isinstance(request, PlanInput):
+                update |= {"system_prompt": resolved.system_prompt, "context": resolved.context}
+            if isinstance(request, PlanInput | WriteInput):
+                update["corpus"] = resolved.corpus
+        if isinstance(request, AnalyzeInput):
+            update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
+        if isinstance(request, WriteInput) and request.entries:
+            update |= await self._complete_writing(request)
+        return request.model_copy(update=update) if update else request
+
+    async def _complete_extract(self, given: SourceExtract) -> SourceExtract:
+        if given.entry is None:
+            return given
+        entry = await self.read(given.entry, SourceEntry)
+        return given.model_copy(
+            update={
+                "id": entry.source_id,
+                "quality": entry.quality if given.quality is Quality.UNKNOWN else given.quality,
+                "url": entry.url,
+                "title": entry.title,
+                "publisher": entry.publisher,
+                "snippet": entry.snippet,
+                "text": entry.text,
+                "sections": await self._sections(entry.sections, entry.url, given.hit_entries, entry.text),
+            }
+        )
+
+    async def _sections(
+        self, own: list[SectionHint], url: str, hit_entries: list[str], text: DocumentRef | None
+    ) -> list[SectionHint]:
+        """Where searches found something, as far as they speak of this very text."""
+        sections = list(own)
+        for searched in await self.read_all(hit_entries, HitsEntry):
+            hit = hit_of([searched], url)
+            if hit is None or text is None or hit.content_hash not in (None, text.hash):
+                continue
+            known = {(part.start, part.end) for part in sections}
+            sections += [part for part in hit.sections if (part.start, part.end) not in known]
+        return sections[:MOST_SECTIONS] if len(sections) > len(own) else sections
+
+    async def _complete_writing(self, request: WriteInput) -> dict[str, Any]:
+        """Findings, evidence and sources of the stored analyses; an id stands for what had it first, as in the run."""
+        evidence = {item.id: item for item in request.evidence}
+        findings = {finding.id: finding for finding in request.findings}
+        sources: dict[str, SourceExtract] = {}
+        for entry in await self.read_all(request.entries, AnalysisEntry):
+            doubtful = {item.id for item in entry.evidence if _clashes(item, evidence.get(item.id))}
+            evidence.update({item.id: item for item in entry.evidence if item.id not in doubtful})
+            for finding in entry.findings:
+                if doubtful.isdisjoint(finding.evidence_ids):
+                    findings.setdefault(finding.id, finding)
+            sources |= {source.id: source for source in entry.sources}
+        for given in request.sources:
+            known = sources.get(given.id)
+            # What is given besides its id is newer; one that no analysis knows is given whole.
+            sources[given.id] = given if known is None else known.model_copy(update={"quality": given.quality})
+        cited = {source_id for finding in findings.values() for source_id in finding.source_ids}
+        return {
+            # A writer needs the places of passages, not their hashes: the audit has those from the session.
+            "evidence": [item.model_copy(update={"quote_hash": ""}) for item in evidence.values()],
+            "findings": list(findings.values()),
+            "sources": [source for source in sources.values() if source.id in cited],
+        }
+
+    async def complete_read(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
+        """A request to read with all that its entries hold, and the hit. Raises as `read`."""
+        if not request.hit_entries:
+            return request, None
+        entries = await self.read_all(request.hit_entries, HitsEntry)
+        hit = hit_of(entries, request.url)
+        if hit is None:
+            raise ContentCorrupt(f"the notebook knows no hit of this address: {LOST}")
+        update: dict[str, Any] = {"title": hit.title}
+        resolved = await self.read(entries[0].resolved_entry, ResolvedResearch)
+        update["tenant"] = resolved.tenant
+        # What a corpus is worth is declared; a page of the web is judged, and kept to the request's domains.
+        if not request.url.startswith(CORPUS_SCHEME):
+            update |= _judged_by(resolved, entries[0], hit)
+        return request.model_copy(update=update), hit
+
+    # --- the whole state ---------------------------------------------------------------------------------------------
+    async def complete_state(self, state: ResearchState) -> ResearchState:
+        """The state with all that its entries hold: what a report, an audit or a person is shown. Raises as `read`."""
+        sources = await asyncio.gather(*map(self._complete_source, state.sources.values()))
+        named = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
+        entries = list(dict.fromkeys(entry for entry in named if entry))
+        analyses = dict(zip(entries, await self.read_all(entries, AnalysisEntry), strict=True))
+        evidence = {key: _complete_evidence(item, analyses) for key, item in state.evidence.items()}
+        findings = [_complete_finding(finding, analyses) for finding in state.findings]
+        update = {"sources": {source.id: source for source in sources}, "evidence": evidence, "findings": findings}
+        return state.model_copy(update=update)
+
+    async def with_told(self, state: dict[str, Any]) -> dict[str, Any]:
+        """A state as JSON with what `without_told` left out. Raises as `read`."""
+        sources, findings = state.get("sources", {}), state.get("findings", [])
+        read = [source["entry"] for source in sources.values() if source.get("entry")]
+        told = dict(zip(read, await self.read_all(read, SourceEntry), strict=True))
+        found = list(dict.fromkeys(finding["entry"] for finding in findings if finding.get("entry")))
+        analyses = dict(zip(found, await self.read_all(found, AnalysisEntry), strict=True))
+        evidence = dict(state.get("evidence", {}))
+        for entry, analysis in analyses.items():
+            for item in analysis.evidence:
+                evidence.setdefault(item.id, _place_of(item, entry))
+        whole = {
+            key: _source_told(source, told[source["entry"]]) if source.get("entry") else source
+            for key, source in sources.items()
+        }
+        aliases: dict[str, str] = {}
+        for key, source in whole.items():
+            for url in (source["url"], *source.get("aliases", ())):
+                aliases.setdefault(canonical_url(url), key)
+        return state | {
+            "sources": whole,
+            "aliases": aliases,
+            "findings": [
+                _finding_told(finding, analyses[finding["entry"]]) if finding.get("entry") else finding
+                for finding in findings
+            ],
+            "evidence": evidence,
+        }
+
+    async def _complete_source(self, source: Source) -> Source:
+        if source.entry is None:
+            hit = hit_of(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
+            told = {} if hit is None else {name: getattr(hit, name) for name in HIT_DETAILS}
+        else:
+            entry = await self.read(source.entry, SourceEntry)
+            told = {name: getattr(entry, name) for name in SOURCE_DETAILS}
+            told["sections"] = await self._sections(entry.sections, entry.url, source.hit_entries, entry.text)
+        fields = Source.model_fields
+        missing = [name for name in told if getattr(source, name) in ("", fields[name].get_default())]
+        return source.model_copy(update={name: told[name] for name in missing})
+
+
+def _judged_by(resolved: ResolvedResearch, found: HitsEntry, hit: SearchHit) -> dict[str, Any]:
+    search = resolved.search
+    return {
+        # All of them: which one found it first must not decide what a page is worth.
+        "query": "\n".join(found.questions),
+        "date": found.date,
+        "snippet": hit.snippet,
+        "source_type": hit.source_type,
+        "published_at": hit.published_at,
+        "venue": hit.venue,
+        "doi": hit.doi,
+        "mode": search.source_types[0] if search.source_types else SourceType.WEB,
+        "published_from": published_between(search.timeframe, found.date)[0],
+        "domains_allow": search.domains_allow,
+        "domains_deny": search.domains_deny,
+    }
+
+
+HIT_DETAILS: Final = ("title", "snippet", "source_type", "authors", "venue", "doi", "published_at")
+SOURCE_DETAILS: Final = (
+    *HIT_DETAILS,
+    *("publisher", "retrieved_at", "quality_reason", "assessment", "access", "language", "raw", "text"),
+)
+
+
+def _source_told(source: dict[str, Any], entry: SourceEntry) -> dict[str, Any]:
+    text = entry.text.model_dump(mode="json", exclude_defaults=True) if entry.text else None
+    told = {"url": entry.url, "title": entry.title, "text": text}
+    return source | told | {"content_hash": entry.raw.hash if entry.raw else None}
+
+
+def _finding_told(finding: dict[str, Any], analysis: AnalysisEntry) -> dict[str, Any]:
+    told = next((each for each in analysis.findings if each.id == finding["id"]), None)
+    if told is None:
+        raise ContentCorrupt(f"the notebook knows nothing of the finding {finding['id']}: {LOST}")
+    return finding | told.model_dump(mode="json", include=set(TOLD_OF_FINDING))
+
+
+def _place_of(item: Evidence, entry: str) -> dict[str, Any]:
+    return {"id": item.id, "source_id": item.source_id, "start": item.start, "end": item.end, "entry": entry}
+
+
+def _complete_evidence(item: Evidence, analyses: dict[str, AnalysisEntry]) -> Evidence:
+    if item.entry is None:
+        return item
+    told = next((each for each in analyses[item.entry].evidence if each.id == item.id), None)
+    if told is None or _clashes(item, told):
+        raise ContentCorrupt(f"the notebook knows nothing of the passage {item.id}: {LOST}")
+    return told.model_copy(update={"entry": item.entry})
+
+
+def _complete_finding(finding: Finding, analyses: dict[str, AnalysisEntry]) -> Finding:
+    if finding.entry is None:
+        return finding
+    told = next((each for each in analyses[finding.entry].findings if each.id == finding.id), None)
+    if told is None:
+        raise ContentCorrupt(f"the notebook knows nothing of the finding {finding.id}: {LOST}")
+    return finding.model_copy(update={"category": told.category})
+
+
+def _clashes(item: Evidence, known: Evidence | None) -> bool:
+    """Whether an id stands for another passage already."""
+    return known is not None and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)
+
+
+def _shown(entry: str) -> str:
+    return entry[:SHOWN_DIGITS]

@@ -1,0 +1,1 @@
+"""Whether a sentence follows from the passages that it cites, judged by rules: numbers, names, negation, words."""

@@ -1,0 +1,380 @@
+"""Numbers with units, amounts, dates and versions in a text, read so that two spellings of one can be compared."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import product
+from typing import Final
+
+from providers.verification.units import (
+    EACH,
+    LONGEST_UNIT,
+    MONEY,
+    MONEY_SUFFIXES,
+    MONTHS,
+    NUMBER_WORDS,
+    RATES,
+    SCALES,
+    TIMES,
+    UNITS,
+)
+
+TOKEN: Final = re.compile(
+    r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
+)
+VERSION: Final = re.compile(r"\d++(?:\.\d++){2,}+")
+ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
+NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![\d./])")
+GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
+ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
+FIRST_YEAR, LAST_YEAR = 1000, 2199
+ABOUT_SHARE: Final = 0.05
+"""How far a number that says of itself to be rough may be from what it stands for."""
+OVER_SHARE: Final = 0.15
+"""The same of `more than` and `almost`, on their side."""
+
+_COMPARATORS: Final = {
+    "at least": "min", "no less than": "min", "not less than": "min", "minimum": "min", "minimum of": "min",
+    "no fewer than": "min", "≥": "min", "mindestens": "min", "au moins": "min", "al menos": "min", "almeno": "min",
+    "pelo menos": "min", "minstens": "min",
+    "at most": "max", "no more than": "max", "not more than": "max", "up to": "max", "maximum": "max", "≤": "max",
+    "maximum of": "max", "höchstens": "max", "maximal": "max", "bis zu": "max", "au plus": "max", "jusqu'à": "max",
+    "como máximo": "max", "hasta": "max", "al massimo": "max", "fino a": "max", "até": "max", "hoogstens": "max",
+    "more than": "over", "over": "over", "above": "over", "greater than": "over", "exceeding": "over", ">": "over",
+    "exceeds": "over", "mehr als": "over", "über": "over", "plus de": "over", "más de": "over", "più di": "over",
+    "mais de": "over", "meer dan": "over",
+    "less than": "under", "fewer than": "under", "below": "under", "under": "under", "almost": "under", "<": "under",
+    "nearly": "under", "weniger als": "under", "unter": "under", "fast": "under", "moins de": "under",
+    "presque": "under", "menos de": "under", "casi": "under", "meno di": "under", "quasi": "under",
+    "about": "about", "around": "about", "approximately": "about", "roughly": "about", "some": "about", "~": "about",
+    "≈": "about", "circa": "about", "etwa": "about", "rund": "about", "ungefähr": "about", "environ": "about",
+    "cerca de": "about", "unos": "about", "ongeveer": "about",
+}  # fmt: skip
+OPPOSED: Final = frozenset((("min", "max"), ("min", "under"), ("over", "max"), ("over", "under")))
+
+
+class Match(StrEnum):
+    """How two quantities agree."""
+
+    EXACT = "exact"
+    APPROXIMATE = "approximate"
+    OPPOSED = "opposed"
+    """The number is the same, one as a least and the other as a most."""
+    NONE = "mismatch"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of a text at `text[start:end]`, in its base unit."""
+
+    raw: str
+    start: int
+    end: int
+    values: tuple[float, ...] = ()
+    """Possible readings: `1.234` is one thing in Berlin and another in Boston."""
+    unit: str = ""
+    """The base unit; `date` and `version` have `forms` instead of values; empty for a plain number."""
+    half_step: float = 0.5
+    """Half of the last written place, in the base unit."""
+    digits: int = 1
+    """Significant digits as written."""
+    comparator: str = ""
+    forms: tuple[str, ...] = ()
+    noun: str = ""
+    """The word after the number, in small letters: what is counted."""
+
+    @property
+    def is_year(self) -> bool:
+        """Whether it may be a year."""
+        return not self.unit and len(self.raw) == 4 and any(FIRST_YEAR <= v <= LAST_YEAR for v in self.values)
+
+
+def compare(claim: Quantity, source: Quantity) -> Match:
+    """Whether the source's quantity is what the claim says: rounding is allowed in the claim, not in the source."""
+    if claim.forms or source.forms:
+        return _compare_forms(claim, source)
+    if claim.unit != source.unit and not (_may_lack_unit(claim, source)):
+        return Match.NONE
+    found = _closest(claim, source)
+    both = (claim.comparator, source.comparator)
+    if found is not Match.NONE and (both in OPPOSED or both[::-1] in OPPOSED):
+        return Match.OPPOSED
+    return found
+
+
+def _may_lack_unit(claim: Quantity, source: Quantity) -> bool:
+    """A table's cell has its unit in the header; a count has none."""
+    return not source.unit and claim.unit in ("", "%", *MONEY) and not source.noun
+
+
+def _compare_forms(claim: Quantity, source: Quantity) -> Match:
+    if claim.forms and source.forms:
+        if set(claim.forms) & set(source.forms):
+            return Match.EXACT
+        # `in March 2024` follows from a day of that month, and a day without its year from the whole date.
+        wider = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
+                    for form in claim.forms for full in source.forms)  # fmt: skip
+        return Match.APPROXIMATE if wider else Match.NONE
+    if claim.is_year and source.unit == "date":
+        return Match.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else Match.NONE
+    return Match.NONE
+
+
+def _closest(claim: Quantity, source: Quantity) -> Match:
+    best = Match.NONE
+    for said, true in product(claim.values, source.values):
+        if math.isclose(said, true, rel_tol=1e-9, abs_tol=1e-12):
+            return Match.EXACT
+        if _rounds_to(claim, said, source, true):
+            best = Match.APPROXIMATE
+    return best
+
+
+def _rounds_to(claim: Quantity, said: float, source: Quantity, true: float) -> bool:
+    if claim.is_year or source.is_year or not said or not true:
+        return False
+    off = (true - said) / abs(said)
+    hint = claim.comparator or source.comparator
+    if hint == "about":
+        return abs(off) <= ABOUT_SHARE
+    if claim.comparator == "over":
+        return 0 <= off <= OVER_SHARE
+    if claim.comparator == "under":
+        return -OVER_SHARE <= off <= 0
+    finer = source.digits > claim.digits
+    return finer and claim.digits >= 2 and abs(true - said) <= claim.half_step * (1 + 1e-9)
+
+
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        return self.text.casefold()
+
+    @property
+    def numeric(self) -> bool:
+        return self.text[0].isdigit()
+
+
+def find_quantities(text: str, language: str = "en") -> list[Quantity]:
+    """Every number of a text with its unit, in order; citation numbers must be blanked before.
+
+    Words for numbers are those of the language, if it is known.
+    """
+    dates = list(_dates(text))
+    taken = [(date.start, date.end) for date in dates]
+    tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]
+    rest = [token for token in tokens if not any(token.start < end and start < token.end for start, end in taken)]
+    written_dates, rest = _written_dates(text, rest)
+    return sorted(
+        [*dates, *written_dates, *_numbers(text, rest, NUMBER_WORDS.get(language, {}))],
+        key=lambda quantity: quantity.start,
+    )
+
+
+def _dates(text: str) -> Iterator[Quantity]:
+    for found in ISO_DATE.finditer(text):
+        year, month, _ = found.groups()
+        if FIRST_YEAR <= int(year) <= LAST_YEAR and 1 <= int(month) <= 12:
+            yield Quantity(found[0], *found.span(), unit="date", forms=(found[0],))
+    for found in NUMERIC_DATE.finditer(text):
+        first, second, year = int(found[1]), int(found[2]), found[3]
+        forms = [f"{year}-{month:02}-{day:02}" for day, month in ((first, second), (second, first))
+                 if 1 <= month <= 12 and 1 <= day <= 31]  # fmt: skip
+        if forms:
+            yield Quantity(found[0], *found.span(), unit="date", forms=tuple(forms))
+
+
+def _written_dates(text: str, tokens: list[_Token]) -> tuple[list[Quantity], list[_Token]]:
+    """Dates with the name of a month, and the other tokens."""
+    found: list[Quantity] = []
+    used: set[int] = set()
+    for place, token in enumerate(tokens):
+        month = MONTHS.get(token.word)
+        if month is None:
+            continue
+        before = _day_before(tokens, place)
+        after = _number(tokens, place + 1, 31) if before is None else None
+        year_at = place + 1 if after is None else place + 2
+        if after is not None and year_at < len(tokens) and tokens[year_at].word in ORDINAL:
+            year_at += 1
+        if year_at < len(tokens) and tokens[year_at].word in ("de", "of", "del"):
+            year_at += 1
+        year = _number(tokens, year_at, LAST_YEAR, FIRST_YEAR)
+        day = before[0] if before else after
+        if day is None and year is None:
+            continue
+        form = f"{year}-{month:02}" if year else f"--{month:02}"
+        form += f"-{day:02}" if day else ""
+        first = before[1] if before else place
+        last = year_at if year else place + 1 if after is not None else place
+        used.update(range(first, last + 1))
+        start, end = tokens[first].start, tokens[last].end
+        found.append(Quantity(text[start:end], start, end, unit="date", forms=(form,)))
+    return found, [token for place, token in enumerate(tokens) if place not in used]
+
+
+def _day_before(tokens: list[_Token], place: int) -> tuple[int, int] | None:
+    for back in (1, 2, 3):
+        at = place - back
+        if at < 0:
+            return None
+        if tokens[at].numeric:
+            day = _number(tokens, at, 31)
+            return (day, at) if day is not None else None
+        if tokens[at].word not in (*ORDINAL, "of", "de", "º"):
+            return None
+    return None
+
+
+def _number(tokens: list[_Token], place: int, most: int, least: int = 1) -> int | None:
+    if place >= len(tokens) or not tokens[place].text.isdecimal():
+        return None
+    value = int(tokens[place].text)
+    return value if least <= value <= most else None
+
+
+def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Iterator[Quantity]:
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        if token.numeric:
+            quantity, place = _with_unit(text, tokens, place)
+            yield quantity
+        elif (value := _in_words(token.word, words)) is not None:
+            quantity, place = _finish(text, tokens, place, (value,), 0.5, 1)
+            yield quantity
+        elif token.word in RATES:
+            yield Quantity(token.text, token.start, token.end, (RATES[token.word],), "second")
+            place += 1
+        else:
+            one = _one_of_a_unit(tokens, place)
+            if one is not None:
+                yield one
+            place += 1
+
+
+def _in_words(word: str, words: Mapping[str, float]) -> float | None:
+    """A number written as a word, `twenty-five` too."""
+    if word in words:
+        return words[word]
+    tens, _, ones = word.partition("-")
+    if tens in words and ones in words and words[tens] >= 20 and 0 < words[ones] < 10:
+        return words[tens] + words[ones]
+    return None
+
+
+def _one_of_a_unit(tokens: list[_Token], place: int) -> Quantity | None:
+    """`every minute`, `once a day`: one of a unit of time, as an interval."""
+    before, token = tokens[place - 1] if place else None, tokens[place]
+    if before is None or token.word not in UNITS or len(token.word) < 3:
+        return None
+    unit, factors = UNITS[token.word]
+    if unit not in ("second", "month"):
+        return None
+    article = before.word in ("a", "an", "one") and place > 1 and tokens[place - 2].word in TIMES
+    if before.word not in EACH and not article:
+        return None
+    return Quantity(f"{before.text} {token.text}", before.start, token.end, factors, unit)
+
+
+def _with_unit(text: str, tokens: list[_Token], place: int) -> tuple[Quantity, int]:
+    token = tokens[place]
+    if VERSION.fullmatch(token.text):
+        groups = token.text.split(".")
+        if not all(len(group) == 3 for group in groups[1:]):
+            quantity = Quantity(token.text, token.start, token.end, unit="version", forms=(token.text,))
+            return quantity, place + 1
+    values, half_step, digits = read_number(token.text)
+    return _finish(text, tokens, place, values, half_step, digits)
+
+
+def read_number(written: str) -> tuple[tuple[float, ...], float, int]:
+    """The possible values of a number as written, half of its last place, and its significant digits."""
+    signs = GROUPS.findall(written)
+    plain = GROUPS.sub("", written)
+    digits = max(1, len(plain.lstrip("0").rstrip("0")))
+    whole = float(plain) if len(plain) < 300 else math.inf
+    zeros = len(plain) - len(plain.rstrip("0"))
+    if not signs:
+        return (whole,), 0.5 * 10.0 ** min(zeros, 300), digits
+    last, tail = signs[-1], len(GROUPS.split(written)[-1])
+    fraction = float(f"{plain[:-tail]}.{plain[-tail:]}") if len(plain) < 300 else math.inf
+    grouped = tail == 3 and all(len(group) == 3 for group in GROUPS.split(written)[1:])
+    if last in ".,":
+        fraction_digits = max(1, len(plain.lstrip("0")))
+        if not grouped or (len(set(signs)) > 1):
+            return (fraction,), 0.5 * 10.0**-tail, fraction_digits
+        if len(signs) == 1:
+            return (whole, fraction), 0.5 * 10.0**-tail, digits
+    return (whole,), 0.5 * 10.0 ** min(zeros, 300), digits
+
+
+def _finish(
+    text: str, tokens: list[_Token], first: int, values: tuple[float, ...], half_step: float, digits: int
+) -> tuple[Quantity, int]:
+    """Scale, unit, currency and comparator around a number; and where to go on."""
+    following = first + 1
+    while following < len(tokens) and (scale := SCALES.get(tokens[following].word)):
+        values, half_step = tuple(value * scale for value in values), half_step * scale
+        following += 1
+    unit = ""
+    factors: tuple[float, ...] = (1.0,)
+    sign = tokens[first - 1].word if first else ""
+    if sign in UNITS and UNITS[sign][0] in MONEY and tokens[first - 1].end >= tokens[first].start - 1:
+        unit, factors = UNITS[sign]
+        suffix = MONEY_SUFFIXES.get(tokens[following].word) if following < len(tokens) else None
+        if suffix and tokens[following].start == tokens[following - 1].end:
+            values, half_step = tuple(value * suffix for value in values), half_step * suffix
+            following += 1
+    else:
+        unit, factors, following = _unit_after(text, tokens, following)
+    end = tokens[following - 1].end
+    quantity = Quantity(
+        raw=text[tokens[first].start : end],
+        start=tokens[first].start,
+        end=end,
+        values=tuple(dict.fromkeys(value * factor for value in values for factor in factors)),
+        unit=unit,
+        half_step=half_step * factors[0],
+        digits=digits,
+        comparator=_comparator(tokens, first - (1 if unit in MONEY and sign in UNITS else 0)),
+        noun=tokens[following].word if following < len(tokens) and not tokens[following].numeric else "",
+    )
+    return quantity, following
+
+
+def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple[float, ...], int]:
+    """The unit that begins at a token, its factors, and the token behind it."""
+    for count in range(LONGEST_UNIT, 0, -1):
+        if place + count > len(tokens):
+            continue
+        start, end = tokens[place].start, tokens[place + count - 1].end
+        name = " ".join(text[start:end].replace("-", " ").split()).casefold()
+        # A letter is a unit only right behind its number: `5 s`, yet not `5, s`.
+        gap = " \u00a0\u202f-." if tokens[place - 1].word in SCALES else " \u00a0\u202f-"
+        near = not text[tokens[place - 1].end : start].strip(gap)
+        if near and name in UNITS:
+            unit, factors = UNITS[name]
+            return unit, factors, place + count
+    if place < len(tokens) and tokens[place].text == "°" and place + 1 < len(tokens):
+        name = "°" + tokens[place + 1].word
+        if name in UNITS:
+            unit, factors = UNITS[name]
+            return unit, factors, place + 2
+    return "", (1.0,), place
+
+
+def _comparator(tokens: list[_Token], first: int) -> str:
+    for count in (3, 2, 1):
+        if first - count >= 0:
+            phrase = " ".join(token.word for token in tokens[first - count : first])
+            if phrase in _COMPARATORS:
+                return _COMPARATORS[phrase]
+    return ""

@@ -1,0 +1,336 @@
+"""Whether a claim follows from the passages that it cites, judged by rules; no model, no claim of understanding.
+
+The rules look for what makes a sentence say something else than its source: another number or unit, another name, a
+negation, an opposite, a wider quantifier, a lost hedge, exchanged parts. Where nothing of that is found, shared words
+decide between *supported* and *not enough information*: a paraphrase in other words is no error, and is not called
+verified either.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from providers.sentences import sentence_spans
+from providers.verification.quantities import Match, Quantity, compare
+from providers.verification.statement import Statement, negative_form
+from providers.verification.wording import (
+    EXCLUSIVE,
+    HEDGES,
+    MOSTLY,
+    OBLIGATIONS,
+    OPPOSITES_OF,
+    OPTIONS,
+    PARTLY,
+    RARELY,
+    UNIVERSAL,
+)
+
+ENOUGH: Final = 0.6
+"""Share of a claim's words that its passages must have to be called supported."""
+RELATED_ENOUGH: Final = 0.3
+"""Below this share the passages are about something else."""
+NAME_WEIGHT: Final = 3.0
+"""How much more a name weighs than another word."""
+SAME_QUANTITY: Final = 0.3
+"""What a shared quantity adds to the likeness of two sentences."""
+ALIGNED: Final = 0.3
+"""A sentence of a passage is compared for meaning from this share of the claim's words on."""
+
+
+class Verdict(StrEnum):
+    """What a check says of a claim."""
+
+    SUPPORTED = "supported"
+    PARTIAL = "partial"
+    UNSUPPORTED = "unsupported"
+    CONTRADICTED = "contradicted"
+    NOT_ENOUGH_INFORMATION = "not_enough_information"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with its reason, in words for a reader."""
+
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The cited passages, sentence by sentence, and as a whole."""
+
+    sentences: list[Statement]
+    whole: Statement
+    about: Statement
+    """Titles and headings: what the passages are about without saying it."""
+
+    @classmethod
+    def of(cls, passages: Sequence[str], about: Sequence[str], language: str) -> "Evidence":
+        """Take the passages apart."""
+        sentences = [
+            Statement(passage[start:end], language) for passage in passages for start, end in sentence_spans(passage)
+        ]
+        return cls(sentences, Statement("\n".join(passages), language), Statement("\n".join(about), language))
+
+
+def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> Judgement:
+    """Judge one claim by the words of its passages. `claim` is plain text without citation numbers.
+
+    `about` are the titles and headings of the passages: a name may stand there alone.
+    """
+    said, evidence = Statement(claim, language), Evidence.of(passages, about, language)
+    for rule in (_numbers, _names, _opposites, _negations, _directions, _attributions):
+        problem = next(rule(said, evidence), None)
+        if problem is not None:
+            return problem
+    if not said.content and not said.quantities:
+        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has no words that can be compared.")
+    share = _coverage(said, evidence.whole, evidence.about)
+    if share < RELATED_ENOUGH:
+        return Judgement(Verdict.UNSUPPORTED, "The cited passages are about something else.")
+    weaker = next(_strength(said, evidence), None)
+    if weaker is not None:
+        return weaker
+    if share < ENOUGH:
+        reason = "Nothing in the cited passages contradicts it, yet their words are too different for rules to judge."
+        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, reason)
+    return Judgement(Verdict.SUPPORTED, "Numbers, names and wording agree with the cited passages.")
+
+
+def _coverage(claim: Statement, passage: Statement, about: Statement | None = None) -> float:
+    """The share of the claim's content words that the passage has; names, and what may be one, count more."""
+    total = found = 0.0
+    for word in claim.content:
+        weight = NAME_WEIGHT if word.name or word.may_be_name else 1.0
+        known = _has(passage, word.stem, word.low) or bool(about and weight > 1 and _has(about, word.stem, word.low))
+        total += weight
+        found += weight * known
+    return found / total if total else 1.0
+
+
+def _has(passage: Statement, stem: str, low: str) -> bool:
+    return stem in passage.stems or low in passage.low_words or _inside(low, passage)
+
+
+def _inside(word: str, passage: Statement) -> bool:
+    """Whether a long word shares its beginning with one of the passage: `replicating`, `replication`."""
+    return len(word) >= 6 and any(other.startswith(word[:6]) for other in passage.low_words)
+
+
+def _aligned(claim: Statement, evidence: Evidence) -> list[Statement]:
+    """The sentences that say something of the same kind, the closest first.
+
+    What is said counts more than of whom: the subject is often a pronoun, or named in the sentence before.
+    """
+    weights = {word.stem: 0.5 if word.text[0].isupper() else 1.0 for word in claim.content}
+    total = sum(weights.values()) or 1.0
+    rated = []
+    for place, sentence in enumerate(evidence.sentences):
+        share = sum(weight for stem, weight in weights.items() if _has(sentence, stem, stem)) / total
+        same = any(compare(one, other) is Match.EXACT for one in claim.quantities for other in sentence.quantities)
+        rated.append((share + SAME_QUANTITY * same, -place, sentence))
+    near = sorted((one for one in rated if one[0] >= ALIGNED), key=lambda one: one[:2], reverse=True)
+    return [sentence for _, _, sentence in near]
+
+
+def _closest_part(claim: Statement, sentence: Statement) -> Statement:
+    """The part of the sentence that says most of what the claim says, if it says half of it; else the whole."""
+    best, most = sentence, 0
+    for words in sentence.clauses.values():
+        count = len({word.stem for word in words if word.content} & claim.stems)
+        if count > most:
+            best, most = Statement(" ".join(word.text for word in words), sentence.language), count
+    return best if most * 2 >= len(claim.stems) else sentence
+
+
+# --- what makes a claim say something else ----------------------------------------------------------------------------
+def _numbers(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+    """A quantity that the passages do not have, or have of something else."""
+    there = evidence.whole.quantities
+    for quantity in claim.quantities:
+        matches = [(compare(quantity, other), other) for other in there]
+        kinds = {match for match, _ in matches}
+        if Match.EXACT in kinds or Match.APPROXIMATE in kinds:
+            continue
+        if Match.OPPOSED in kinds:
+            yield Judgement(Verdict.CONTRADICTED, f"“{quantity.raw}” is a least in one and a most in the other.")
+        elif _small_count(quantity) or _derived(quantity, there):
+            continue
+        elif rival := _rival(quantity, there):
+            reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
+            yield Judgement(Verdict.CONTRADICTED, reason)
+        else:
+            yield Judgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” stands in no cited passage.")
+
+
+def _small_count(quantity: Quantity) -> bool:
+    """`two ways` counts what is listed: a small count in words is no figure of the source."""
+    return not quantity.unit and not quantity.raw[:1].isdigit() and max(quantity.values, default=0) <= 4
+
+
+def _derived(quantity: Quantity, there: Sequence[Quantity]) -> bool:
+    """Whether it is the sum or the difference of two quantities of one unit in the passages."""
+    same = [other for other in there if other.unit == quantity.unit and other.values][:20]
+    wanted = quantity.values
+    return quantity.unit != "" and any(
+        abs(abs(first.values[0] + sign * second.values[0]) - value) <= 1e-9 * abs(value)
+        for place, first in enumerate(same)
+        for second in same[place + 1 :]
+        for sign in (1, -1)
+        for value in wanted
+        if value
+    )
+
+
+def _rival(quantity: Quantity, there: Sequence[Quantity]) -> Quantity | None:
+    """A quantity of the same kind that the passages have instead."""
+    for other in there:
+        if other.unit == quantity.unit and (quantity.unit or other.noun == quantity.noun):
+            return other
+    return None
+
+
+def _names(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+    """A name that no passage has."""
+    for low, word in claim.names.items():
+        if any(_has(text, word.stem, low) or _part_of_name(low, text) for text in (evidence.whole, evidence.about)):
+            continue
+        yield Judgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")
+
+
+def _part_of_name(low: str, passage: Statement) -> bool:
+    """`PostgreSQL's`, `SQLite3`, `US` for `U.S.`, or the initials of a name."""
+    bare = low.replace(".", "").replace("-", "").replace("()", "")
+    if any(bare == other.replace(".", "").replace("-", "").replace("()", "") for other in passage.low_words):
+        return True
+    if len(bare) >= 4 and any(bare in other or (len(other) >= 4 and other in bare) for other in passage.low_words):
+        return True
+    initials = "".join(word.low[0] for word in passage.words if word.text[0].isupper())
+    return 2 <= len(bare) <= 5 and bare in initials
+
+
+def _opposites(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+    """`rose` where the closest sentence says `fell`, unless one of the two is denied."""
+    for sentence in _aligned(claim, evidence)[:1]:
+        for word in claim.words:
+            opposite = OPPOSITES_OF.get(word.low, frozenset()) & sentence.low_words
+            if not opposite or word.low in sentence.low_words or opposite & claim.low_words:
+                continue
+            if claim.negative != sentence.negative:
+                continue
+            other = min(opposite)
+            yield Judgement(Verdict.CONTRADICTED, f"The claim says “{word.low}” where its source says “{other}”.")
+
+
+def _negations(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+    """A shared word that one of the two denies."""
+    aligned = _aligned(claim, evidence)
+    for sentence in aligned[:1]:
+        shared = claim.stems & sentence.stems
+        ours, theirs = claim.negated & shared, sentence.negated & shared
+        ours |= _denied_by_prefix(claim, sentence)
+        theirs |= _denied_by_prefix(sentence, claim)
+        opposed = any(OPPOSITES_OF.get(word, frozenset()) & sentence.low_words for word in claim.low_words)
+        if opposed or (bool(ours) == bool(theirs) and (ours & theirs or not ours)):
+            continue
+        if any(_agrees(claim, other, ours | theirs) for other in aligned[1:3]):
+            continue
+        denied = min(ours or theirs)
+        who = "The claim denies" if ours and not theirs else "Its source denies"
+        other = "affirms" if ours != theirs else "does not"
+        whose = "its source" if ours and not theirs else "the claim"
+        yield Judgement(Verdict.CONTRADICTED, f"{who} what {whose} {other} (“{denied}”).")
+
+
+def _agrees(claim: Statement, sentence: Statement, denied: frozenset[str]) -> bool:
+    """Whether another close sentence speaks of what is denied, with the sign of the claim."""
+    shared = claim.stems & sentence.stems
+    return bool(denied & shared) and bool(claim.negated & shared) == bool(sentence.negated & shared)
+
+
+def _denied_by_prefix(one: Statement, other: Statement) -> frozenset[str]:
+    denied = (
+        negative_form(word.low, other.stems, one.language) for word in one.content if word.stem not in other.stems
+    )
+    return frozenset(stem for stem in denied if stem)
+
+
+def _directions(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+    """Exchanged parts: `A replaced B` for `B replaced A`."""
+    for sentence in _aligned(claim, evidence)[:1]:
+        theirs = list(sentence.directed())
+        for pivot, before, behind in claim.directed():
+            for other, left, right in theirs:
+                if pivot != other:
+                    continue
+                forth, back = (set(before) - set(left)) & set(right), (set(behind) - set(right)) & set(left)
+                kept = len(set(before) & set(left)) + len(set(behind) & set(right))
+                if forth and back and len(forth) + len(back) > kept:
+                    reason = "The claim exchanges the parts of what its source says."
+                    yield Judgement(Verdict.CONTRADICTED, reason)
+
+
+def _attributions(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+    """A number that the passages give, yet of another name than the claim does."""
+    names = set(claim.names)
+    for quantity in claim.quantities if names else ():
+        holders = [
+            (sentence, other)
+            for sentence in evidence.sentences
+            for other in sentence.quantities
+            if compare(quantity, other) in (Match.EXACT, Match.APPROXIMATE)
+        ]
+        if not holders:
+            continue
+        if all(_of_another(names, quantity, sentence, other, evidence) for sentence, other in holders):
+            reason = f"“{quantity.raw}” is said of another in the cited passages."
+            yield Judgement(Verdict.CONTRADICTED, reason)
+
+
+def _of_another(names: set[str], ours: Quantity, sentence: Statement, held: Quantity, evidence: Evidence) -> bool:
+    """Whether the part with this number names another, and the passages have another number of the kind for ours."""
+    place = sentence.clause_at(held.start)
+    here = _names_near(sentence, place)
+    if not here - names or not (names - here) & evidence.whole.low_words:
+        return False
+    return any(
+        other.unit == held.unit and other.is_year == held.is_year and compare(ours, other) is Match.NONE
+        for one in evidence.sentences
+        for other in one.quantities
+    )
+
+
+def _names_near(sentence: Statement, place: int) -> set[str]:
+    """The names in a part of a sentence, or in the closest part before it that has any."""
+    for number in range(place, -1, -1):
+        words = sentence.clauses.get(number, [])
+        found = {word.low for word in words if word.content and word.text[0].isupper()}
+        if found:
+            return found
+    return set()
+
+
+# --- what makes it say more -------------------------------------------------------------------------------------------
+def _strength(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+    """A wider quantifier, a lost hedge, a duty made of a choice."""
+    for sentence in _aligned(claim, evidence)[:1]:
+        ours, theirs = claim.low_words, _closest_part(claim, sentence).low_words
+        limited = theirs & (PARTLY | MOSTLY | RARELY)
+        if ours & UNIVERSAL and limited and not theirs & UNIVERSAL:
+            reason = f"The claim says “{min(ours & UNIVERSAL)}” where its source says “{min(limited)}”."
+            yield Judgement(Verdict.PARTIAL, reason)
+        if ours & MOSTLY and theirs & (PARTLY | RARELY) and not theirs & (MOSTLY | UNIVERSAL):
+            reason = f"The claim says “{min(ours & MOSTLY)}” where its source says less."
+            yield Judgement(Verdict.PARTIAL, reason)
+        if ours & EXCLUSIVE and not theirs & EXCLUSIVE:
+            yield Judgement(Verdict.PARTIAL, f"Its source does not say “{min(ours & EXCLUSIVE)}”.")
+        if ours & UNIVERSAL and not theirs & (UNIVERSAL | EXCLUSIVE) and not evidence.whole.low_words & UNIVERSAL:
+            yield Judgement(Verdict.PARTIAL, f"Its source does not say “{min(ours & UNIVERSAL)}”.")
+        hedged = theirs & HEDGES
+        if hedged and not ours & (HEDGES | OPTIONS):
+            yield Judgement(Verdict.PARTIAL, f"Its source is less sure: it says “{min(hedged)}”.")
+        if ours & OBLIGATIONS and theirs & OPTIONS and not theirs & OBLIGATIONS:
+            yield Judgement(
+                Verdict.PARTIAL, f"The claim says “{min(ours & OBLIGATIONS)}” where its source leaves a choice."
+            )

@@ -1,0 +1,208 @@
+"""Sheets, presentations, texts, books, mails and notebooks, made by code when they are needed."""
+
+import json
+import zipfile
+from email.message import EmailMessage
+from io import BytesIO
+from typing import Any
+
+import openpyxl
+import pptx
+from openpyxl.styles import Font
+from pptx.dml.color import RGBColor
+from pptx.util import Inches, Pt
+
+CONTAINER = (
+    '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+    '<rootfile full-path="OPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+)
+ODT_SPACES = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"'
+    for name, space in {"office": "office", "text": "text", "table": "table", "style": "style", "meta": "meta",
+                        "fo": "xsl-fo-compatible"}.items()
+) + ' xmlns:dc="http://purl.org/dc/elements/1.1/"'  # fmt: skip
+
+
+def archive_of(parts: dict[str, str | bytes], mimetype: str = "") -> bytes:
+    """A zip file of parts, with its media type in front where it has one."""
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        if mimetype:
+            archive.writestr(zipfile.ZipInfo("mimetype"), mimetype)
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def changed(raw: bytes, name: str, content: str | bytes | None) -> bytes:
+    """An archive with another part of that name; without it if there is no content."""
+    with zipfile.ZipFile(BytesIO(raw)) as archive:
+        parts: dict[str, str | bytes] = {entry: archive.read(entry) for entry in archive.namelist() if entry != name}
+    return archive_of(parts if content is None else parts | {name: content})
+
+
+def part_of(raw: bytes, name: str) -> str:
+    """A part of an archive as text."""
+    with zipfile.ZipFile(BytesIO(raw)) as archive:
+        return archive.read(name).decode()
+
+
+def workbook() -> Any:
+    """A workbook with a table that is seen, and much that is not."""
+    book = openpyxl.Workbook()
+    book.properties.title, book.properties.creator = "Figures", "Ada"
+    sheet = book.active
+    sheet.title = "Backups"
+    sheet.append(["Storage of the year"])
+    sheet.append([])
+    for row in (["Site", "Share", "Secret"], ["North", 0.25, "hidden column"], ["hidden row", 1, 1], ["South", 3.0, 2]):
+        sheet.append(row)
+    sheet["B4"].number_format = "0.0%"
+    sheet.column_dimensions["C"].hidden = True
+    sheet.row_dimensions[5].hidden = True
+    sheet["A7"], sheet["A7"].font = "white letters", Font(color="FFFFFFFF")
+    sheet["A8"], sheet["A8"].number_format = "no format", ";;;"
+    for name, state in (("Hidden", "hidden"), ("Very hidden", "veryHidden")):
+        book.create_sheet(name).append(["hidden sheet"])
+        book[name].sheet_state = state
+    return book
+
+
+def saved(document: Any) -> bytes:
+    """The bytes of a workbook or a presentation."""
+    buffer = BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+def presentation() -> Any:
+    """Three slides: one with a list, a hidden one, and one with a table."""
+    show = pptx.Presentation()
+    show.core_properties.title, show.core_properties.author = "Plan", "Ada"
+    first = show.slides.add_slide(show.slide_layouts[1])
+    first.shapes.title.text = "Goals"
+    frame = first.placeholders[1].text_frame
+    frame.text = "Fewer failures"
+    inner = frame.add_paragraph()
+    inner.text, inner.level = "Above all at night", 1
+    first.notes_slide.notes_text_frame.text = "Speak slowly."
+    hidden = show.slides.add_slide(show.slide_layouts[1])
+    hidden.shapes.title.text = "Hidden slide"
+    hidden._element.set("show", "0")
+    last = show.slides.add_slide(show.slide_layouts[5])
+    last.shapes.title.text = "Costs"
+    table = last.shapes.add_table(2, 2, Inches(1), Inches(2), Inches(4), Inches(1)).table
+    for place, words in enumerate(("Year", "Cost", "2024", "12")):
+        table.cell(place // 2, place % 2).text = words
+    return show
+
+
+def unseen_presentation(*wanted: str) -> Any:
+    """A slide with words that are seen, and some of those that nobody sees."""
+    show = pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    for words, change in {
+        "seen words": lambda run, box: None,
+        "beside the slide": lambda run, box: setattr(box, "left", Inches(20)),
+        "hidden shape": lambda run, box: box._element.nvSpPr.cNvPr.set("hidden", "1"),
+        "tiny letters": lambda run, box: setattr(run.font, "size", Pt(1)),
+        "white on white": lambda run, box: setattr(run.font.color, "rgb", RGBColor(255, 255, 255)),
+        "like their box": lambda run, box: (
+            box.fill.solid(),
+            setattr(box.fill.fore_color, "rgb", RGBColor(20, 40, 60)),
+            setattr(run.font.color, "rgb", RGBColor(20, 40, 60)),
+        ),
+        "no filling": lambda run, box: run.font.fill.background(),
+    }.items():
+        if words not in {"seen words", *wanted}:
+            continue
+        box = slide.shapes.add_textbox(Inches(1), Inches(1), Inches(2), Inches(1))
+        box.text_frame.text = words
+        change(box.text_frame.paragraphs[0].runs[0], box)
+    return show
+
+
+def white_on_a_picture() -> Any:
+    """A slide whose white letters lie on a dark shape."""
+    show = pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    ground = slide.shapes.add_shape(1, 0, 0, Inches(8), Inches(4))
+    ground.fill.solid()
+    ground.fill.fore_color.rgb = RGBColor(0, 0, 0)
+    box = slide.shapes.add_textbox(Inches(1), Inches(1), Inches(2), Inches(1))
+    box.text_frame.text = "seen words"
+    box.text_frame.paragraphs[0].runs[0].font.color.rgb = RGBColor(255, 255, 255)
+    return show
+
+
+def odt(body: str, styles: str = "", meta: str = "", manifest: str = "") -> bytes:
+    """A text of OpenDocument with a body and styles of its own."""
+    content = (
+        f"<office:document-content {ODT_SPACES}><office:automatic-styles>{styles}</office:automatic-styles>"
+        f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
+    )
+    facts = f"<office:document-meta {ODT_SPACES}><office:meta>{meta}</office:meta></office:document-meta>"
+    parts: dict[str, str | bytes] = {"content.xml": content, "meta.xml": facts}
+    if manifest:
+        parts["META-INF/manifest.xml"] = manifest
+    return archive_of(parts, "application/vnd.oasis.opendocument.text")
+
+
+def odt_style(name: str, properties: str, family: str = "text", parent: str = "") -> str:
+    """A style of an OpenDocument text."""
+    rests = f' style:parent-style-name="{parent}"' if parent else ""
+    return (
+        f'<style:style style:name="{name}" style:family="{family}"{rests}><style:text-properties {properties}/>'
+        "</style:style>"
+    )
+
+
+def epub(
+    chapters: dict[str, str], *, spine: str = "", facts: str = "", extra: dict[str, str | bytes] | None = None,
+    items: str = "",
+) -> bytes:  # fmt: skip
+    """A book of chapters by name."""
+    listed = "".join(f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>' for name in chapters)
+    order = spine or "".join(f'<itemref idref="{name}"/>' for name in chapters)
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"{facts}</metadata><manifest>{listed}{items}</manifest><spine>{order}</spine></package>"
+    )
+    parts: dict[str, str | bytes] = {"META-INF/container.xml": CONTAINER, "OPS/book.opf": package}
+    parts |= {f"OPS/{name}": words for name, words in chapters.items()}
+    return archive_of(parts | (extra or {}), "application/epub+zip")
+
+
+def chapter(body: str, head: str = "") -> str:
+    """A chapter in XHTML."""
+    return (
+        f'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/>{head}</head>'
+        f"<body>{body}</body></html>"
+    )
+
+
+def mail(text: str = "", html: str = "", subject: str = "Backups", inner: EmailMessage | None = None) -> EmailMessage:
+    """A mail with a body in one or two forms, perhaps with another one inside."""
+    message = EmailMessage()
+    message["Subject"], message["From"], message["To"] = subject, "Ada <ada@site.test>", "team@site.test"
+    message["Date"] = "Fri, 17 May 2024 09:30:00 +0200"
+    if text:
+        message.set_content(text)
+    if html and text:
+        message.add_alternative(html, subtype="html")
+    elif html:
+        message.set_content(html, subtype="html")
+    if inner is not None:
+        message.add_attachment(inner)
+    return message
+
+
+def notebook(*cells: dict[str, Any], **metadata: Any) -> bytes:
+    """A notebook of cells."""
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": list(cells)}).encode()
+
+
+def cell(kind: str, source: str, *outputs: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    """A cell of a notebook."""
+    made: dict[str, Any] = {"cell_type": kind, "metadata": metadata, "source": source.splitlines(keepends=True)}
+    return made | ({"outputs": list(outputs), "execution_count": 1} if kind == "code" else {})

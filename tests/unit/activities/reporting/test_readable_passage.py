@@ -1,0 +1,53 @@
+"""Passages as a reader sees them."""
+
+import pytest
+
+from activities.reporting.html_body import render_body
+from activities.reporting.links import Registry
+from activities.reporting.readable_passage import passage_parts, without_marks
+from providers.extractive.brief_text import blockquote
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("## Table of settings\n\nText.", "Table of settings\n\nText."),
+        ("- one\n- two", "• one\n• two"),
+        ("| a | b |\n| --- | --- |\n| 1 | x \\| y |", "a · b\n1 · x | y"),
+        ("```\ncode | here\n```", "code | here"),
+        ("\\# no heading, \\*stars\\*", "# no heading, *stars*"),
+        ("5. a numbered line, 3 - 2 = 1", "5. a numbered line, 3 - 2 = 1"),
+        ("a -- b\nC#", "a -- b\nC#"),
+    ],
+)
+def test_our_marks_are_gone_and_the_words_stay(stored: str, shown: str) -> None:
+    """Stored texts are Markdown whatever the document was: the marks are ours."""
+    assert without_marks(stored) == shown
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown"),
+    [
+        (
+            ("Commands\n\n- ", "Run it.\n- Check it.", "\n\n## Next"),
+            ("Commands\n\n• ", "Run it.\n• Check it.", "\n\nNext"),
+        ),
+        (("", "| a | b |", "\n| --- | --- |\n| c | d |"), ("", "a · b", "\nc · d")),
+        (("| a | ", "b", " | c |\n"), ("a", " · b", " · c\n")),
+        (("before ", "quote", " after"), ("before ", "quote", " after")),
+        (("x\ue104", "y\ue105", "z"), ("x", "y", "z")),
+    ],
+)
+def test_a_quote_keeps_its_place(parts: tuple[str, str, str], shown: tuple[str, str, str]) -> None:
+    """Also in the middle of a line or of a row, and whatever characters the page has."""
+    got = passage_parts(*parts)
+    assert [part.strip(" ·") for part in got] == [part.strip(" ·") for part in shown]
+
+
+def test_a_quoted_term_keeps_apart_from_its_definition() -> None:
+    """So do items and rows; a line that was only wrapped flows on."""
+    wrapped = "Every table must be vacuumed at least once in every two\nbillion transactions."
+    text = blockquote(f"freeze_age (integer)\nThe cutoff age.\n- one\n| a | b |\n\n{wrapped}", "[1]")
+    html = render_body(text, [], Registry.of([], "")).html.replace("<br />", "<br>")
+    for part in ("freeze_age (integer)<br>", "The cutoff age.<br>\n• one<br>\na · b", "two\nbillion"):
+        assert part in html

@@ -1,0 +1,196 @@
+"""The notebook of a run: what entries hold, what is missing, and sessions from before there were any."""
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from contracts import failures
+from contracts.documents import DocumentRef
+from contracts.messages import PrepareRequest
+from contracts.notebooks import AnalysisEntry, SourceEntry
+from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput
+from contracts.state import SCHEMA_VERSION, ResearchState
+from contracts.vocabulary import Outcome
+from providers.errors import ContentCorrupt, ContentMissing
+from providers.storage.notebooks import StoredNotebooks
+from providers.storage.sessions import documents_of
+from tests.fakes.host import InProcessHost
+from tests.fakes.world import World
+from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun
+from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
+from workflows.driver import Driver
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
+
+PLANNED_AND_GATHERED, ANALYZED = 2, 3
+
+
+async def stopped_after(world: World, units: int) -> ResearchRun:
+    """A run that got so far."""
+    run = await begun(world)
+    with pytest.raises(Killed):
+        await Driver(run, KilledAfter(units)).conduct()
+    return run
+
+
+async def heard(run: ResearchRun, activity: str) -> list[RoleInput]:
+    """What an activity is sent in the rest of a run."""
+    assert isinstance(run.host, InProcessHost)
+    work, asked = run.host.implementations[activity], list[RoleInput]()
+
+    async def listening(request: Any) -> Any:
+        asked.append(request)
+        return await work(request)
+
+    run.host.implementations[activity] = listening
+    await Driver(run, SupervisorStrategy(), stored=True).conduct()
+    return asked
+
+
+async def test_the_workflow_knows_labels_and_entries_hold_the_rest(tmp_path: Path) -> None:
+    """Sources, findings and evidence lack their details in the state, and have them once it is completed."""
+    world = World(tmp_path)
+    run = await stopped_after(world, ANALYZED)
+    whole = await world.notebooks.complete_state(run.state)
+    assert run.state.sources.keys() == whole.sources.keys()
+    for key, label in run.state.sources.items():
+        assert (label.retrieved_at, label.raw, label.sections) == (None, None, [])
+        assert whole.sources[key].retrieved_at
+        assert whole.sources[key].raw == DocumentRef(
+            hash=label.content_hash or "", media_type="text/markdown", size=whole.sources[key].raw.size
+        )
+        assert whole.sources[key].sections
+    assert {item.quote_hash for item in run.state.evidence.values()} == {""}
+    assert all(item.quote_hash.startswith("sha256:") for item in whole.evidence.values())
+    assert [finding.statement for finding in whole.findings] == [finding.statement for finding in run.state.findings]
+
+
+async def test_roles_are_sent_references_and_told_everything(tmp_path: Path) -> None:
+    """An analysis and a report are asked for with hashes; what the activity makes of them is complete."""
+    world = World(tmp_path)
+    (asked, *_) = await heard(await stopped_after(world, PLANNED_AND_GATHERED), ANALYZER.activity)
+    assert "freeze_max_age" not in asked.model_dump_json()
+    assert asked.query == ""
+    completed = await world.notebooks.complete_input(asked, ANALYZER)
+    assert completed.query == QUESTION
+    assert all(source.id and source.title and source.text for source in completed.sources)
+    other = World(tmp_path / "other")
+    (asked,) = await heard(await stopped_after(other, ANALYZED), SYNTHESIZER.activity)
+    assert (asked.findings, asked.evidence, asked.sources) == ([], [], [])
+    completed = await other.notebooks.complete_input(asked, SYNTHESIZER)
+    assert {key for finding in completed.findings for key in finding.evidence_ids} == {
+        item.id for item in completed.evidence
+    }
+    assert {source.id for source in completed.sources} == {key for one in completed.findings for key in one.source_ids}
+
+
+def entry_of_source(run: ResearchRun) -> str:
+    return next(source.entry for source in run.state.sources.values() if source.entry)
+
+
+def entry_of_finding(run: ResearchRun) -> str:
+    return next(finding.entry for finding in run.state.findings if finding.entry)
+
+
+@pytest.mark.parametrize(
+    ("units", "entry", "activity"),
+    [(PLANNED_AND_GATHERED, entry_of_source, ANALYZER.activity), (ANALYZED, entry_of_finding, SYNTHESIZER.activity)],
+)
+async def test_an_entry_that_is_gone_is_an_error(
+    tmp_path: Path, units: int, entry: Callable[[ResearchRun], str], activity: str
+) -> None:
+    """No role works on less than it was sent: the failure names the entry and says what to do."""
+    world = World(tmp_path)
+    run = await stopped_after(world, units)
+    gone = entry(run)
+    assert isinstance(run.host, InProcessHost)
+    work, caught = run.host.implementations[activity], list[ApplicationError]()
+
+    async def without(request: Any) -> Any:
+        await world.content.delete(DocumentRef(hash=gone))
+        world.notebooks._entries.clear()
+        try:
+            return await work(request)
+        except ApplicationError as error:
+            caught.append(error)
+            raise
+
+    run.host.implementations[activity] = without
+    # The run may fail or end in part: what it was told is what counts.
+    with contextlib.suppress(ActivityError):
+        await Driver(run, SupervisorStrategy(), stored=True).conduct()
+    assert {error.type for error in caught} == {failures.CONTENT_MISSING}
+    assert all(error.non_retryable and gone[:19] in error.message for error in caught)
+    assert all("start it anew" in error.message for error in caught)
+
+
+async def test_what_cannot_be_an_entry_is_an_error(tmp_path: Path) -> None:
+    """Another kind of entry and a document that is none are told apart from one that is gone."""
+    world = World(tmp_path)
+    analysis = await world.notebooks.write(AnalysisEntry())
+    text = await world.content.put_text("no entry")
+    fresh = StoredNotebooks(world.content)
+    with pytest.raises(ContentCorrupt, match="is no SourceEntry"):
+        await fresh.read(analysis, SourceEntry)
+    with pytest.raises(ContentCorrupt, match="is no AnalysisEntry"):
+        await fresh.read(text.hash, AnalysisEntry)
+    with pytest.raises(ContentMissing, match="is gone"):
+        await fresh.read("sha256:" + "0" * 64, AnalysisEntry)
+
+
+async def test_a_process_keeps_what_it_has_read(tmp_path: Path) -> None:
+    """Entries never change: one is read once, and the oldest makes room for a new one."""
+    world = World(tmp_path)
+    hashes = [await world.notebooks.write(SourceEntry(url=f"u{n}", title="t")) for n in range(3)]
+    notebooks = StoredNotebooks(world.content, kept=2)
+    for each in hashes:
+        await notebooks.read(each, SourceEntry)
+    for each in hashes:
+        await world.content.delete(DocumentRef(hash=each))
+    assert [entry.url for entry in await notebooks.read_all(hashes[1:], SourceEntry)] == ["u1", "u2"]
+    with pytest.raises(ContentMissing):
+        await notebooks.read(hashes[0], SourceEntry)
+
+
+async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:
+    """State and notebook together name all that a run has stored, originals included."""
+    world = World(tmp_path)
+    run = await begun(world)
+    assert await Driver(run, SupervisorStrategy()).conduct() is Outcome.COMPLETED
+    stored = {"sha256:" + path.parent.name + path.name for path in (tmp_path / "content").glob("??/*")}
+    whole = await world.notebooks.complete_state(run.state)
+    named = documents_of(run.state.model_dump(mode="json"))
+    assert stored - named == set()
+    assert (await world.sessions.documents())["r-unit"] == named
+    assert {source.raw.hash for source in whole.sources.values() if source.raw} <= named
+
+
+async def test_a_session_of_version_1_goes_on(tmp_path: Path) -> None:
+    """It holds everything itself; going on with it gives the report of a run that has a notebook from the beginning."""
+    whole = World(tmp_path / "whole")
+    undisturbed = await begun(whole)
+    await Driver(undisturbed, SupervisorStrategy()).conduct()
+    world = World(tmp_path / "old")
+    run = await stopped_after(world, ANALYZED)
+    old = inlined(await world.notebooks.complete_state(run.state))
+    await world.sessions.save("r-unit", json.dumps(old), closed=False)
+    asked = {"query": QUESTION, "corpus": "manual", "continue_from": "r-unit"}
+    request = PrepareRequest(research_id="r-unit", request_json=json.dumps(asked))
+    ready = await world.host().implementations["prepare_research"](request)
+    assert ResearchState.unpack(ready.packed_state).schema_version == SCHEMA_VERSION
+    again = await begun(world, again=True)
+    assert await Driver(again, SupervisorStrategy(), stored=True).conduct() is Outcome.COMPLETED
+    assert await report_of(world, again.state) == await report_of(whole, undisturbed.state)
+
+
+def inlined(state: ResearchState) -> dict[str, Any]:
+    """A complete state as version 1 wrote it."""
+    whole = state.model_dump(mode="json")
+    for item in (*whole["sources"].values(), *whole["findings"], *whole["evidence"].values()):
+        item["entry"] = None
+    return whole | {"schema_version": 1, "notebook": [], "resolved_entry": ""}

@@ -1,0 +1,104 @@
+"""Claims against passages, by rules."""
+
+import pytest
+
+from providers.verification.rules_checker import Verdict, check
+
+FLAGGED = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
+
+COLUMNS = "PostgreSQL supports up to 1,664 columns per table, depending on the column types."
+VACUUM = "Autovacuum is not disabled by default. It wakes up every minute and may start up to three workers."
+DAM = (
+    "The Hallern Dam was completed in 1962 at a cost of $48 million. It is 94 metres high, whereas the Merle Dam, "
+    "finished in 1971, is 112 metres high."
+)
+TRIAL = "In the trial, the drug lowered blood pressure in most patients; some patients reported headaches."
+MERGER = "Norvik acquired Halden Foods in March 2019. The purchase may reduce prices for customers."
+WAL = "Replicas receive changes from the primary. A write is confirmed before it is copied to the replica."
+DE = "Der Turm ist 112 Meter hoch und wurde 1971 eröffnet. Er darf nicht bestiegen werden."
+FR = "Le pont mesure 2,5 kilomètres et a été ouvert en 1998. Les camions n'y sont jamais autorisés."
+
+SUPPORTED = [
+    (COLUMNS, "A PostgreSQL table has at most 1664 columns."),
+    (VACUUM, "Autovacuum is enabled by default."),
+    (VACUUM, "By default, autovacuum wakes up once a minute."),
+    (VACUUM, "Autovacuum may start up to 3 workers."),
+    (DAM, "The Merle Dam is 112 m high."),
+    (DAM, "The Hallern Dam cost 48 million dollars and was completed in 1962."),
+    (DAM, "The Hallern Dam is about 95 metres high."),
+    (TRIAL, "Most patients had lower blood pressure with the drug."),
+    (TRIAL, "Headaches were reported by some patients."),
+    (MERGER, "Halden Foods was acquired by Norvik in 2019."),
+    (MERGER, "The purchase might reduce customers' prices."),
+    (WAL, "A write is confirmed before being copied to the replica."),
+    (DE, "Der Turm ist 112 m hoch."),
+    (FR, "Le pont a été ouvert en 1998 et mesure 2500 mètres."),
+]
+ALTERED = [
+    (COLUMNS, "A PostgreSQL table has at most 1600 columns."),
+    (COLUMNS, "PostgreSQL supports at least 1,664 columns per table."),
+    (COLUMNS, "MySQL tables support up to 1,664 columns."),
+    (VACUUM, "Autovacuum is disabled by default."),
+    (VACUUM, "Autovacuum wakes up every hour."),
+    (VACUUM, "Autovacuum must start three workers."),
+    (DAM, "The Hallern Dam is 112 metres high."),
+    (DAM, "The Hallern Dam was completed in 1971."),
+    (DAM, "The Hallern Dam cost $48 billion."),
+    (DAM, "The Hallern Dam cost €48 million."),
+    (DAM, "The Hallern Dam was never completed."),
+    (TRIAL, "In the trial, the drug lowered blood pressure in all patients."),
+    (TRIAL, "In the trial, the drug raised blood pressure in most patients."),
+    (TRIAL, "Most patients reported headaches in the trial."),
+    (MERGER, "Halden Foods acquired Norvik in March 2019."),
+    (MERGER, "The purchase reduces prices for customers."),
+    (MERGER, "Norvik acquired Halden Foods in March 2018."),
+    (MERGER, "Norvik acquired Orla Foods in March 2019."),
+    (WAL, "A write is confirmed after it is copied to the replica."),
+    (WAL, "The primary receives changes from replicas."),
+    (DE, "Der Turm ist 121 Meter hoch."),
+    (DE, "Der Turm darf bestiegen werden."),
+    (FR, "Le pont mesure 25 kilomètres."),
+    (FR, "Les camions y sont autorisés."),
+    (COLUMNS, "The recipe needs butter, flour and a warm oven."),
+]
+
+
+def language_of(passage: str) -> str:
+    """The language of a sample."""
+    return {DE: "de", FR: "fr"}.get(passage, "en")
+
+
+@pytest.mark.parametrize(("passage", "claim"), SUPPORTED)
+def test_what_says_the_same_is_not_flagged(passage: str, claim: str) -> None:
+    """A paraphrase is supported, or not decided; it is never called unsupported or contradicted."""
+    judgement = check(claim, [passage], language=language_of(passage))
+    assert judgement.verdict not in FLAGGED, judgement.reason
+
+
+@pytest.mark.parametrize(("passage", "claim"), ALTERED)
+def test_what_says_something_else_is_not_supported(passage: str, claim: str) -> None:
+    """Another number, unit, name, sign, quantifier, certainty or order is never supported."""
+    judgement = check(claim, [passage], language=language_of(passage))
+    assert judgement.verdict is not Verdict.SUPPORTED
+
+
+def test_a_name_may_stand_in_the_title_alone() -> None:
+    """A manual seldom repeats what it is about: the title counts for names, not for what is said of them."""
+    passage = "The server accepts up to 100 connections."
+    assert (
+        check("PostgreSQL accepts up to 100 connections.", [passage], ["PostgreSQL manual"]).verdict
+        is Verdict.SUPPORTED
+    )
+    assert check("Oracle12c accepts up to 100 connections.", [passage], ["PostgreSQL manual"]).verdict in FLAGGED
+
+
+def test_a_reason_names_what_differs() -> None:
+    """A reader sees both sides of a difference."""
+    judgement = check("The Hallern Dam is 95.5 metres high.", [DAM])
+    assert "95.5 metres" in judgement.reason
+    assert "metres" in judgement.reason.replace("95.5 metres", "")
+
+
+def test_words_without_content_are_not_judged() -> None:
+    """`Both.` says nothing that could be compared."""
+    assert check("Both.", [DAM]).verdict is Verdict.NOT_ENOUGH_INFORMATION

@@ -1,0 +1,223 @@
+"""Checkpoints: after every unit, one at a time, as changes of what is stored."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from contracts import activities, failures
+from contracts.messages import Prepared, PrepareRequest, SaveRequest, SessionRef
+from contracts.state import PACKED_EVENTS, ResearchState, Unit
+from contracts.vocabulary import Outcome
+from tests.fakes import states
+from tests.fakes.host import InProcessHost
+from tests.fakes.kept_sessions import KeptSession
+from tests.fakes.world import World
+from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
+from workflows.driver import Driver
+from workflows.run.checkpoints import UNSAVED
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.run.resumption import resumed
+from workflows.strategies import Finished
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
+
+SAVE = activities.save_session.__name__
+
+
+class Killed(BaseException):
+    """Everything that worked for the run is gone."""
+
+
+class SavedBefore(SupervisorStrategy):
+    """Begins a unit when the one before is saved."""
+
+    async def advance(self, run: ResearchRun) -> Unit | Finished:
+        await run.checkpoints.settle()
+        return await super().advance(run)
+
+
+class KilledAfter(SupervisorStrategy):
+    """Lets some units through; once the last of them is saved, nothing goes on."""
+
+    def __init__(self, units: int) -> None:
+        self.left = units
+
+    async def advance(self, run: ResearchRun) -> Unit | Finished:
+        if self.left == 0:
+            await run.checkpoints.settle()
+            raise Killed
+        self.left -= 1
+        return await super().advance(run)
+
+
+async def prepared(world: World, *, again: bool) -> Prepared:
+    """What `prepare_research` gives for the run, at its beginning or for going on."""
+    asked: dict[str, Any] = {"query": QUESTION, "corpus": "manual", **({"continue_from": "r-unit"} if again else {})}
+    request = PrepareRequest(research_id="r-unit", request_json=json.dumps(asked))
+    found: Prepared = await world.host().implementations["prepare_research"](request)
+    return found
+
+
+async def begun(world: World, *, again: bool = False) -> ResearchRun:
+    """The run as a worker begins it, or goes on with it from the store alone."""
+    ready, host, strategy = await prepared(world, again=again), world.host(), SupervisorStrategy()
+    started = host.now().isoformat(timespec="milliseconds")
+    state, stored = ResearchState(), None
+    if ready.packed_state:
+        state = ResearchState.unpack(ready.packed_state)
+        stored = state.snapshot(PACKED_EVENTS)
+        state = resumed(state, ready.resolved, started, strategy.resumed)
+    state.resolved, state.resolved_entry = ready.resolved, ready.resolved_entry
+    state.noted(ready.resolved_entry)
+    state.started_at = state.started_at or started
+    state.clock_started_at = host.now().timestamp()
+    state.deadline_at = state.clock_started_at + ready.resolved.limits.deadline_seconds
+    return ResearchRun(state, Inbox(), host, stored=stored)
+
+
+async def test_killed_after_any_unit_a_run_goes_on_after_it(tmp_path: Path) -> None:
+    """Each unit is done by processes of its own that know the stores alone; the report is that of one run (S0-130, S0-131)."""
+    whole = World(tmp_path / "whole")
+    undisturbed = await begun(whole)
+    await Driver(undisturbed, SupervisorStrategy()).conduct()
+    units, outcome = 0, None
+    searches = reads = 0
+    while outcome is None:
+        world = World(tmp_path / "pieces")
+        run = await begun(world, again=units > 0)
+        before = run.state.phase
+        try:
+            outcome = await Driver(run, KilledAfter(1), stored=units > 0).conduct()
+        except Killed:
+            units += 1
+            assert run.state.phase != before, "a unit that was saved is not done again"
+        searches, reads = searches + len(world.corpus.searches), reads + len(world.corpus.reads)
+        await world.close()
+    assert units >= 4
+    assert outcome is Outcome.COMPLETED
+    assert await report_of(world, run.state) == await report_of(whole, undisturbed.state)
+    assert (searches, reads) == (len(whole.corpus.searches), len(whole.corpus.reads))
+
+
+async def test_each_unit_sends_what_is_new(tmp_path: Path) -> None:
+    """There is a save when the run begins, one after each unit and one at its end; none sends the whole state again."""
+    world = World(tmp_path)
+    run = await begun(world)
+    assert isinstance(run.host, InProcessHost)
+    save, sent = run.host.implementations[SAVE], list[SaveRequest]()
+
+    async def counted(request: SaveRequest) -> SessionRef:
+        sent.append(request)
+        reference: SessionRef = await save(request)
+        return reference
+
+    run.host.implementations[SAVE] = counted
+    await Driver(run, SavedBefore()).conduct()
+    units = sum(event.type == "phase.started" for event in run.state.events)
+    assert len(sent) == 1 + units + 1
+    assert [bool(request.change.base) for request in sent] == [False] + [True] * (units + 1)
+    assert max(len(request.change.packed) for request in sent) < 0.7 * len(run.state.pack())
+    assert [request.closed for request in sent] == [False] * (units + 1) + [True]
+
+
+def run_over(save: Any) -> ResearchRun:
+    return ResearchRun(states.state(), Inbox(), InProcessHost({SAVE: save}))
+
+
+async def test_one_save_at_a_time_and_the_newest_state_wins() -> None:
+    """While a save is under way, later ones wait as one, which takes the newest state."""
+    session, free, under_way = KeptSession(), asyncio.Event(), 0
+
+    async def slow(request: SaveRequest) -> SessionRef:
+        nonlocal under_way
+        under_way += 1
+        assert under_way == 1
+        await free.wait()
+        under_way -= 1
+        return await session.save_session(request)
+
+    run = run_over(slow)
+    for iteration in range(1, 6):
+        run.state.iteration = iteration
+        run.checkpoints.save_in_background()
+        await asyncio.sleep(0.01)
+    free.set()
+    await run.checkpoints.settle()
+    assert len(session.saves) == 2
+    assert session.stored["iteration"] == 5
+
+
+async def test_a_session_that_somebody_else_wrote_is_written_anew() -> None:
+    """A change of a state that is not stored any more is never applied: the whole state is sent."""
+    session = KeptSession()
+    run = run_over(session.save_session)
+    await run.checkpoints.save()
+    session.stored = {"schema_version": 2, "iteration": 7}
+    run.state.iteration = 3
+    await run.checkpoints.save()
+    assert session.stored["iteration"] == 3
+    assert session.stored["resolved"]["research_id"] == "r-test"
+    run.state.iteration = 4
+    await run.checkpoints.save()
+    assert [bool(request.change.base) for request in session.saves] == [False, False, True]
+
+
+async def test_a_save_that_fails_is_told_and_the_next_one_holds_everything() -> None:
+    """A checkpoint that is lost ends no run, and what it would have held comes with the next."""
+    session, broken = KeptSession(), True
+
+    async def save(request: SaveRequest) -> SessionRef:
+        if broken:
+            raise ApplicationError("no", type=failures.STORE_UNAVAILABLE, non_retryable=True)
+        return await session.save_session(request)
+
+    run = run_over(save)
+    run.checkpoints.save_in_background()
+    await run.checkpoints.settle()
+    assert run.state.degraded == [UNSAVED]
+    broken = False
+    await run.checkpoints.save()
+    assert session.stored["degraded"] == [UNSAVED]
+
+
+async def test_a_change_that_was_made_already_is_not_made_twice(tmp_path: Path) -> None:
+    """An attempt whose answer was lost is repeated: the stored session is the same, and says so."""
+    world = World(tmp_path)
+    run = await begun(world)
+    assert isinstance(run.host, InProcessHost)
+    save = run.host.implementations[SAVE]
+
+    async def twice(request: SaveRequest) -> SessionRef:
+        await save(request)
+        reference: SessionRef = await save(request)
+        return reference
+
+    run.host.implementations[SAVE] = twice
+    assert await Driver(run, SupervisorStrategy()).conduct() is Outcome.COMPLETED
+    assert UNSAVED not in run.state.degraded
+    stored = json.loads(await world.sessions.load("r-unit") or "")
+    assert len(stored["decisions"]) == len(run.state.decisions)
+    assert stored["result"]["report"] == run.state.result.report  # type: ignore[union-attr]
+
+
+async def test_the_digest_of_a_change_is_checked(tmp_path: Path) -> None:
+    """A change that gives another state than it says is refused."""
+    world = World(tmp_path)
+    run = await begun(world)
+    sent: list[SaveRequest] = []
+
+    async def keep(request: SaveRequest) -> SessionRef:
+        sent.append(request)
+        return SessionRef(research_id=request.research_id)
+
+    keeping = run_over(keep)
+    await keeping.checkpoints.save()
+    wrong = sent[0].model_copy(update={"change": sent[0].change.model_copy(update={"digest": "0" * 32})})
+    with pytest.raises(ApplicationError) as caught:
+        await world.host().implementations[SAVE](wrong)
+    assert caught.value.type == failures.SESSION_CHANGED
+    assert run.state.resolved is not None

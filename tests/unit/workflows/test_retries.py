@@ -1,0 +1,110 @@
+"""Doing a phase again: its input changes, what it gives replaces what it gave, and no limit is passed twice."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from contracts.messages import SearchRequest, SearchResponse
+from contracts.roles import AnalysisOutput, AnalyzeInput, ReflectInput, ReflectOutput
+from contracts.state import ResearchState
+from contracts.vocabulary import Action, GapStatus, Phase
+from tests.fakes import states
+from tests.fakes.random_world import RandomWorld
+from tests.unit.workflows.test_overlapping_pauses import PlannedWorld, beginning
+from workflows.driver import Driver
+from workflows.phases.analysis import withdraw
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
+
+
+class SecondThoughts(PlannedWorld):
+    """The supervisor is content with everything but the first analyses, whose gate passes."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.issues: list[list[str]] = []
+        self.under_way = self.most_under_way = 0
+
+    async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+        self.issues.append([issue.message for issue in request.issues])
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        return await super().analyze_sources(request)
+
+    async def reflect_on_phase(self, request: ReflectInput) -> ReflectOutput:
+        action = Action.RETRY if request.phase == Phase.ANALYSIS else Action.PROCEED
+        return ReflectOutput(action=action, rationale="weigh both sides", account=self.account(request))
+
+
+def conduct(world: RandomWorld, state: ResearchState) -> None:
+    asyncio.run(Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct())
+
+
+def wished(seed: int) -> tuple[SecondThoughts, ResearchState]:
+    world, state = SecondThoughts(seed), beginning()
+    conduct(world, state)
+    return world, state
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_supervisor_who_wants_the_analysis_again_gets_another_one(seed: int) -> None:
+    """Its reason is told to the analyzer, and the findings of the second analyses stand instead of the first."""
+    world, state = wished(seed)
+    first, second = [told for told in world.issues if not told], [told for told in world.issues if told]
+    assert len(first) == len(second) > 0
+    assert all(told == ["weigh both sides"] or told for told in second)
+    again = [operation for operation in world.paid if operation.startswith("analyze") and "again-2" in operation]
+    assert len(again) == len(second)
+    by_query = {query.id: [one for one in state.findings if one.sub_query_id == query.id] for query in state.plan.nodes}
+    assert all(len(found) <= 5 for found in by_query.values())
+    assert {query.id: query.finding_count for query in state.plan.nodes} == {
+        name: len(found) for name, found in by_query.items()
+    }
+    assert set(state.evidence) == {item for finding in state.findings for item in finding.evidence_ids}
+
+
+def test_analyses_keep_to_max_parallel() -> None:
+    """Three sub-queries, one at a time."""
+    state = beginning()
+    limits = state.resolved.limits.model_copy(update={"max_parallel": 1})
+    state.resolved = state.resolved.model_copy(update={"limits": limits})
+    world = SecondThoughts(1)
+    conduct(world, state)
+    assert world.most_under_way == 1
+    world, _ = wished(1)
+    assert world.most_under_way > 1
+
+
+def test_what_is_analyzed_again_opens_what_it_had_closed() -> None:
+    """Open gaps of the first analysis are superseded; a gap that it had closed waits for the second one."""
+    query = states.sub_query("a question", origin="gap:gap-closed")
+    closed = states.gap("closed", id="gap-closed", status=GapStatus.ADDRESSED)
+    mine = states.gap("mine", origin=f"sub_query:{query.id}")
+    other = states.gap("other", origin="sub_query:another")
+    made = states.state(plan=states.plan(query), gaps=[closed, mine, other], findings=[states.finding("x")])
+    withdraw(made, [query])
+    assert [gap.status for gap in made.gaps] == [GapStatus.OPEN, GapStatus.SUPERSEDED, GapStatus.OPEN]
+    assert len(made.findings) == 1
+
+
+@pytest.mark.parametrize("wanted", [1, 3, 30])
+def test_as_many_results_are_asked_for_as_the_request_says(wanted: int) -> None:
+    """Whatever number of sources a sub-query may have: a small number is not raised."""
+    asked: list[int] = []
+    world, state = PlannedWorld(1), beginning()
+    search = state.resolved.search.model_copy(update={"max_results_per_query": wanted})
+    providers = [state.resolved.providers[0].model_copy(update={"name": "brave"})]
+    state.resolved = state.resolved.model_copy(update={"search": search, "web": True, "providers": providers})
+    host = world.host()
+
+    async def answer(request: SearchRequest) -> Any:
+        asked.append(request.max_results)
+        return SearchResponse(provider="brave", hits=[])
+
+    host.implementations["search"] = answer
+    asyncio.run(Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct())
+    assert set(asked) == {wanted}

@@ -1,0 +1,119 @@
+"""Outcomes that are true: what was read is used, and what was not done is named."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from contracts import failures
+from contracts.messages import ReadRequest
+from contracts.state import ResearchState
+from contracts.vocabulary import NodeStatus, Outcome, Phase, StopReason
+from tests.fakes import states
+from tests.fakes.random_world import RandomWorld
+from tests.fakes.world import World
+from tests.unit.workflows.test_overlapping_pauses import beginning
+from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
+from workflows.driver import Driver
+from workflows.rules.endings import limitations_of, outcome_of
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.run.resumption import resumed
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
+
+
+async def stopped_while_reading(world: World, state: ResearchState, reason: StopReason, *, readable: int) -> Outcome:
+    """Conduct a run that is ended in its first gathering, when so many pages were read and the others hang."""
+    host, inbox, given, done = world.host(), Inbox(), 0, 0
+    read = host.implementations["read_source"]
+
+    async def read_some(request: ReadRequest) -> Any:
+        nonlocal given, done
+        given += 1
+        if given > readable:
+            await host.wait_until(lambda: done == readable)
+            inbox.interrupt(reason)
+            await asyncio.Event().wait()
+        record = await read(request)
+        done += 1
+        return record
+
+    host.implementations["read_source"] = read_some
+    async with asyncio.timeout(60):
+        return await Driver(ResearchRun(state, inbox, host), SupervisorStrategy()).conduct()
+
+
+@pytest.mark.parametrize("reason", [StopReason.USER_STOPPED, StopReason.BUDGET_TIME])
+async def test_what_was_read_before_the_end_is_reported(tmp_path: Path, reason: StopReason) -> None:
+    """A stop or the deadline in the first gathering: the report quotes what was read, and says what is missing."""
+    world = World(tmp_path)
+    state = await begin(world)
+    outcome = await stopped_while_reading(world, state, reason, readable=2)
+    assert (outcome, state.result.stop_reason) == (Outcome.PARTIAL, reason)
+    assert state.findings
+    assert state.citations
+    assert {query.status for query in state.plan.sub_queries} == {NodeStatus.SKIPPED}
+    assert all(query.status_reason for query in state.plan.sub_queries)
+    assert "do not answer" not in await report_of(world, state)
+    again = resumed(ResearchState.unpack(state.pack()), state.resolved, "later", SupervisorStrategy().resumed)
+    assert {query.status for query in again.plan.sub_queries} == {NodeStatus.PENDING}
+    again.deadline_at += 1e6
+    outcome = await Driver(ResearchRun(again, Inbox(), world.host()), SupervisorStrategy()).conduct()
+    assert outcome is Outcome.COMPLETED, (again.failed_branches, again.limitations)
+
+
+async def test_a_stop_before_anything_answers_claims_nothing_of_the_rest(tmp_path: Path) -> None:
+    """What was read holds no answer: the report says so of what was read alone."""
+    world = World(tmp_path)
+    state = await begin(world)
+    state.resolved = state.resolved.model_copy(update={"query": "What does CockroachDB charge for quantum replicas?"})
+    host, inbox = world.host(), Inbox()
+    analyze = host.implementations["analyze_sources"]
+
+    async def stop_first(request: Any) -> Any:
+        inbox.interrupt(StopReason.USER_STOPPED)
+        return await analyze(request)
+
+    host.implementations["analyze_sources"] = stop_first
+    await Driver(ResearchRun(state, inbox, host), SupervisorStrategy()).conduct()
+    report = await report_of(world, state)
+    assert "documents that were searched do not answer" not in report
+    assert "before the run was cut short" in report
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"characters": 50}, {"has_headings": False}, {"unresolved_markers": ["ev-unknown"]}, {"evidence_ids": []}],
+    ids=["short", "no headings", "removed citation", "no citation"],
+)
+def test_a_report_that_fails_its_check_is_not_completed(fault: dict[str, Any]) -> None:
+    """However often it was written: the run is partial, and the limitations say why (C0-24)."""
+    query = states.sub_query("a question of the plan", finding_count=1)
+    made = states.state(plan=states.plan(query), findings=[states.finding("an answer")], draft=states.draft())
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+    made.draft = states.draft(**fault)
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    lines = limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
+    assert any(line.startswith("The report did not pass its check: ") for line in lines)
+
+
+@pytest.mark.parametrize(("repaired", "failed"), [(True, []), (False, ["analyzer: InvalidModelOutput"])])
+async def test_a_repair_that_worked_is_no_failed_branch(repaired: bool, failed: list[str]) -> None:
+    """An answer of no use that was mended at once is a note; one that could not be mended is a failed branch."""
+    world = RandomWorld(7, trouble=0)
+    host, state = world.host(), beginning()
+    analyze = host.implementations["analyze_sources"]
+
+    async def unusable_first(request: Any) -> Any:
+        if request.engine == "model" and not (request.repair and repaired):
+            detail = {"problem": "no JSON"}
+            raise ApplicationError("no use", detail, type=failures.INVALID_MODEL_OUTPUT, non_retryable=True)
+        return await analyze(request)
+
+    host.implementations["analyze_sources"] = unusable_first
+    await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
+    assert state.failed_branches == failed
+    assert any("was repaired" in event.text for event in state.events) is repaired
+    assert state.phase == Phase.SYNTHESIS

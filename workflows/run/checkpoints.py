@@ -1,0 +1,121 @@
+"""Checkpoints of a run: each sends what has changed since the one before, and one at most is under way."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from contracts import activities, failures
+from contracts.messages import SaveRequest, StateChange
+from contracts.notebooks import without_told
+from contracts.state import PACKED_EVENTS
+from contracts.state_changes import change_between, digest_of, pack_json
+from workflows.run.activity_options import CallOptions, record_options
+from workflows.run.call_errors import is_cancelled
+from workflows.run.context import RunContext
+
+T = TypeVar("T")
+
+UNSAVED: Final = "a checkpoint could not be saved"
+
+
+class Checkpoints:
+    """Saves the session of a run; knows what the session store holds."""
+
+    def __init__(self, run: RunContext, stored: dict[str, Any] | None = None) -> None:
+        """`stored` is the snapshot of the state that the session store has already."""
+        self._run = run
+        self._stored = None if stored is None else without_told(stored)
+        self._task: asyncio.Task[None] | None = None
+        self._wanted = False
+
+    def save_in_background(self) -> None:
+        """Have the newest state saved; while a save is under way, the one after it takes the newest state then."""
+        self._wanted = True
+        if self._task is None or self._task.done():
+            self._take_note_of_failure()
+            self._task = asyncio.ensure_future(self._save_until_newest())
+
+    async def settle(self) -> None:
+        """Wait for the save under way, and for the one that waits for it. A failure is recorded, not raised."""
+        if self._task is not None:
+            await self._run.host.settle([self._task])
+        self._take_note_of_failure()
+
+    def abandon(self) -> None:
+        """Cancel what is under way; what the store holds then is unknown."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            self._stored = None
+
+    async def save(self, *, closed: bool = False, events: int = 0, options: CallOptions | None = None) -> None:
+        """Save the newest state, with so many of the newest events. Raises `ActivityError`."""
+        resolved = self._run.resolved
+        # A later checkpoint makes up for this one; the last one is waited for.
+        patience = None if closed else self._run.remaining_work_seconds()
+        how = options or record_options(self._run.operation("save"), "save the session", patience)
+        snapshot = without_told(self._run.state.snapshot(events))
+
+        async def send(change: StateChange) -> None:
+            request = SaveRequest(
+                research_id=resolved.research_id, tenant=resolved.tenant, change=change, closed=closed
+            )
+            await self._run.host.execute(activities.save_session, request, how)
+
+        stored, self._stored = self._stored, None  # until it is known what became of it
+        try:
+            await self._sent(send, snapshot, stored)
+        except ActivityError as error:
+            if not is_cancelled(error):
+                self._stored = stored
+            raise
+        self._stored = snapshot
+
+    async def with_newest_state(self, send: Callable[[StateChange], Awaitable[T]]) -> T:
+        """Call an activity that works on the newest state, whether that is saved or not. Raises `ActivityError`."""
+        return await self._sent(send, without_told(self._run.state.snapshot()), self._stored)
+
+    async def _sent(
+        self, send: Callable[[StateChange], Awaitable[T]], snapshot: dict[str, Any], stored: dict[str, Any] | None
+    ) -> T:
+        if stored is not None:
+            try:
+                return await send(_change(stored, snapshot))
+            except ActivityError as error:
+                if not isinstance(error.cause, ApplicationError) or error.cause.type != failures.SESSION_CHANGED:
+                    raise
+        return await send(_change(None, snapshot))
+
+    async def _save_until_newest(self) -> None:
+        while self._wanted:
+            self._wanted = False
+            await self.save()
+
+    def _take_note_of_failure(self) -> None:
+        task = self._task
+        if task is None or not task.done():
+            return
+        self._task = None
+        if not task.cancelled() and isinstance(task.exception(), ActivityError):
+            self._run.degrade(UNSAVED)
+
+    async def save_with_events(self) -> bool:
+        """Have the newest state saved before the history starts anew; whether it is."""
+        await self.settle()
+        try:
+            await self.save(events=PACKED_EVENTS)
+        except ActivityError as error:
+            if is_cancelled(error):
+                raise
+            self._run.degrade(UNSAVED)
+            return False
+        return True
+
+
+def _change(stored: dict[str, Any] | None, snapshot: dict[str, Any]) -> StateChange:
+    return StateChange(
+        base="" if stored is None else digest_of(stored),
+        digest=digest_of(snapshot),
+        packed=pack_json(change_between({} if stored is None else stored, snapshot)),
+    )
