@@ -81,7 +81,7 @@ class DeepResearchWorkflow:
             return prepared.stored_result
         if self._inbox.interruption is None:
             prepared = await self._with_providers_checked(prepared)
-            if await self._wait_for_turn(prepared.resolved):
+            if await self._wait_for_turn(prepared):
                 started = workflow.now()
         strategy = strategy_of(prepared.resolved.strategy)
         stored = self._begin(prepared, started, strategy)
@@ -223,15 +223,19 @@ class DeepResearchWorkflow:
             raise _nothing_to_search(resolved, providers)
         return prepared.model_copy(update={"resolved": with_providers(resolved, providers)})
 
-    async def _wait_for_turn(self, resolved: ResolvedResearch) -> bool:
-        """Wait until there is room for one more run; whether it had to. Its clock starts afterwards."""
+    async def _wait_for_turn(self, prepared: Prepared) -> bool:
+        """Wait until there is room for one more run; whether it had to. Its clock starts afterwards.
+
+        A stored session has something to report from: it waits no longer once it is stopped.
+        """
         if workflow.info().continued_run_id is not None:
             return False
-        told = 0
+        resolved, told = prepared.resolved, 0
         while True:
             argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, told=told)
-            turn = await self._unless_stopped(self._host.execute(activities.take_turn, argument, turn_options()))
-            if not turn.place:
+            work = self._host.execute(activities.take_turn, argument, turn_options())
+            turn = await (self._or_stopped(work) if prepared.packed_state else self._unless_stopped(work))
+            if turn is None or not turn.place:
                 self._queued = None
                 return bool(told)
             self._queued, told = queued_status(resolved, turn), turn.place
@@ -239,6 +243,13 @@ class DeepResearchWorkflow:
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """What a run begins with, for as long as nobody stops it: then there is nothing to report from."""
+        result = await self._or_stopped(work)
+        if result is None:
+            raise _stopped_before_it_began(workflow.info().workflow_id)
+        return result
+
+    async def _or_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The result of the work; None if the run is stopped first."""
         task = asyncio.ensure_future(work)
         try:
             await workflow.wait_condition(lambda: task.done() or self._inbox.interruption is not None)
@@ -249,7 +260,7 @@ class DeepResearchWorkflow:
             await workflow.wait([task])
             if not task.cancelled():
                 task.exception()
-        raise _stopped_before_it_began(workflow.info().workflow_id)
+        return None
 
     def _show(self) -> None:
         """Renew the current details in the web UI; this adds nothing to the history."""

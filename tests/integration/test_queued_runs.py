@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError
 
 from contracts import names
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, RunStatus
+from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
-from tests.fakes.world import World
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
 
@@ -63,3 +64,24 @@ async def test_a_run_that_waits_can_be_stopped(client: Client, tmp_path: Path) -
         with pytest.raises(Exception, match="Workflow execution failed") as caught:
             await handle.result()
         assert "stopped before the run began" in str(caught.value.__cause__)
+
+
+async def test_a_resumed_run_that_waits_is_stopped_with_a_report(client: Client, tmp_path: Path) -> None:
+    """Its session has something to report from: it waits no longer, and gave its place back when it was cancelled."""
+    async with MessagesApi(by_role={"analyzer": "slow"}) as api:
+        world = model_world(tmp_path, api.base_url)
+        world.queue = SharedRunQueue(world.shared, QueueLimits(at_once=1))
+        async with running_workers(client, world), asyncio.timeout(60):
+            request = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
+            handle = await start(client, request)
+            await until(handle, lambda shown: shown.phase == Phase.ANALYSIS)
+            await handle.cancel()
+            with pytest.raises(WorkflowFailureError):
+                await handle.result()
+            assert (await world.queue.take("before", "other")).place == 0
+            again = await start(client, request | {"continue_from": handle.id}, id=handle.id)
+            await until(again, lambda shown: shown.status is RunStatus.QUEUED)
+            await again.execute_update(names.STOP_AND_REPORT)
+            result = await again.result()
+    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.USER_STOPPED)
+    assert "[1]" in result.report

@@ -6,11 +6,12 @@ import pytest
 from markdown_it import MarkdownIt
 
 from contracts.display_text import as_markdown, from_markdown
+from contracts.outcome import ResearchStatus
 from contracts.progress import Awaited
 from contracts.roles import SUPERVISOR, ReflectInput
 from contracts.state import ResearchState
 from contracts.usage import Usage
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, RunStatus
 from tests.fakes import states
 from workflows.run.activity_options import read_options, record_options, role_options, search_options
 from workflows.run.role_calls import _summary
@@ -104,6 +105,8 @@ def test_details_say_what_is_asked_awaited_and_spent() -> None:
     assert "**How does \\*it\\* work?**" in before
     assert "waiting for: reflect: planning (since 10:00:05 UTC)" in before
     assert "and for 2 more" in before
+    queued = ResearchStatus(research_id="r", query="q", status=RunStatus.QUEUED, queue_place=2, queue_length=3)
+    assert "queued · place 2 of 3" in details_markdown(ResearchState(), 1.0, "q", waits, queued)
     known = states.state(usage=Usage(model_calls=1, cost_usd=None))
     assert "1 model calls · cost unknown" in details_markdown(known, 1.0)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,6 @@ from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
 from providers.errors import ContentCorrupt
-from providers.interfaces import StoredSession
 from providers.storage.content import name_of
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
 from providers.storage.stored_records import FolderRecords
@@ -57,15 +57,26 @@ class Home:
                 await shared.calls.finish(key, "answer")
             assert not shared.degraded
 
+    async def save_notebook(self, research_id: str, *entries: str, original: str) -> list[DocumentRef]:
+        """A run whose state knows the hashes of its notebook's entries, and of an original that only they name."""
+        async with open_stores(load_settings()) as stores:
+            *noted, raw = [await stores.content.put_text(text) for text in [*entries, original]]
+            source = Source(id="s", url="https://host/", title="s", provider="corpus", content_hash=raw.hash)
+            state = ResearchState(
+                status=RunStatus.COMPLETED, notebook=[each.hash for each in noted], sources={"s": source}
+            )
+            await stores.sessions.save(research_id, state.model_dump_json(), closed=True)
+        return [*noted, raw]
+
+    def make_old(self, research_id: str) -> None:
+        """Have the run saved years ago."""
+        record = self.path / "sessions" / f"{research_id}.json"
+        record.write_text(re.sub('"saved_at": "[0-9]{4}', '"saved_at": "2019', record.read_text(), count=1))
+
     async def sessions(self) -> set[str]:
         """Ids of the runs that are stored."""
         async with open_stores(load_settings()) as stores:
             return {session.research_id for session in await stores.sessions.list()}
-
-    async def listed(self) -> list[StoredSession]:
-        """The runs that are stored."""
-        async with open_stores(load_settings()) as stores:
-            return await stores.sessions.list()
 
     def holds(self, reference: DocumentRef) -> bool:
         """Whether a document is there."""
@@ -191,6 +202,19 @@ async def test_a_run_that_goes_on_keeps_only_what_it_may_have_read(home: Home, e
     assert (home.holds(old), home.holds(put_again)) == (False, True)
 
 
+async def test_a_notebook_goes_with_its_run(home: Home) -> None:
+    """Entries and originals that another run's notebook names as well stay with that one."""
+    own, *_ = await home.save_notebook("one", "own entry", "common entry", original="common page")
+    kept = await home.save_notebook("two", "common entry", original="common page")
+    other = await home.save_notebook("three", "common entry", "last entry", original="page")
+    await deleting.delete("one", yes=True)
+    assert not home.holds(own)
+    assert all(home.holds(each) for each in [*kept, *other])
+    await deleting.delete("three", yes=True)
+    assert [home.holds(each) for each in other] == [True, False, False]
+    assert all(home.holds(each) for each in kept)
+
+
 async def test_runs_of_long_ago_are_removed_together(
     home: Home, engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,13 +222,11 @@ async def test_runs_of_long_ago_are_removed_together(
     (own,) = await home.save("one", "own")
     await home.save("two", "own", "shared")
     await home.save("other-0", "of a run that goes on")
-    engine.others = GOES_ON
-    await asyncio.sleep(0.05)
-    between = datetime.now(UTC)
+    for research_id in ("one", "two", "other-0"):
+        home.make_old(research_id)
     (shared,) = await home.save("new", "shared")
-    age = (datetime.now(UTC) - between).total_seconds() / 86_400
     engine.others = [timedelta(days=-1)]
-    assert await deleting.delete_older_than(age, yes=True) == ExitCode.COMPLETED
+    assert await deleting.delete_older_than(1, yes=True) == ExitCode.COMPLETED
     assert capsys.readouterr().out == "2 runs removed: 1 documents, 0 journalled calls, 0 histories\n"
     assert await home.sessions() == {"other-0", "new"}
     assert (home.holds(own), home.holds(shared)) == (False, True)
@@ -217,9 +239,7 @@ async def test_a_sweep_goes_by_the_configuration(home: Home, monkeypatch: pytest
     monkeypatch.setenv("RESEARCH_RETENTION_DAYS", "30")
     await home.save("old", "text")
     await home.save("new", "text")
-    record = home.path / "sessions" / "old.json"
-    saved = next(iter(await home.listed())).saved_at
-    record.write_text(record.read_text().replace(saved[:4], "2019", 1))
+    home.make_old("old")
     settings = load_settings()
     async with open_stores(settings) as stores, open_shared_state(settings) as shared:
         own = retention.Retention(stores.sessions, stores.content, stores.records(LEFT_BEHIND), stores.calls, None)
