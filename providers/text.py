@@ -1,11 +1,10 @@
 """Words and stems: one way for the index, the ranking and the honesty rules, so that their counts agree."""
 
-import re
 from functools import lru_cache
 
 import snowballstemmer  # type: ignore[import-untyped]
 
-WORD = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*", re.UNICODE)
+from providers.language_words import KNOWN_LANGUAGES, WORD, language_words
 
 STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be been before being between both but by can could did do does
@@ -60,19 +59,29 @@ def stems(text: str, language: str = "en") -> list[str]:
     return [stem(word, language) for word in words(text)]
 
 
-def meaning_words(text: str) -> list[str]:
+@lru_cache(maxsize=16)
+def empty_words(language: str) -> frozenset[str]:
+    """Words of a language that say nothing of what a text is about; those of English where it is not known."""
+    base = language.split("-")[0].casefold()
+    if base not in KNOWN_LANGUAGES or base == "en":
+        return STOP_WORDS | FRAME_WORDS
+    known = language_words(base)
+    return known.stop | known.frame
+
+
+def meaning_words(text: str, language: str = "en") -> list[str]:
     """The words of a question that say what it is about, as written: neither stop words nor words that frame it.
 
     A word in capitals amid small ones is a name and always counts (`WITHOUT ROWID`).
     """
-    found, names_stand_out = words(text), not text.isupper()
+    found, names_stand_out, empty = words(text), not text.isupper(), empty_words(language)
     kept = []
     for position, word in enumerate(found):
         folded = word.casefold()
         if len(word) > 1 and word.isalpha() and word.isupper() and names_stand_out:
             kept.append(word)
             continue
-        if folded in STOP_WORDS or folded in FRAME_WORDS:
+        if folded in empty:
             continue
         following = found[position + 1].casefold() if position + 1 < len(found) else ""
         if folded in LISTING_WORDS and (position == 0 or following == "of"):
@@ -86,7 +95,7 @@ def question_stems(text: str, language: str = "en") -> list[str]:
 
     Where only words that frame a question are left, these count.
     """
-    kept = meaning_words(text) or [word for word in words(text) if word.casefold() not in STOP_WORDS]
+    kept = meaning_words(text, language) or [word for word in words(text) if word.casefold() not in STOP_WORDS]
     return list(dict.fromkeys(stem(word, language) for word in kept))
 
 

@@ -123,10 +123,10 @@ def frequencies(
     return Frequencies(max(len(key_sets), 1), counts, whole_corpus=False)
 
 
-def key_words(question: str) -> list[str]:
+def key_words(question: str, language: str = "en") -> list[str]:
     """The words of a question that say what it is about, as written, each once, in order."""
     kept: dict[str, str] = {}
-    for word in meaning_words(question):
+    for word in meaning_words(question, language):
         folded = word.casefold()
         if len(word) < 2 and not word.isupper():
             continue
@@ -136,7 +136,7 @@ def key_words(question: str) -> list[str]:
 
 def question_terms(question: str, language: str, known: Frequencies) -> QuestionTerms:
     """Weigh the key words of a question; all words of meaning where nothing else is left."""
-    chosen = key_words(question) or words(question)
+    chosen = key_words(question, language) or words(question)
     terms: dict[str, Term] = {}
     for word in chosen:
         key, *parts = word_keys(word, language)

@@ -1,10 +1,10 @@
 """Ranking: scores sentences against the question and grows the best ones into passages."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, WriteInput
 from providers.extractive.facets import STRONG, Facet, facet_named
 from providers.extractive.lexicon import (
     ASIDE_OPENING,
@@ -30,7 +30,8 @@ from providers.extractive.question_terms import (
     word_keys,
 )
 from providers.extractive.sentence_places import Places
-from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign, structure_of
+from providers.extractive.sources_read import Reading
+from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign
 from providers.text import FRAME_WORDS, stem, words
 
 DUPLICATE = 0.7
@@ -58,14 +59,6 @@ ROWS_WELCOME = frozenset((QuestionType.LIST, QuestionType.QUANTITY))
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A source with its text cut into sentences."""
-
-    source: SourceExtract
-    document: Structure
-
-
-@dataclass(frozen=True, slots=True)
 class Aim:
     """What passages are ranked by."""
 
@@ -82,16 +75,6 @@ class Aim:
     number_wanted: bool = False
     predicate: frozenset[str] = frozenset()
     """Stems of what a premise claims (`require`): a denial that holds one speaks of the premise itself."""
-
-
-def readings(sources: Iterable[SourceExtract], documents: Mapping[str, str], language: str) -> list[Reading]:
-    """The sources whose text is at hand, each once, in the order of their ids."""
-    found = {
-        source.id: Reading(source, structure_of(documents[source.text.hash], language))
-        for source in sources
-        if source.text is not None and source.text.hash in documents
-    }
-    return [found[key] for key in sorted(found)]
 
 
 def rank_passages(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
@@ -260,7 +243,7 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
 
 def known_frequencies(task: AnalyzeInput | WriteInput, every: list[Reading], *texts: str) -> Frequencies:
     """Document frequencies of the words of these texts."""
-    wanted = [word_keys(word, task.language)[0] for text in texts for word in key_words(text)]
+    wanted = [word_keys(word, task.language)[0] for text in texts for word in key_words(text, task.language)]
     return frequencies(
         task.documents_searched, task.term_documents, (reading.document.all_keys for reading in every), wanted
     )

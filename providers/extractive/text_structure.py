@@ -17,6 +17,7 @@ ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 RULE_ROW = re.compile(r"^[\s:|+-]++$")
 TERMINAL = re.compile(r"[.!?…:;][\"'”’)\]*_`^\d]*$")
 LABEL_LENGTH = 120
+GLOSS = re.compile(r"^\S[^\n.;:—–]{0,60}\s(?:[—–]|--?)\s")
 URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://|\bwww\.", re.IGNORECASE)
 MARKER_LIKE = re.compile(r"\[\s*(?:ev|src|sq)-|【|［", re.IGNORECASE)
 
@@ -108,6 +109,36 @@ class Structure:
         """Stems of each heading path."""
         return {path: text_keys(" ".join(path), self.language) for path in {block.path for block in self.blocks}}
 
+    def keys_of(self, line: str) -> frozenset[str]:
+        """Stems of a heading or a title."""
+        return _line_keys(line, self.language)
+
+    def block_keys(self, number: int) -> frozenset[str]:
+        """Stems of all sentences of a block."""
+        if number not in self._block_keys:
+            inside = [index for index, one in enumerate(self.sentences) if one.block == number]
+            self._block_keys[number] = frozenset().union(*(self.traits(index).keys for index in inside))
+        return self._block_keys[number]
+
+    @cached_property
+    def _block_keys(self) -> dict[int, frozenset[str]]:
+        return {}
+
+    def mentions(self, name: str) -> bool:
+        """Whether a name occurs anywhere in the text."""
+        if name not in self._mentions:
+            self._mentions[name] = name.casefold() in self.text.casefold()
+        return self._mentions[name]
+
+    @cached_property
+    def _mentions(self) -> dict[str, bool]:
+        return {}
+
+    @cached_property
+    def small_words(self) -> frozenset[str]:
+        """The words that the text writes in small letters somewhere."""
+        return frozenset(word for word in words(self.text) if word.islower())
+
     def of(self, sentence: Sentence) -> str:
         """The words of a sentence."""
         return self.text[sentence.start : sentence.end]
@@ -115,6 +146,11 @@ class Structure:
     def block_of(self, index: int) -> TextBlock:
         """The block of the sentence with this index."""
         return self.blocks[self.sentences[index].block]
+
+
+@lru_cache(maxsize=4_096)
+def _line_keys(line: str, language: str) -> frozenset[str]:
+    return text_keys(line, language)
 
 
 @lru_cache(maxsize=96)
@@ -126,7 +162,7 @@ def structure_of(text: str, language: str) -> Structure:
         if block.kind in (TextBlockKind.PROSE, TextBlockKind.ITEM):
             for start, end in sentence_spans(text[block.start : block.end]):
                 _add(found, block.start + start, block.start + end, number)
-        elif block.kind is TextBlockKind.ROW:
+        elif block.kind is TextBlockKind.ROW or _is_gloss(text, block):
             _add(found, block.start, block.end, number)
     return found
 
@@ -221,6 +257,14 @@ def _is_label(text: str) -> bool:
     return len(text) <= LABEL_LENGTH and not TERMINAL.search(text.strip())
 
 
+def _is_gloss(text: str, block: TextBlock) -> bool:
+    """Whether a line of its own says what something is: `EXPLAIN — show the execution plan of a statement`."""
+    if block.kind is not TextBlockKind.LABEL:
+        return False
+    line = text[block.start : block.end]
+    return GLOSS.match(line) is not None and len(words(line)) >= 4
+
+
 def _is_syntax(text: str) -> bool:
     """Whether a short paragraph is the form of a command, of which the next paragraph speaks."""
     return len(text) <= 2 * LABEL_LENGTH and text.rstrip().endswith(";") and not re.search(r"\b(?:the|is|are)\b", text)
@@ -228,7 +272,7 @@ def _is_syntax(text: str) -> bool:
 
 def is_foreign(text: str) -> bool:
     """Whether a piece of text holds what no quote may hold: addresses, what looks like our markers, code."""
-    return bool(URL.search(text) or MARKER_LIKE.search(text)) or "```" in text or ">>> " in text or _like_code(text)
+    return bool(URL.search(text) or MARKER_LIKE.search(text)) or "```" in text or ">>> " in text or text.count("# ") > 1 or _like_code(text)
 
 
 def is_statement(text: str) -> bool:

@@ -38,6 +38,7 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         return Outcome.FAILED
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
     incomplete = cut_short or state.failed_branches or unanswered(question, state) or not state.draft.evidence_ids
+    incomplete = incomplete or state.draft.answers_question is False
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
 
@@ -84,6 +85,8 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         why = STOP_REASON_TEXTS[reason]
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{why[0].upper()}{why[1:]}{report}.")
+    if state.draft is not None and state.draft.unanswered:
+        lines.append(f"The question is not answered: {state.draft.unanswered}.")
     lines += [f"Not answered: {text}" for text in unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
