@@ -1,10 +1,16 @@
 """Words and stems: one way for the index, the ranking and the honesty rules, so that their counts agree."""
 
+import re
 from functools import lru_cache
 
 import snowballstemmer  # type: ignore[import-untyped]
 
-from providers.language_words import KNOWN_LANGUAGES, WORD, language_words
+from providers.language_words import KNOWN_LANGUAGES, WORD, fold, language_words
+
+ELISION = re.compile("['’]")
+"""Joins a short word to the next one: `l'index`."""
+LEAST_LEAD = 0.26
+"""By how much a language must lead English, in words of its own."""
 
 STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be been before being between both but by can could did do does
@@ -112,14 +118,30 @@ FUNCTION_WORDS = {
 
 
 def detect_language(text: str) -> str:
-    """The likely language of a question as a two-letter code, `und` for a script that is not Latin.
+    """The likely language of a text as a two-letter code, `und` for a script that is not Latin.
 
-    Function words decide; English where they do not.
+    The words without meaning of each language decide, shared ones less; English where they do not.
     """
     letters = [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
         return "ru" if all(0x400 <= ord(c) <= 0x4FF or ord(c) < 0x250 for c in letters) else "und"
-    spoken = {word.casefold() for word in words(text)}
-    scores = {language: len(spoken & set(common.split())) for language, common in FUNCTION_WORDS.items()}
+    speakers = _speakers()
+    scores = dict.fromkeys(KNOWN_LANGUAGES, 0.0)
+    for word in fold(text):
+        for piece in (word, *(part for part in ELISION.split(word) if part != word)):
+            for language in (told := speakers.get(piece, ())):
+                scores[language] += 1.0 / len(told)
     best = max(scores.values())
-    return "en" if scores["en"] == best else next(language for language, score in scores.items() if score == best)
+    return "en" if scores["en"] >= best - LEAST_LEAD else max(scores, key=lambda language: scores[language])
+
+
+@lru_cache(maxsize=1)
+def _speakers() -> dict[str, tuple[str, ...]]:
+    """Word without meaning → the languages that have it."""
+    found: dict[str, list[str]] = {}
+    for code in KNOWN_LANGUAGES:
+        known = language_words(code)
+        asking = {word for phrases in known.asks.values() for word in phrases.first_words()}
+        for word in known.stop | known.frame | asking:
+            found.setdefault(word, []).append(code)
+    return {word: tuple(codes) for word, codes in found.items()}

@@ -62,6 +62,10 @@ SAID_OF: Final = frozenset(
 FEW: Final = 2
 LONG_TEXT: Final = 120
 """Characters from which a text may hold more than its question."""
+LONGEST_ELISION: Final = 2
+"""Letters of a word that is joined to the next one: `l'index`, `qu'un`."""
+INVERTED: Final = ("-t-il", "-t-elle", "-t-on", "-ils", "-elles", "-il", "-elle", "-on", "-ce", "-je", "-vous")
+"""What stands behind a verb in a question of French."""
 LONGEST_HEAD: Final = 3
 """Words before the opening of a question: `In SQLite, how many …`."""
 
@@ -178,6 +182,11 @@ def _content(
         if place in idle:
             continue
         bare = token.removesuffix("'s")
+        head, joint, rest = bare.partition("'")
+        if joint and len(head) <= LONGEST_ELISION and len(rest) > 1:
+            bare, word = rest, word[len(head) + 1 :]
+        if known.code == "fr" and "-" in bare:
+            bare = next((bare.removesuffix(end) for end in INVERTED if bare.endswith(end)), bare)
         named = len(word) > 1 and word.isupper() and not shouted and word.isalpha()
         if place in opening and not named:
             continue
