@@ -54,6 +54,8 @@ class LanguageWords:
     """Words that say how to answer, not what about."""
     idioms: Phrases
     """Groups of words that carry no meaning of their own: `at the same time`."""
+    synonyms: Mapping[str, tuple[str, ...]]
+    """Word → other words of the same doing, irregular forms above all: `starb`, `gestorben`."""
     asks: Mapping[str, Phrases]
     """Form of an answer → how a question that wants it begins."""
     asks_inside: Mapping[str, Phrases]
@@ -80,6 +82,7 @@ def language_words(code: str) -> LanguageWords:
         code=known,
         stop=frozenset(data["stop"].split()),
         frame=frozenset(data["frame"].split()),
+        synonyms=_relate(data["synonyms"]),
         idioms=Phrases(data["idioms"]),
         asks={name: Phrases(texts) for name, texts in data["asks"].items()},
         asks_inside={name: Phrases(texts) for name, texts in data["asks_inside"].items()},
@@ -89,6 +92,15 @@ def language_words(code: str) -> LanguageWords:
         missing=data["missing"],
         other_words=data["other_words"],
     )
+
+
+def _relate(groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for group in groups:
+        members = tuple(group.split())
+        for word in members:
+            found[word] = (*found.get(word, ()), *(other for other in members if other != word))
+    return found
 
 
 def fold(text: str) -> list[str]:

@@ -112,7 +112,10 @@ def _person(asked: Asked, piece: Piece, known: LanguageWords, is_name: Callable[
     near = _near(names, makers, 14)
     if near:
         return Evidence(1.0, tuple(near))
-    return Evidence(0.45, tuple(names)) if names else NONE
+    if names:
+        return Evidence(0.85 if known.code != "de" else 0.7, tuple(names))
+    roles = [place for place in makers if len(piece.tokens[place]) > 3]
+    return Evidence(0.55, tuple(roles)) if roles else NONE
 
 
 def _time(asked: Asked, piece: Piece, known: LanguageWords) -> Evidence:
@@ -137,12 +140,19 @@ def _place(asked: Asked, piece: Piece, known: LanguageWords) -> Evidence:
     strong = [place for place in told if len(piece.tokens[place]) > 3]
     if strong:
         return Evidence(0.8, tuple(strong))
-    return Evidence(0.4, tuple(told)) if told else NONE
+    return Evidence(0.6, tuple(told)) if told else NONE
 
 
 def _count(asked: Asked, piece: Piece, known: LanguageWords) -> Evidence:
     figures = [*_figures(piece, known), *known.tells["unlimited"].places(piece.tokens)]
-    figures = [place for place in figures if piece.tokens[place] not in known.tells["few"].first_words()]
+    few, units = known.tells["few"].first_words(), known.tells["duration_units"]
+    figures = [
+        place
+        for place in figures
+        if piece.tokens[place] not in few and not (place + 1 < len(piece.tokens) and units.at(piece.tokens, place + 1))
+    ]
+    if asked.noun.casefold() in units.first_words():
+        return _duration(asked, piece, known)
     if not figures:
         return NONE
     if piece.row:
@@ -171,7 +181,10 @@ def _size(asked: Asked, piece: Piece, known: LanguageWords) -> Evidence:
 
 def _money(asked: Asked, piece: Piece, known: LanguageWords) -> Evidence:
     found = [*piece.places_of(CURRENCY), *known.tells["money"].places(piece.tokens)]
-    return Evidence(1.0, tuple(found)) if found else NONE
+    if found:
+        return Evidence(1.0, tuple(found))
+    paid = _near(_figures(piece, known), known.tells["pay"].places(piece.tokens), 4)
+    return Evidence(0.9, tuple(paid)) if paid else NONE
 
 
 def _amount(asked: Asked, piece: Piece, known: LanguageWords) -> Evidence:

@@ -37,6 +37,11 @@ REPLY_STRENGTH: Final = 1.2
 SAME_QUESTION: Final = 0.8
 """Share of the weight, and of the words, that a question of a document must have in common with the one asked."""
 LEAST_WEIGHT: Final = 0.6
+COMPOUNDING: Final = ("de", "nl")
+NOUNS_ARE_CAPITAL: Final = ("de",)
+SHORTEST_PART: Final = 5
+COUNTED_COVERAGE: Final = 0.58
+"""Coverage that is enough where the number stands right beside what is counted."""
 LOOKED_AT: Final = 0.5
 SEEDS_OF_A_DOCUMENT: Final = 6
 FAR: Final = 14
@@ -70,6 +75,8 @@ class Wanted:
     weight: float
     wide: bool
     named: bool
+    compound: bool = False
+    """Whether a part of it, or a longer word that ends with it, may stand for it: `Teller`, `Porzellanteller`."""
 
     def credit(self, keys: frozenset[str]) -> float:
         """1 if it is there, less for a related word, else 0."""
@@ -79,6 +86,10 @@ class Wanted:
             return GROUP_CREDIT
         if self.key[0].isdigit() and any(key.startswith(self.key + ".") for key in keys):
             return 1.0
+        if self.compound and any(
+            len(one) >= SHORTEST_PART and (self.key.endswith(one) or one.endswith(self.key)) for one in keys
+        ):
+            return RELATED_CREDIT
         return RELATED_CREDIT if self.related & keys else 0.0
 
 
@@ -183,14 +194,15 @@ class AnswerSearch:
             min(credit, self._surface(one, piece, around)) for one, credit in zip(self.wanted, credits, strict=True)
         ]
         covered = sum(one.weight * credit for one, credit in zip(self.wanted, credits, strict=True)) / total
-        if covered < LEAST_COVERAGE or self._lacks(credits, total, around):
+        counted = self.asked.form is AnswerForm.COUNT and covered >= COUNTED_COVERAGE and len(self.wanted) > 2
+        if not counted and (covered < LEAST_COVERAGE or self._lacks(credits, total, around)):
             return None
         if around.labelled and self.asked.form is AnswerForm.DEFINITION:
             piece = replace(piece, label=all(one.credit(around.label) for one in self.wanted) and around.label_fits(self))
         if self.asked.form is AnswerForm.DEFINITION and not around.labelled:
             piece = replace(piece, lead=around.leads(self))
         held = self._evidence(piece, around)
-        if held.strength < LEAST_EVIDENCE:
+        if held.strength < (LEAST_EVIDENCE if covered >= LEAST_COVERAGE else 1.0):
             return None
         strength = 0.55 * covered + 0.3 * held.strength + self._extras(reading, index, around, piece, text)
         if strength < LEAST_STRENGTH:
@@ -358,14 +370,14 @@ def _wanted(asked: Asked, known: Frequencies) -> Iterable[Wanted]:
                 group |= {stem(one, asked.language) for one in words_of.tells[others].first_words()}
         if asked.form is AnswerForm.SIZE and folded in words_of.tells["large"].first_words():
             continue
+        group |= {stem(one, asked.language) for one in words_of.synonyms.get(folded, ())}
         count = known.counts.get(key)
         wide = count is not None and known.whole_corpus and known.documents > 2 and count >= COLLECTION_WIDE * known.documents
-        named = key in names
+        named = key in names and (words_of.code not in NOUNS_ARE_CAPITAL or not word[1:].islower())
+        compound = words_of.code in COMPOUNDING and len(key) >= SHORTEST_PART
         weight = max(known.weight(key) if count is not None or not known.whole_corpus else usual, LEAST_WEIGHT)
         wide = wide and (named or count >= 0.6 * known.documents)
-        yield Wanted(word, key, frozenset(parts), related, group, weight, wide, named)
-
-
+        yield Wanted(word, key, frozenset(parts), related, group, weight, wide, named, compound)
     if asked.form is AnswerForm.SIZE:
         stems = {stem(one, asked.language) for one in words_of.tells["large"].first_words()}
         yield Wanted("size", stem("size"), frozenset(), frozenset(), frozenset(stems), 1.5, wide=False, named=False)

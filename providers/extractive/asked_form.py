@@ -100,7 +100,7 @@ def read_asked(text: str, language: str) -> Asked:
     content = _content(written, tokens, range(place, place + length), form, known)
     noun = ""
     if form in (AnswerForm.COUNT, AnswerForm.CHOICE, AnswerForm.ITEMS):
-        noun = next((word for word in written[place + length :] if word in content), "")
+        noun = _noun(written[place + length :], content)
     return Asked(text, language, form, tuple(content), tuple(named_terms(text)), bounds, noun)
 
 
@@ -153,7 +153,7 @@ def _narrow(
     if form in WIDE:
         if "default" in bounds:
             return AnswerForm.VALUE
-        if bounds & {"maximum", "minimum"}:
+        if bounds & {"maximum", "minimum"} or inside.get("measure"):
             return AnswerForm.NUMBER
     if form is AnswerForm.CHOICE:
         if known.asks_inside["meaning"].found(tokens[-1:]) or (
@@ -164,6 +164,17 @@ def _narrow(
         if inside.get("items"):
             return AnswerForm.ITEMS
     return form
+
+
+def _noun(written: Sequence[str], content: Sequence[str]) -> str:
+    """What is counted or chosen: the last of the words of meaning that follow each other first."""
+    noun = ""
+    for word in written:
+        if word in content:
+            noun = word
+        elif noun:
+            break
+    return noun
 
 
 def _content(
