@@ -74,7 +74,7 @@ class LanguageWords:
 @lru_cache(maxsize=len(KNOWN_LANGUAGES))
 def language_words(code: str) -> LanguageWords:
     """The words of a language; those of English for one that is not known."""
-    base = code.split("-")[0].casefold()
+    base = code.split("-", maxsplit=1)[0].casefold()
     known = base if base in KNOWN_LANGUAGES else "en"
     source = files(__package__ or "").joinpath("languages", f"{known}.toml").read_text("utf-8")
     data = tomllib.loads(source)

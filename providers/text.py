@@ -68,7 +68,7 @@ def stems(text: str, language: str = "en") -> list[str]:
 @lru_cache(maxsize=16)
 def empty_words(language: str) -> frozenset[str]:
     """Words of a language that say nothing of what a text is about; those of English where it is not known."""
-    base = language.split("-")[0].casefold()
+    base = language.split("-", maxsplit=1)[0].casefold()
     if base not in KNOWN_LANGUAGES or base == "en":
         return STOP_WORDS | FRAME_WORDS
     known = language_words(base)

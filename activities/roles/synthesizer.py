@@ -10,8 +10,8 @@ from activities.reporting.markdown_layout import clean_characters
 from activities.reporting.quotations import Page, unquoted_where_other
 from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unify_markers
 from activities.roles.finishers import Draft
-from activities.roles.lenient_values import line_of
 from activities.roles.labels import label_all, label_key
+from activities.roles.lenient_values import line_of
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
 from contracts.documents import ConfidenceSummary, DocumentRef, ReportDraft
 from contracts.evidence import Finding

@@ -24,8 +24,8 @@ from providers.extractive.ranking import (
     known_frequencies,
     lower_taken,
     rank_passages,
+    same,
     score_ranges,
-    within,
 )
 from providers.extractive.sources_read import Reading, readings
 
@@ -65,11 +65,11 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     if not main and task.sub_query.facet in FACETS:
         own = aim_of(question, question.main_facet, task, every, asked=asked)
         fitting = lower_taken(fitting, choose_passages(rank_passages(every, own), most, 0.0))
-    others = [passage for passage in fitting if not any(_overlap(passage, one) for one in answers)]
+    others = [passage for passage in fitting if not any(same(passage, one) for one in answers)]
     floor = RELATIVE_FLOOR * fitting[0].score if fitting else 0.0
     kept = [*answers, *choose_passages(others, most - len(answers), floor)]
     sources = {reading.source.id: reading.source for reading in every}
-    findings = [_finding(passage, fitting, kept, sources, task, aim) for passage in kept]
+    findings = [_finding(passage, fitting, sources, task, aim) for passage in kept]
     return AnalysisDraft(findings=findings, gaps=_gaps(kept, aim.terms, known, task, main=main))
 
 
@@ -81,7 +81,9 @@ def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPa
     by_source = {reading.source.id: reading for reading in every}
     for answer in search.find(every)[: 4 * MOST_ANSWERS]:
         span = answer_span(answer, asked.form)
-        if span is None or any(source == answer.reading.source.id and a < span[1] and span[0] < b for source, a, b in spans):
+        if span is None or any(
+            source == answer.reading.source.id and a < span[1] and span[0] < b for source, a, b in spans
+        ):
             continue
         made = score_ranges(by_source[answer.reading.source.id], aim, [span]).get(span)
         if made is not None and not any(containment(made.keys, other.keys) >= DUPLICATE for other in spans.values()):
@@ -89,10 +91,6 @@ def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPa
         if len(spans) >= MOST_ANSWERS:
             break
     return list(spans.values())
-
-
-def _overlap(one: FoundPassage, other: FoundPassage) -> bool:
-    return one.source_id == other.source_id and one.start < other.end and other.start < one.end
 
 
 def _question_to_answer(task: AnalyzeInput) -> str:
@@ -105,12 +103,11 @@ def _question_to_answer(task: AnalyzeInput) -> str:
 def _finding(
     passage: FoundPassage,
     candidates: list[FoundPassage],
-    kept: list[FoundPassage],
     sources: Mapping[str, SourceExtract],
     task: AnalyzeInput,
     aim: Aim,
 ) -> FindingDraft:
-    agreeing = _agreeing(passage, candidates, kept, aim.terms)
+    agreeing = _agreeing(passage, candidates, aim.terms)
     return FindingDraft(
         content=shorten(passage.text, STATEMENT_LENGTH),
         confidence=_confidence([sources[passage.source_id], *(sources[other.source_id] for other in agreeing)]),
@@ -121,9 +118,7 @@ def _finding(
     )
 
 
-def _agreeing(
-    passage: FoundPassage, candidates: list[FoundPassage], kept: list[FoundPassage], terms: QuestionTerms
-) -> list[FoundPassage]:
+def _agreeing(passage: FoundPassage, candidates: list[FoundPassage], terms: QuestionTerms) -> list[FoundPassage]:
     """The best similar passage of each other document."""
     found: dict[str, FoundPassage] = {}
     present = terms.present(passage.keys)
@@ -131,11 +126,7 @@ def _agreeing(
         if other.source_id == passage.source_id or other.source_id in found:
             continue
         shared = terms.weight_of(present & terms.present(other.keys))
-        if (
-            shared >= AGREEMENT
-            and containment(passage.keys, other.keys) >= AGREEMENT
-            and not any(within(other, one) for one in kept)
-        ):
+        if shared >= AGREEMENT and containment(passage.keys, other.keys) >= AGREEMENT:
             found[other.source_id] = other
     return list(found.values())
 

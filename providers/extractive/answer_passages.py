@@ -4,7 +4,7 @@ from typing import Final
 
 from providers.extractive.answer_search import Answer
 from providers.extractive.asked_form import AnswerForm
-from providers.extractive.passages import grow, span_of
+from providers.extractive.passages import grow, leans, span_of
 from providers.extractive.text_structure import Structure, TextBlockKind
 
 LONGEST_ANSWER: Final = 1_000
@@ -35,11 +35,12 @@ def answer_span(answer: Answer, form: AnswerForm) -> tuple[int, int] | None:
     if block.kind in (TextBlockKind.ROW, TextBlockKind.LABEL):
         return sentence.start, sentence.end
     first = _first_of_block(document, seed)
-    if document.of(sentence).rstrip().endswith(":"):
+    if document.of(sentence).rstrip().endswith(":") and not leans(document, seed):
         found = _list_span(document, seed)
         if found is not None:
             return found
-    if block.label is not None and sentence.end - document.sentences[first].start <= LONGEST_LEAD:
+    stands = not leans(document, first)
+    if stands and block.label is not None and sentence.end - document.sentences[first].start <= LONGEST_LEAD:
         return span_of(document, first, seed)
     wanted = [0.0] * len(document.sentences)
     wanted[seed] = 1.0
@@ -47,7 +48,12 @@ def answer_span(answer: Answer, form: AnswerForm) -> tuple[int, int] | None:
         for index in range(seed + 1, min(seed + 4, len(wanted))):
             wanted[index] = 0.6
     grown = grow(document, seed, wanted, spare=form not in SPACIOUS)
-    if grown is None and sentence.end - document.sentences[first].start <= LONGEST_LEAD and seed - first <= 3:
+    if (
+        grown is None
+        and stands
+        and sentence.end - document.sentences[first].start <= LONGEST_LEAD
+        and seed - first <= 3
+    ):
         grown = (first, seed)
     return span_of(document, *grown) if grown is not None else None
 

@@ -9,14 +9,17 @@ from providers.extractive.answer_evidence import Evidence, Piece, evidence
 from providers.extractive.asked_form import MEASURES, AnswerForm, Asked
 from providers.extractive.lexicon import ASIDE_OPENING, HYPOTHETICAL, OF_THE_TEXT, PAST, RELATED
 from providers.extractive.question_terms import Frequencies, key_words, text_keys, text_pairs, word_keys
+from providers.extractive.sentence_places import HISTORY
+from providers.extractive.sentence_places import NUMBERING as _NUMBERING
 from providers.extractive.sources_read import Reading
-from providers.extractive.sentence_places import HISTORY, NUMBERING as _NUMBERING
 from providers.extractive.text_structure import LABEL_LENGTH, Structure, TextBlock, TextBlockKind, is_foreign
-from providers.text import stem
 from providers.language_words import language_words
+from providers.text import stem
 
-COLLECTION_WIDE: Final = 0.3
+COLLECTION_WIDE: Final = 0.4
 """Share of documents from which a word is what the whole collection is about: a passage need not repeat it."""
+MOST_DOCUMENTS: Final = 0.6
+"""The same for a word that is no name."""
 LABEL_CREDIT: Final = 0.95
 HEADING_CREDIT: Final = 0.85
 OUTER_CREDIT: Final = 0.7
@@ -37,8 +40,9 @@ REPLY_STRENGTH: Final = 1.2
 SAME_QUESTION: Final = 0.8
 """Share of the weight, and of the words, that a question of a document must have in common with the one asked."""
 LEAST_WEIGHT: Final = 0.6
+LONGEST: Final = 1_200
+"""Characters of a sentence that can be quoted."""
 COMPOUNDING: Final = ("de", "nl")
-NOUNS_ARE_CAPITAL: Final = ("de",)
 SHORTEST_PART: Final = 5
 COUNTED_COVERAGE: Final = 0.58
 """Coverage that is enough where the number stands right beside what is counted."""
@@ -153,7 +157,9 @@ class AnswerSearch:
         asked = {one.key for one in self.wanted}
         total = sum(one.weight for one in self.wanted)
         held = sum(one.weight * (1.0 if one.wide else one.credit(frozenset(keys))) for one in self.wanted) / total
-        return held >= SAME_QUESTION and len(keys & asked) >= SAME_QUESTION * len(keys - {one.key for one in self.wanted if one.wide})
+        return held >= SAME_QUESTION and len(keys & asked) >= SAME_QUESTION * len(
+            keys - {one.key for one in self.wanted if one.wide}
+        )
 
     def of_sentence(self, reading: Reading, index: int) -> Answer | None:
         """The answer that a sentence gives, or None."""
@@ -171,7 +177,9 @@ class AnswerSearch:
         inside = [
             answer
             for index, sentence in enumerate(document.sentences)
-            if start <= sentence.start and sentence.end <= end and (answer := self.of_sentence(reading, index)) is not None
+            if start <= sentence.start
+            and sentence.end <= end
+            and (answer := self.of_sentence(reading, index)) is not None
         ]
         return max((answer.strength for answer in inside), default=0.0)
 
@@ -181,24 +189,26 @@ class AnswerSearch:
         document = reading.document
         block = document.block_of(index)
         text = document.of(document.sentences[index])
-        if block.kind is TextBlockKind.CODE or len(text) > 1_200 or is_foreign(text):
+        if block.kind is TextBlockKind.CODE or len(text) > LONGEST or is_foreign(text) or "](" in text:
             return None
         around = _Around(reading, index, passage=self.asked.form in SPACIOUS)
-        credits = [self._credit(one, around) for one in self.wanted]
+        held_by = [self._credit(one, around) for one in self.wanted]
         total = sum(one.weight for one in self.wanted)
-        covered = sum(one.weight * credit for one, credit in zip(self.wanted, credits, strict=True)) / total
+        covered = sum(one.weight * credit for one, credit in zip(self.wanted, held_by, strict=True)) / total
         if covered < LOOKED_AT:
             return None
         piece = Piece.of(text, row=block.kind is TextBlockKind.ROW, label=around.labelled)
-        credits = [
-            min(credit, self._surface(one, piece, around)) for one, credit in zip(self.wanted, credits, strict=True)
+        held_by = [
+            min(credit, self._surface(one, piece, around)) for one, credit in zip(self.wanted, held_by, strict=True)
         ]
-        covered = sum(one.weight * credit for one, credit in zip(self.wanted, credits, strict=True)) / total
+        covered = sum(one.weight * credit for one, credit in zip(self.wanted, held_by, strict=True)) / total
         counted = self.asked.form is AnswerForm.COUNT and covered >= COUNTED_COVERAGE and len(self.wanted) > 2
-        if not counted and (covered < LEAST_COVERAGE or self._lacks(credits, total, around)):
+        if not counted and (covered < LEAST_COVERAGE or self._lacks(held_by, total, around)):
             return None
         if around.labelled and self.asked.form is AnswerForm.DEFINITION:
-            piece = replace(piece, label=all(one.credit(around.label) for one in self.wanted) and around.label_fits(self))
+            piece = replace(
+                piece, label=all(one.credit(around.label) for one in self.wanted) and around.label_fits(self)
+            )
         if self.asked.form is AnswerForm.DEFINITION and not around.labelled:
             piece = replace(piece, lead=around.leads(self))
         held = self._evidence(piece, around)
@@ -253,15 +263,19 @@ class AnswerSearch:
             return 1.0
         same = [token for token in piece.tokens if one.key in word_keys(token, self.asked.language)]
         folded = one.word.casefold()
-        return 1.0 if not same or any(_one_word(folded, token, self.asked.language) for token in same) else OTHER_WORD_CREDIT
+        return (
+            1.0
+            if not same or any(_one_word(folded, token, self.asked.language) for token in same)
+            else OTHER_WORD_CREDIT
+        )
 
-    def _lacks(self, credits: Sequence[float], total: float, around: "_Around") -> bool:
+    def _lacks(self, held_by: Sequence[float], total: float, around: "_Around") -> bool:
         """Whether a name, or a word of weight, is not there."""
         if self.pairs and not self.pairs <= around.pairs:
             return True
         return any(
             (one.named and not one.wide and credit < NAMED_CREDIT) or (one.weight >= HEAVY * total and credit < 0.5)
-            for one, credit in zip(self.wanted, credits, strict=True)
+            for one, credit in zip(self.wanted, held_by, strict=True)
         )
 
     def _extras(self, reading: Reading, index: int, around: "_Around", piece: Piece, text: str) -> float:
@@ -279,7 +293,9 @@ class AnswerSearch:
             side_by_side = around.pairs | around.label_pairs
             share_held = len(phrases & side_by_side) / len(phrases)
             found += 0.1 * share_held - (0.06 if not share_held else 0.0)
-        hints = [hint.score for hint in reading.source.sections if hint.start <= document.sentences[index].start < hint.end]
+        hints = [
+            hint.score for hint in reading.source.sections if hint.start <= document.sentences[index].start < hint.end
+        ]
         found += 0.04 if hints else 0.0
         found -= 0.08 if ASIDE_OPENING.match(text) or OF_THE_TEXT.search(text) or HYPOTHETICAL.search(text) else 0.0
         found -= 0.1 if PAST.search(text) else 0.0
@@ -357,7 +373,12 @@ class _Around:
 
 def _wanted(asked: Asked, known: Frequencies) -> Iterable[Wanted]:
     words_of = language_words(asked.language)
-    counted = [known.weight(key) for word in asked.content for key in word_keys(word, asked.language)[:1] if key in known.counts]
+    counted = [
+        known.weight(key)
+        for word in asked.content
+        for key in word_keys(word, asked.language)[:1]
+        if key in known.counts
+    ]
     usual = sum(counted) / len(counted) if counted else 1.0
     names = {key for name in asked.names for word in name.split() for key in word_keys(word, asked.language)}
     for word in asked.content:
@@ -372,11 +393,11 @@ def _wanted(asked: Asked, known: Frequencies) -> Iterable[Wanted]:
             continue
         group |= {stem(one, asked.language) for one in words_of.synonyms.get(folded, ())}
         count = known.counts.get(key)
-        wide = count is not None and known.whole_corpus and known.documents > 2 and count >= COLLECTION_WIDE * known.documents
-        named = key in names and (words_of.code not in NOUNS_ARE_CAPITAL or not word[1:].islower())
+        named = key in names
+        share = count / known.documents if count and known.whole_corpus and known.documents > 2 else 0.0
+        wide = share >= (COLLECTION_WIDE if named else MOST_DOCUMENTS)
         compound = words_of.code in COMPOUNDING and len(key) >= SHORTEST_PART
         weight = max(known.weight(key) if count is not None or not known.whole_corpus else usual, LEAST_WEIGHT)
-        wide = wide and (named or count >= 0.6 * known.documents)
         yield Wanted(word, key, frozenset(parts), related, group, weight, wide, named, compound)
     if asked.form is AnswerForm.SIZE:
         stems = {stem(one, asked.language) for one in words_of.tells["large"].first_words()}
@@ -417,4 +438,8 @@ def _one_word(one: str, other: str, language: str) -> bool:
     endings = _ENDINGS.get(language)
     if endings is None:
         return max(map(len, rests)) <= 4
-    return all(rest in endings for rest in rests) or other.startswith(one + ".") or one in other.replace("-", "_").split("_")
+    return (
+        all(rest in endings for rest in rests)
+        or other.startswith(one + ".")
+        or one in other.replace("-", "_").split("_")
+    )

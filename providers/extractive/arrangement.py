@@ -15,6 +15,7 @@ SHORT_ANSWER_WORDS = 260
 SHORT_ANSWER_COVERAGE = 0.25
 """Share of the question's weight that a passage itself must hold: a fitting heading alone is not enough."""
 MORE = "more"
+SETTLING_COVERAGE = 0.6
 SECTION_PASSAGES = 4
 MAIN_PASSAGES = 6
 NUMBERED = frozenset(("mechanism", "steps", "items", "reason"))
@@ -48,7 +49,11 @@ class Arrangement:
 
 
 def arrange(
-    quoted: list[Quotation], question: Question, target_words: int, sides: Sequence[Quotation] = (), answers: Sequence[Quotation] = ()
+    quoted: list[Quotation],
+    question: Question,
+    target_words: int,
+    sides: Sequence[Quotation] = (),
+    answers: Sequence[Quotation] = (),
 ) -> Arrangement:
     """Spread the quotations (best first) over the brief; none stands twice.
 
@@ -67,11 +72,11 @@ def arrange(
         found = rows([*quoted]) if name == "settings" else []
         if shown or found:
             placed += shown
-            sections.append(
-                BriefSection(name, _reading_order(shown), name in NUMBERED and len(shown) > 1, found)
-            )
+            sections.append(BriefSection(name, _reading_order(shown), name in NUMBERED and len(shown) > 1, found))
     more = [one for one in rest if one not in placed]
-    return Arrangement(short, qualified is not None, bool(answers), sections, _reading_order(more))
+    return Arrangement(
+        short, qualified is not None, bool(answers) or _settles(qualified), sections, _reading_order(more)
+    )
 
 
 def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | None:
@@ -86,7 +91,14 @@ def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | 
     return denying[0] if denying and denying[0].passage.score >= 0.8 * quoted[0].passage.score else None
 
 
-def _short_answer(quoted: list[Quotation], qualified: Quotation | None, sides: Sequence[Quotation], answers: Sequence[Quotation]) -> list[Quotation]:
+def _settles(denial: Quotation | None) -> bool:
+    """Whether the denial of what a question takes for granted answers it."""
+    return denial is not None and denial.passage.own_coverage >= SETTLING_COVERAGE
+
+
+def _short_answer(
+    quoted: list[Quotation], qualified: Quotation | None, sides: Sequence[Quotation], answers: Sequence[Quotation]
+) -> list[Quotation]:
     """The passages that answer by themselves: one that denies a premise first, each side of a comparison, the best."""
     ahead = [qualified] if qualified else [*_contrasting(quoted, sides), *sides]
     ahead = [*answers[:SHORT_ANSWER_PASSAGES], *ahead]

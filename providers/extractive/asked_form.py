@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from providers.language_words import LanguageWords, fold, language_words
 from providers.extractive.question_terms import named_terms
+from providers.language_words import LanguageWords, fold, language_words
 from providers.sentences import sentence_spans
 from providers.text import words
 
@@ -82,8 +82,8 @@ class Asked:
     names: tuple[str, ...]
     bounds: frozenset[str]
     """Which of default, maximum and minimum are asked for."""
-    noun: str = ""
-    """What is counted or chosen: `columns`, `command`."""
+    counted: tuple[str, ...] = ()
+    """What is counted or chosen, by the words of meaning that stand first: `autovacuum processes`."""
 
 
 def read_asked(text: str, language: str) -> Asked:
@@ -93,15 +93,11 @@ def read_asked(text: str, language: str) -> Asked:
     written = words(text)
     tokens = fold(text)
     form, place, length = _opening(tokens, known)
-    bounds = frozenset(
-        name for name in BOUNDS if name in known.asks_inside and known.asks_inside[name].found(tokens)
-    )
+    bounds = frozenset(name for name in BOUNDS if name in known.asks_inside and known.asks_inside[name].found(tokens))
     form = _narrow(form, tokens, place + length, bounds, known)
     content = _content(written, tokens, range(place, place + length), form, known)
-    noun = ""
-    if form in (AnswerForm.COUNT, AnswerForm.CHOICE, AnswerForm.ITEMS):
-        noun = _noun(written[place + length :], content)
-    return Asked(text, language, form, tuple(content), tuple(named_terms(text)), bounds, noun)
+    counted = _first_run(written[place + length :], content) if form is AnswerForm.COUNT else ()
+    return Asked(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted)
 
 
 def first_question(text: str) -> str:
@@ -147,9 +143,8 @@ def _narrow(
     inside = {name: phrases.found(tokens) for name, phrases in known.asks_inside.items()}
     if inside.get("difference"):
         return AnswerForm.DIFFERENCE
-    if form in WIDE or form is AnswerForm.PERSON:
-        if inside.get("replacement"):
-            return AnswerForm.REPLACEMENT
+    if (form in WIDE or form is AnswerForm.PERSON) and inside.get("replacement"):
+        return AnswerForm.REPLACEMENT
     if form in WIDE:
         if "default" in bounds:
             return AnswerForm.VALUE
@@ -166,15 +161,15 @@ def _narrow(
     return form
 
 
-def _noun(written: Sequence[str], content: Sequence[str]) -> str:
-    """What is counted or chosen: the last of the words of meaning that follow each other first."""
-    noun = ""
+def _first_run(written: Sequence[str], content: Sequence[str]) -> tuple[str, ...]:
+    """The words of meaning that follow each other first."""
+    found: list[str] = []
     for word in written:
         if word in content:
-            noun = word
-        elif noun:
+            found.append(word)
+        elif found:
             break
-    return noun
+    return tuple(found)
 
 
 def _content(
@@ -189,10 +184,10 @@ def _content(
     kept: dict[str, str] = {}
     spare: dict[str, str] = {}
     idle = {at + beside for at in range(len(tokens)) for beside in range(known.idioms.at(tokens, at))}
-    for place, (word, token) in enumerate(zip(written, tokens, strict=True)):
+    for place, (whole, token) in enumerate(zip(written, tokens, strict=True)):
         if place in idle:
             continue
-        bare = token.removesuffix("'s")
+        word, bare = whole, token.removesuffix("'s")
         head, joint, rest = bare.partition("'")
         if joint and len(head) <= LONGEST_ELISION and len(rest) > 1:
             bare, word = rest, word[len(head) + 1 :]

@@ -2,6 +2,7 @@
 
 import re
 from typing import TYPE_CHECKING
+
 from contracts.vocabulary import STOP_REASON_TEXTS
 from providers.language_words import language_words
 

@@ -26,6 +26,8 @@ BRIEF_WORDS = 900
 """Length of the brief proper; the rest goes under "More passages"."""
 MOST_GAPS = 8
 LONGEST_TITLE = 120
+LOOKED_AT = 3_000
+"""Characters of each document that tell its language."""
 
 
 def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
@@ -35,14 +37,14 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
     every = readings(task.sources, documents, task.language)
     quoted = quotations(task, every, aim_of(question, question.main_facet, task, every))
     if not quoted:
-        return ReportTextDraft(markdown=_empty(task, say), answers_question=False, unanswered="")
+        return ReportTextDraft(markdown=_empty(task, every, say), answers_question=False, unanswered="")
     asked = read_asked(task.query, task.language)
     answers = _answering(asked, task, every, quoted)
     sides = [one for entity in question.entities for one in _side(entity, question, task, every, quoted)]
     plan = arrange(quoted, question, task.target_words or BRIEF_WORDS, sides, answers)
-    lines = _brief(task, plan, quoted, asked, say)
-    unanswered = "" if answers else UNANSWERED.format(what=BriefWords("en").missing(asked.form))
-    return ReportTextDraft(markdown=lines, answers_question=bool(answers), unanswered=unanswered)
+    lines = _brief(task, plan, quoted, every, asked, say)
+    unanswered = "" if plan.answered else UNANSWERED.format(what=BriefWords("en").missing(asked.form))
+    return ReportTextDraft(markdown=lines, answers_question=plan.answered, unanswered=unanswered)
 
 
 def title_of(query: str) -> str:
@@ -72,10 +74,12 @@ def _side(
     return [at_hand[one.marker] for one in ranked if one.facet == name and one.marker in at_hand][:1]
 
 
-def _brief(task: WriteInput, plan: Arrangement, quoted: list[Quotation], asked: Asked, say: BriefWords) -> str:
+def _brief(
+    task: WriteInput, plan: Arrangement, quoted: list[Quotation], every: list[Reading], asked: Asked, say: BriefWords
+) -> str:
     lines = [f"# {one_line(title_of(task.query))}", "", f"> {say['admission']}", ">"]
     lines += [f"> {_counts(task, quoted, say)}", ""]
-    lines += [f"> {line}\n" for line in _other_language(task, quoted, say)]
+    lines += [f"> {line}\n" for line in _other_language(task, every, say)]
     if task.cut_short:
         lines += [say.cut_short(task.cut_short), ""]
     lines += [f"## {say['short_answer'] if plan.answered else say['near']}", ""]
@@ -138,8 +142,9 @@ def _counts(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> str:
     return " · ".join(parts)
 
 
-def _empty(task: WriteInput, say: BriefWords) -> str:
+def _empty(task: WriteInput, every: list[Reading], say: BriefWords) -> str:
     lines = [f"# {one_line(title_of(task.query))}", "", f"> {say['admission_empty']}", ""]
+    lines += [f"> {line}\n" for line in _other_language(task, every, say)]
     if task.cut_short:
         lines += [say.cut_short(task.cut_short), ""]
     return "\n".join([*lines, *empty_lines(task, say)]).rstrip() + "\n"
@@ -210,11 +215,11 @@ def _voices(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> str:
     return f"- {say.say('independence_unknown', pages=pages)}"
 
 
-def _other_language(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> list[str]:
+def _other_language(task: WriteInput, every: list[Reading], say: BriefWords) -> list[str]:
     """Up front: the documents speak another language than the question."""
-    spoken = detect_language(" ".join(one.text for one in quoted)[:20_000])
+    spoken = detect_language(" ".join(reading.document.text[:LOOKED_AT] for reading in every))
     own = task.language.split("-")[0].casefold()
-    if spoken == own or spoken not in KNOWN_LANGUAGES or own not in KNOWN_LANGUAGES:
+    if not every or spoken == own or spoken not in KNOWN_LANGUAGES or own not in KNOWN_LANGUAGES:
         return []
     names = (BriefWords(code)["language"] for code in (own, spoken))
     question, found = names

@@ -46,9 +46,7 @@ def words_unsupported(
     queries = [f"{' '.join(found[:3])} {' '.join(expansion[:2])}", f"{' '.join(found[:2])} {kept[0].heading}"]
     return GapDraft(
         description=shorten(
-            BriefWords(task.language).say(
-                "unsupported", names=_list_names(found), where=_describe_search(known, task)
-            ),
+            BriefWords(task.language).say("unsupported", names=_list_names(found), where=_describe_search(known, task)),
             GAP_LENGTH,
         ),
         suggested_queries=_new_searches(queries, task),

@@ -90,7 +90,7 @@ def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQue
             rationale="A name in the question is looked up by itself.",
             facet="definition" if main.name != "definition" else "settings",
         )
-        for name in named_terms(question.text)
+        for name in named_terms(question.text, language)
         if "_" in name or "." in name
     ][:2]
     if question.entities:
@@ -112,7 +112,7 @@ def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQue
                 rationale="A name in the question, looked up by itself.",
                 facet="definition",
             )
-            for name in named_terms(question.text)[:3]
+            for name in named_terms(question.text, language)[:3]
         ]
     return found
 
@@ -133,7 +133,7 @@ def _guidance(task: PlanInput) -> list[SubQueryDraft]:
     texts = [guidance.text for guidance in task.guidance if guidance.origin != "rules"]
     if task.system_prompt:
         texts.append(task.system_prompt)
-    subject = " ".join(named_terms(task.query)[:3])
+    subject = " ".join(named_terms(task.query, task.language)[:3])
     found = []
     for text in texts:
         first = re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0]

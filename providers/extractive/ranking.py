@@ -110,14 +110,14 @@ def choose_passages(candidates: Iterable[FoundPassage], most: int, floor: float)
     while waiting and len(kept) < most:
         best = max(waiting, key=lambda passage: round(passage.score - _crowding(passage, kept), 6))
         kept.append(best)
-        waiting = [passage for passage in waiting if not _same(passage, best)]
+        waiting = [passage for passage in waiting if not same(passage, best)]
     return kept
 
 
 def lower_taken(candidates: Iterable[FoundPassage], taken: list[FoundPassage]) -> list[FoundPassage]:
     """The candidates with those pushed down that another sub-query is bound to quote."""
     moved = [
-        replace(passage, score=passage.score - TAKEN_COST) if any(_same(passage, other) for other in taken) else passage
+        replace(passage, score=passage.score - TAKEN_COST) if any(same(passage, other) for other in taken) else passage
         for passage in candidates
     ]
     return sorted(moved, key=lambda passage: (-round(passage.score, 6), passage.place))
@@ -130,12 +130,8 @@ def _crowding(passage: FoundPassage, kept: list[FoundPassage]) -> float:
     )
 
 
-def within(one: FoundPassage, other: FoundPassage) -> bool:
-    """Whether a passage is all or a part of another."""
-    return one.source_id == other.source_id and other.start <= one.start and one.end <= other.end
-
-
-def _same(one: FoundPassage, other: FoundPassage) -> bool:
+def same(one: FoundPassage, other: FoundPassage) -> bool:
+    """Whether two passages overlap, or say nearly the same."""
     overlap = one.source_id == other.source_id and one.start < other.end and other.start < one.end
     return overlap or containment(one.keys, other.keys) >= DUPLICATE
 

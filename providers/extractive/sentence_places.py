@@ -117,7 +117,8 @@ class Places:
     def _likeness(self, heading: str) -> float:
         """Recall of the question's weight by a heading, lowered by what else the heading speaks of."""
         plain = NUMBERING.sub("", heading)
-        found = [key for word in key_words(plain, self._document.language) for key in word_keys(word, self._document.language)]
+        language = self._document.language
+        found = [key for word in key_words(plain, language) for key in word_keys(word, language)]
         if not found:
             return 0.0
         keys = text_keys(plain, self._document.language)
