@@ -18,15 +18,15 @@ SIZE_SIGN: Final = re.compile(r"\d\s?[kKMGTPE]i?[Bb]?\b|\d\s?%")
 YEAR: Final = re.compile(r"(?<![\w.,])(?:1[5-9]\d\d|20\d\d)(?![\w]|[.,]\d)")
 DAY: Final = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)|(?<!\d)\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
 PATH: Final = re.compile(
-    r"(?<![\w/])[~.]?/[\w.-]+(?:/[\w.$-]*+)*+|\b[A-Z]:\\\w|\b[\w-]+\.(?:conf|cfg|ini|toml|ya?ml|json|txt|log|xml|db|sqlite|sh|service)\b|\$[A-Z_]{3,}|%\w+%"
+    r"(?<![\w/])[~.]?/[\w.-]++(?:/[\w.$-]*+)*+|\b[A-Z]:\\\w|(?<![\w-])[\w-]++\.(?:conf|cfg|ini|toml|ya?ml|json|txt|log|xml|db|sqlite|sh|service)\b|\$[A-Z_]{3,}+|%\w++%"
 )
 PERSON_NAME: Final = re.compile(
     r"(?<![\w.])(?!(?:The|This|These|In|If|For|When|An?|It|On|To|By|As|At)\s)[A-ZÀ-Ý](?:\.|[a-zà-ÿ'’-]+)\s(?:(?:van|von|de|der|den|di|da|du|la|le)\s){0,2}(?:[A-ZÀ-Ý]\.\s){0,2}[A-ZÀ-Ý][\w'’-]*[a-zà-ÿ]"
 )
 MARKED_NAME: Final = re.compile(
-    r"\b\w+_\w+|\b[A-Z][A-Z]+\b|\w\(\)|--\w|[“\"'`‘«„]\S|\b[a-z]+[A-Z]\w|\b[A-Z][a-z]+\b|\w-\w|\.\w{2,4}\b|/\w"
+    r"\w_\w|\b[A-Z]{2,}+\b|\w\(\)|--\w|[“\"'`‘«„]\S|[a-z][A-Z]\w|\b[A-Z][a-z]++\b|\w-\w|\.\w{2,4}\b|/\w"
 )
-SYMBOL_VALUE: Final = re.compile(r"[“\"'`‘«„]|\b[A-Z_]{2,}\b|\w_\w|\d|/")
+SYMBOL_VALUE: Final = re.compile(r"[“\"'`‘«„]|\b[A-Z_]{2,}+\b|\w_\w|\d|/")
 
 NEAR: Final = 9
 """Tokens within which two things are said of each other."""
@@ -347,7 +347,7 @@ def _statement(look: _Look) -> Evidence:
 _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())
 _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")
 _SETTING_WORD: Final = re.compile(r"\b(?:on|off|true|false|none|empty|zero|enabled|disabled|yes|no)\b", re.IGNORECASE)
-_COMMAND: Final = re.compile(r"\b[A-Z]{3,}\b|\w_\w|--\w|`|\w\(\)|\b[\w-]+\.\w{2,4}\b|/\w|[“\"„«]\w")
+_COMMAND: Final = re.compile(r"\b[A-Z]{3,}+\b|\w_\w|--\w|`|\w\(\)|(?<![\w-])[\w-]++\.\w{2,4}\b|/\w|[“\"„«]\w")
 _GLOSS: Final = re.compile(r"^\S[^\n.;:]{0,60}\s[—–-]\s")
 _COMMA: Final = re.compile(r",\s|;\s")
 
