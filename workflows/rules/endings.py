@@ -42,7 +42,8 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         return Outcome.FAILED
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
     incomplete = cut_short or state.failed_branches or unanswered(question, state) or report_issues(state)
-    return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
+    answered = state.draft.answers_question is not False
+    return Outcome.PARTIAL if incomplete or not answered else Outcome.COMPLETED
 
 
 def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
@@ -101,6 +102,8 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         lines.append(f"{why[0].upper()}{why[1:]}{report}.")
     if state.findings and state.draft:
         lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
+    if state.draft is not None and state.draft.unanswered:
+        lines.append(f"The question is not answered: {state.draft.unanswered}.")
     lines += [f"Not answered: {text}" for text in unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
