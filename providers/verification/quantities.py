@@ -26,7 +26,7 @@ TOKEN: Final = re.compile(
 )
 VERSION: Final = re.compile(r"\d++(?:\.\d++){2,}+")
 ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
-NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![\d./])")
+NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![./]?\d)")
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
 FIRST_YEAR, LAST_YEAR = 1000, 2199

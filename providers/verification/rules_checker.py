@@ -6,12 +6,13 @@ decide between *supported* and *not enough information*: a paraphrase in other w
 verified either.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from providers.sentences import sentence_spans
+from providers.verification.alignment import Difference, Part, Sort, difference, same_word
 from providers.verification.quantities import Match, Quantity, compare
 from providers.verification.statement import Statement, negative_form
 from providers.verification.wording import (
@@ -30,6 +31,16 @@ ENOUGH: Final = 0.6
 """Share of a claim's words that its passages must have to be called supported."""
 RELATED_ENOUGH: Final = 0.3
 """Below this share the passages are about something else."""
+FOREIGN: Final = 0.15
+"""Below this share they are about something else, unless they share a figure."""
+NEAR: Final = 0.6
+"""From this share of a claim on, in the order of one sentence, it is a version of that sentence: what differs counts."""
+CANDIDATES: Final = 3
+"""Sentences that a claim is laid over."""
+TOO_DIFFERENT: Final = (
+    "Nothing in the cited passages contradicts it, yet their words are too different for rules to judge."
+)
+_MAYBE: Final = "The wording is too different to be sure: "
 NAME_WEIGHT: Final = 3.0
 """How much more a name weighs than another word."""
 SAME_QUANTITY: Final = 0.3
@@ -80,7 +91,7 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     `about` are the titles and headings of the passages: a name may stand there alone.
     """
     said, evidence = Statement(claim, language), Evidence.of(passages, about, language)
-    for rule in (_numbers, _names, _opposites, _negations, _directions, _attributions):
+    for rule in (_numbers, _names):
         problem = next(rule(said, evidence), None)
         if problem is not None:
             return problem
@@ -88,14 +99,83 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
         return Judgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has no words that can be compared.")
     share = _coverage(said, evidence.whole, evidence.about)
     if share < RELATED_ENOUGH:
-        return Judgement(Verdict.UNSUPPORTED, "The cited passages are about something else.")
-    weaker = next(_strength(said, evidence), None)
-    if weaker is not None:
-        return weaker
-    if share < ENOUGH:
-        reason = "Nothing in the cited passages contradicts it, yet their words are too different for rules to judge."
-        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, reason)
+        return _unrelated(said, evidence, share)
+    closest = _closest_difference(said, evidence)
+    found = _first(rule(said, evidence) for rule in (_opposites, _negations, _directions, _attributions))
+    found = found or next(_exchanges(closest, evidence), None) or next(_strength(said, evidence), None)
+    if found is not None:
+        return found if closest.share >= NEAR else Judgement(Verdict.NOT_ENOUGH_INFORMATION, _MAYBE + found.reason)
+    doubt = TOO_DIFFERENT if share < ENOUGH else next(_doubts(closest, evidence), None)
+    if doubt is not None:
+        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, doubt)
     return Judgement(Verdict.SUPPORTED, "Numbers, names and wording agree with the cited passages.")
+
+
+def _first(found: Iterable[Iterator[Judgement]]) -> Judgement | None:
+    return next((judgement for each in found for judgement in each), None)
+
+
+def _unrelated(claim: Statement, evidence: Evidence, share: float) -> Judgement:
+    """Few shared words: another subject, or the same in other words if a figure or a name is shared."""
+    figures = any(
+        compare(one, other) in (Match.EXACT, Match.APPROXIMATE)
+        for one in claim.quantities
+        for other in evidence.whole.quantities
+    )
+    if share >= FOREIGN or figures or not claim.content:
+        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, TOO_DIFFERENT)
+    return Judgement(Verdict.UNSUPPORTED, "The cited passages are about something else.")
+
+
+def _closest_difference(claim: Statement, evidence: Evidence) -> Difference:
+    """How the claim differs from the sentence that it keeps most of."""
+    near = _aligned(claim, evidence)[:CANDIDATES] or [Statement("", claim.language)]
+    return max((difference(claim, sentence) for sentence in near), key=lambda found: found.share)
+
+
+def _exchanges(found: Difference, evidence: Evidence) -> Iterator[Judgement]:
+    """Another number, name, duty or quantifier in the place of the source's, all else being equal."""
+    for theirs, ours in found.replaced:
+        for sort in (Sort.QUANTITY, Sort.NAME):
+            old = [part for part in theirs if part.sort is sort]
+            new = [part for part in ours if part.sort is sort]
+            if old and new and not {part.key for part in old} & {part.key for part in new}:
+                if sort is Sort.NAME and not _known(new[0], evidence):
+                    continue
+                reason = f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
+                yield Judgement(Verdict.CONTRADICTED, reason)
+        signs = {part.key: part.text for part in theirs if part.sort is Sort.SIGN}
+        said = {part.key: part.text for part in ours if part.sort is Sort.SIGN}
+        if {"(may)", "(must)"} == {*signs, *said} and signs.keys() != said.keys():
+            reason = f"The claim says “{min(said.values())}” where its source says “{min(signs.values())}”."
+            yield Judgement(Verdict.PARTIAL, reason)
+    names = [part for part in found.moved if part.sort is Sort.NAME]
+    if len(names) >= 2 and not found.turned:
+        yield Judgement(Verdict.CONTRADICTED, "The claim exchanges the parts of what its source says.")
+
+
+def _doubts(found: Difference, evidence: Evidence) -> Iterator[str]:
+    """What keeps rules from calling a claim supported, without a sign that it is wrong."""
+    if found.share < NEAR:
+        yield TOO_DIFFERENT
+    for theirs, ours in found.replaced:
+        for part in ours:
+            if part.sort is not Sort.QUANTITY and not any(same_word(part.key, other.key) for other in theirs):
+                yield f"The claim says “{part.text}” where its source says “{theirs[0].text}”."
+    for part in found.added:
+        if part.sort is Sort.SIGN or not _known(part, evidence):
+            yield f"“{part.text}” stands in no cited passage."
+    for part in found.moved:
+        if part.sort in (Sort.NAME, Sort.QUANTITY) and not found.turned:
+            yield f"“{part.text}” stands elsewhere in its source."
+    for stretch in found.left_out:
+        for part in stretch:
+            if part.sort is Sort.QUANTITY or part.key in ("(not)", "(may)"):
+                yield f"The claim leaves out “{part.text}”."
+
+
+def _known(part: Part, evidence: Evidence) -> bool:
+    return any(_has(text, part.key, part.text.casefold()) for text in (evidence.whole, evidence.about))
 
 
 def _coverage(claim: Statement, passage: Statement, about: Statement | None = None) -> float:

@@ -48,6 +48,8 @@ class Word:
     first: bool
     """Whether it begins a sentence, so that its capital letter says nothing."""
     language: str
+    start: int = 0
+    """Where it stands in the text."""
 
     @cached_property
     def low(self) -> str:
@@ -105,7 +107,7 @@ class Statement:
             first = not before or before[-1] in ".!?\n|"
             if written.casefold() in SPLITS:
                 clause += 1
-            found.append(Word(written, len(found), clause, first, self.language))
+            found.append(Word(written, len(found), clause, first, self.language, match.start()))
         return found
 
     @cached_property
@@ -126,7 +128,9 @@ class Statement:
     @cached_property
     def names(self) -> dict[str, Word]:
         """What is surely a name, by its small letters."""
-        return {word.low: word for word in self.words if word.name}
+        spans = [(quantity.start, quantity.end) for quantity in self.quantities]
+        units = {place for start, end in spans for place in range(start, end)}
+        return {word.low: word for word in self.words if word.name and word.start not in units}
 
     @cached_property
     def quantities(self) -> list[Quantity]:
