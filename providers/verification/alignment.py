@@ -55,6 +55,8 @@ class Difference:
 
     share: float
     """The share of the claim that stands in the sentence, in the same order."""
+    kept: float
+    """The same in any order."""
     replaced: list[tuple[list[Part], list[Part]]]
     """Parts of the sentence, and what the claim has in their place."""
     added: list[Part]
@@ -62,8 +64,12 @@ class Difference:
     """What the claim skips between two parts that it keeps, stretch by stretch."""
     moved: list[Part]
     """What both have, elsewhere."""
+    names: int
+    """How many names the claim has."""
     turned: bool
     """Whether one is a passive and the other is not: an exchange of names then keeps the meaning."""
+    denied: bool
+    """Whether one of the two has a negation and the other has none."""
 
 
 _SIGNS: Final = {
@@ -102,7 +108,18 @@ def difference(claim: Statement, sentence: Statement) -> Difference:
     rest.subtract(part.key for part in ours if id(part) in matched)
     moved = [part for part in ours if id(part) not in matched and rest[part.key] > 0]
     turned = _passive(claim) != _passive(sentence)
-    return Difference(common / len(ours) if ours else 0.0, replaced, added, left_out, moved, turned)
+    count = len(ours) or 1
+    return Difference(
+        share=common / count,
+        kept=(common + len(moved)) / count,
+        replaced=replaced,
+        added=added,
+        left_out=left_out,
+        moved=moved,
+        names=sum(part.sort is Sort.NAME for part in ours),
+        turned=turned,
+        denied=claim.negative != sentence.negative,
+    )
 
 
 def _passive(statement: Statement) -> bool:
@@ -138,6 +155,8 @@ _BEFORE_NUMBERS: Final = frozenset("up most more less least over under above bel
 
 def _part_of(word: Word) -> Part | None:
     sign = "not" if word.low.endswith("n't") else _SIGNS.get(word.low)
+    if sign == "not" and word.limiting:
+        return None
     if sign is not None:
         return Part(f"({sign})", Sort.SIGN, word.text)
     if word.content:

@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 from typing import Final
 
 from providers.verification.units import (
+    COUNTED_BY,
     EACH,
     LONGEST_UNIT,
     MONEY,
@@ -29,6 +30,10 @@ ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
 NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![./]?\d)")
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
+PER: Final = "per"
+"""The unit of what something is counted by (`a year`), in seconds."""
+CENT: Final = "cent"
+SECONDS: Final = {"second": 1.0, "month": 365.25 * 86400 / 12}
 FIRST_YEAR, LAST_YEAR = 1000, 2199
 ABOUT_SHARE: Final = 0.05
 """How far a number that says of itself to be rough may be from what it stands for."""
@@ -95,6 +100,12 @@ def compare(claim: Quantity, source: Quantity) -> Match:
     """Whether the source's quantity is what the claim says: rounding is allowed in the claim, not in the source."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
+    if claim.unit == PER != source.unit and source.unit in SECONDS:
+        source = replace(source, values=tuple(value * SECONDS[source.unit] for value in source.values), unit=PER)
+    if claim.unit in SECONDS and source.unit == PER:
+        claim = replace(claim, values=tuple(value * SECONDS[claim.unit] for value in claim.values), unit=PER)
+    if claim.unit == CENT and source.unit in MONEY:
+        claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
     if claim.unit != source.unit and not (_may_lack_unit(claim, source)):
         return Match.NONE
     found = _closest(claim, source)
@@ -251,7 +262,7 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
             quantity, place = _finish(text, tokens, place, (value,), 0.5, 1)
             yield quantity
         elif token.word in RATES:
-            yield Quantity(token.text, token.start, token.end, (RATES[token.word],), "second")
+            yield Quantity(token.text, token.start, token.end, (RATES[token.word],), PER)
             place += 1
         else:
             one = _one_of_a_unit(tokens, place)
@@ -271,17 +282,22 @@ def _in_words(word: str, words: Mapping[str, float]) -> float | None:
 
 
 def _one_of_a_unit(tokens: list[_Token], place: int) -> Quantity | None:
-    """`every minute`, `once a day`: one of a unit of time, as an interval."""
+    """`every minute`, `twice a day`: an interval; `5 crowns a year`: what it is counted by."""
     before, token = tokens[place - 1] if place else None, tokens[place]
     if before is None or token.word not in UNITS or len(token.word) < 3:
         return None
     unit, factors = UNITS[token.word]
     if unit not in ("second", "month"):
         return None
-    article = before.word in ("a", "an", "one") and place > 1 and tokens[place - 2].word in TIMES
-    if before.word not in EACH and not article:
-        return None
-    return Quantity(f"{before.text} {token.text}", before.start, token.end, factors, unit)
+    raw, frequency = f"{before.text} {token.text}", TIMES.get(tokens[place - 2].word) if place > 1 else None
+    if frequency and (before.word in EACH or before.word in COUNTED_BY or before.word == "one"):
+        return Quantity(raw, before.start, token.end, tuple(factor / frequency for factor in factors), unit)
+    if before.word in EACH:
+        return Quantity(raw, before.start, token.end, factors, unit)
+    # `a second` bridge is no time.
+    if before.word in COUNTED_BY and place > 1 and (token.word != "second" or before.word == "per"):
+        return Quantity(raw, before.start, token.end, tuple(factor * SECONDS[unit] for factor in factors), PER)
+    return None
 
 
 def _with_unit(text: str, tokens: list[_Token], place: int) -> tuple[Quantity, int]:

@@ -13,8 +13,9 @@ from typing import Final
 
 from providers.sentences import sentence_spans
 from providers.verification.alignment import Difference, Part, Sort, difference, same_word
-from providers.verification.quantities import Match, Quantity, compare
+from providers.verification.quantities import PER, Match, Quantity, compare
 from providers.verification.statement import Statement, negative_form
+from providers.verification.units import UNITS
 from providers.verification.wording import (
     EXCLUSIVE,
     HEDGES,
@@ -35,6 +36,8 @@ FOREIGN: Final = 0.15
 """Below this share they are about something else, unless they share a figure."""
 NEAR: Final = 0.6
 """From this share of a claim on, in the order of one sentence, it is a version of that sentence: what differs counts."""
+KEPT: Final = 0.5
+"""The share of a paraphrase's words and figures that one sentence must have, in any order."""
 CANDIDATES: Final = 3
 """Sentences that a claim is laid over."""
 TOO_DIFFERENT: Final = (
@@ -157,7 +160,8 @@ def _exchanges(found: Difference, evidence: Evidence) -> Iterator[Judgement]:
 def _doubts(found: Difference, evidence: Evidence) -> Iterator[str]:
     """What keeps rules from calling a claim supported, without a sign that it is wrong."""
     if found.share < NEAR:
-        yield TOO_DIFFERENT
+        yield from _doubts_of_paraphrase(found)
+        return
     for theirs, ours in found.replaced:
         for part in ours:
             if part.sort is not Sort.QUANTITY and not any(same_word(part.key, other.key) for other in theirs):
@@ -174,6 +178,16 @@ def _doubts(found: Difference, evidence: Evidence) -> Iterator[str]:
                 yield f"The claim leaves out “{part.text}”."
 
 
+def _doubts_of_paraphrase(found: Difference) -> Iterator[str]:
+    """Other words in another order: enough of them must be those of one sentence, with the same signs."""
+    if found.kept < KEPT:
+        yield TOO_DIFFERENT
+    if found.denied:
+        yield "Only one of the claim and its source has a negation."
+    if any(part.sort is Sort.NAME for part in found.moved) and not found.turned and found.names > 1:
+        yield "The names stand in another order in the source."
+
+
 def _known(part: Part, evidence: Evidence) -> bool:
     return any(_has(text, part.key, part.text.casefold()) for text in (evidence.whole, evidence.about))
 
@@ -183,7 +197,8 @@ def _coverage(claim: Statement, passage: Statement, about: Statement | None = No
     total = found = 0.0
     for word in claim.content:
         weight = NAME_WEIGHT if word.name or word.may_be_name else 1.0
-        known = _has(passage, word.stem, word.low) or bool(about and weight > 1 and _has(about, word.stem, word.low))
+        known = _has(passage, word.stem, word.low) or negative_form(word.low, passage.stems, claim.language) is not None
+        known = known or bool(about and weight > 1 and _has(about, word.stem, word.low))
         total += weight
         found += weight * known
     return found / total if total else 1.0
@@ -229,6 +244,8 @@ def _numbers(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
     """A quantity that the passages do not have, or have of something else."""
     there = evidence.whole.quantities
     for quantity in claim.quantities:
+        if quantity.unit == PER and not any(other.unit == PER for other in there):
+            continue
         matches = [(compare(quantity, other), other) for other in there]
         kinds = {match for match, _ in matches}
         if Match.EXACT in kinds or Match.APPROXIMATE in kinds:
@@ -274,6 +291,8 @@ def _rival(quantity: Quantity, there: Sequence[Quantity]) -> Quantity | None:
 def _names(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
     """A name that no passage has."""
     for low, word in claim.names.items():
+        if low in UNITS:
+            continue
         if any(_has(text, word.stem, low) or _part_of_name(low, text) for text in (evidence.whole, evidence.about)):
             continue
         yield Judgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")

@@ -24,6 +24,7 @@ from providers.verification.wording import (
 )
 
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?|[,;:()—–]")
+LIMIT: Final = re.compile(r"(?:no|not) (?:more|less|fewer|later|earlier|longer) than\b|not (?:only|just)\b", re.IGNORECASE)
 INNER: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 SCOPE: Final = 4
 """Content words that a negation reaches."""
@@ -50,6 +51,8 @@ class Word:
     language: str
     start: int = 0
     """Where it stands in the text."""
+    limiting: bool = False
+    """Whether it belongs to `no more than`, which denies nothing."""
 
     @cached_property
     def low(self) -> str:
@@ -60,6 +63,11 @@ class Word:
     def stem(self) -> str:
         """Its stem."""
         return stem(self.low, self.language)
+
+    @property
+    def negation(self) -> bool:
+        """Whether it denies."""
+        return (self.low in NEGATIONS or self.low.endswith("n't")) and not self.limiting
 
     @property
     def content(self) -> bool:
@@ -107,7 +115,7 @@ class Statement:
             first = not before or before[-1] in ".!?\n|"
             if written.casefold() in SPLITS:
                 clause += 1
-            found.append(Word(written, len(found), clause, first, self.language, match.start()))
+            found.append(Word(written, len(found), clause, first, self.language, match.start(), limiting=bool(LIMIT.match(self.text, match.start()))))
         return found
 
     @cached_property
@@ -162,7 +170,7 @@ class Statement:
 
     def _negated(self) -> Iterator[str]:
         for word in self.words:
-            if word.low not in NEGATIONS and not word.low.endswith("n't"):
+            if not word.negation:
                 continue
             reach = [w for w in self.words[word.place + 1 :] if w.clause == word.clause and w.content][:SCOPE]
             behind = [w for w in self.words[: word.place] if w.clause == word.clause and w.content][-1:]
@@ -171,7 +179,7 @@ class Statement:
     @cached_property
     def negative(self) -> bool:
         """Whether it has a negation at all."""
-        return any(word.low in NEGATIONS or word.low.endswith("n't") for word in self.words)
+        return any(word.negation for word in self.words)
 
     def directed(self) -> Iterator[tuple[str, list[str], list[str]]]:
         """Each word that relates what is before it to what is behind: (stem, before, behind); passives turned."""

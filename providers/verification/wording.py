@@ -46,7 +46,7 @@ RARELY: Final = _set("rarely seldom hardly barely scarcely few selten kaum rarem
 
 HEDGES: Final = _set(
     """may might could possibly perhaps maybe likely probably potentially suggests suggest suggested appears appear
-    seems seem reportedly allegedly presumably believed thought expected planned proposed plans intends intended
+    seems seem reportedly allegedly presumably believed thought suspect suspects suspected expected planned proposed plans intends intended
     estimated preliminary unclear uncertain hypothesized hypothesised speculated predicted forecast projected
     könnte könnten möglicherweise vielleicht vermutlich wahrscheinlich offenbar angeblich soll sollen geplant
     pourrait pourraient peut-être probablement semble
@@ -54,10 +54,11 @@ HEDGES: Final = _set(
     poderia talvez provavelmente parece misschien mogelijk waarschijnlijk lijkt zou"""
 )
 OBLIGATIONS: Final = _set(
-    "must shall required requires mandatory obligatory muss müssen doit doivent debe deben deve devono moet"
+    "must shall required requires mandatory obligatory muss müssen doit doivent debe deben deve devono moet moeten obligatoire verpflichtend obligatorio"
 )
 OPTIONS: Final = _set(
-    "may optional optionally can should recommended advisable darf kann optionnel opcional facoltativo kan"
+    """may optional optionally can should recommended advisable darf dürfen kann können sollte sollten optionnel
+    facultatif peut peuvent devrait devraient opcional puede pueden debería deberían facoltativo può possono kan kunnen"""
 )
 
 OPPOSITES: Final = [
@@ -79,6 +80,7 @@ OPPOSITES: Final = [
     causes/prevents cause/prevent caused/prevented cheap/expensive cheaper/costlier hot/cold hotter/colder
     warmer/cooler strong/weak stronger/weaker short/long shorter/longer shortest/longest light/heavy lighter/heavier
     majority/minority improve/worsen improved/worsened improves/worsens better/worse best/worst up/down
+    reduce/increase reduced/increased reduces/increases favour/against favor/against
     approve/reject approved/rejected approves/rejects support/oppose supported/opposed supports/opposes with/without
     deeper/shallower wider/narrower same/different similar/different safe/unsafe stable/unstable legal/illegal
     temporary/permanent manual/automatic manually/automatically static/dynamic local/remote client/server
@@ -88,7 +90,8 @@ OPPOSITES: Final = [
     höher/niedriger vor/nach erste/letzte maximal/minimal immer/nie erlaubt/verboten aktiviert/deaktiviert
     schneller/langsamer älter/jünger innen/außen öffentlich/privat
     augmente/diminue augmenté/diminué augmenter/diminuer plus/moins avant/après premier/dernier toujours/jamais
-    supérieur/inférieur autorisé/interdit activé/désactivé
+    supérieur/inférieur autorisé/interdit obligatoire/facultatif activé/désactivé
+    permitido/prohibido obligatorio/opcional
     aumenta/disminuye aumentó/disminuyó más/menos antes/después primero/último siempre/nunca mayor/menor
     aumenta/diminuisce prima/dopo primo/ultimo maggiore/minore
     antes/depois maior/menor hoger/lager groter/kleiner voor/na eerste/laatste altijd/nooit""".split()
