@@ -70,6 +70,12 @@ class Difference:
     """Whether one is a passive and the other is not: an exchange of names then keeps the meaning."""
     denied: bool
     """Whether one of the two has a negation and the other has none."""
+    other_signs: list[Part]
+    """Signs of the claim that the sentence lacks."""
+    other_names: list[Part]
+    """Names of the claim that the sentence lacks, if it has names of its own that the claim lacks."""
+    opposites: bool
+    """Whether the two have words that are opposites: with exchanged names they may say the same."""
 
 
 _SIGNS: Final = {
@@ -118,8 +124,18 @@ def difference(claim: Statement, sentence: Statement) -> Difference:
         moved=moved,
         names=sum(part.sort is Sort.NAME for part in ours),
         turned=turned,
+        other_signs=[part for part in ours if part.sort is Sort.SIGN and part.key not in {one.key for one in theirs}],
+        other_names=_other_names(ours, theirs),
+        opposites=any(OPPOSITES_OF.get(word, frozenset()) & sentence.low_words for word in claim.low_words),
         denied=claim.negative != sentence.negative,
     )
+
+
+def _other_names(ours: Sequence[Part], theirs: Sequence[Part]) -> list[Part]:
+    mine, known = {part.key for part in ours}, {part.key for part in theirs}
+    if all(part.key in mine for part in theirs if part.sort is Sort.NAME):
+        return []
+    return [part for part in ours if part.sort is Sort.NAME and part.key not in known]
 
 
 def _passive(statement: Statement) -> bool:

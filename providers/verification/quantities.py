@@ -11,11 +11,14 @@ from typing import Final
 from providers.verification.units import (
     COUNTED_BY,
     EACH,
+    FRACTIONS,
     LONGEST_UNIT,
     MONEY,
     MONEY_SUFFIXES,
     MONTHS,
     NUMBER_WORDS,
+    ONE,
+    ORDINALS,
     RATES,
     SCALES,
     TIMES,
@@ -28,6 +31,11 @@ TOKEN: Final = re.compile(
 VERSION: Final = re.compile(r"\d++(?:\.\d++){2,}+")
 ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
 NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![./]?\d)")
+TIME: Final = re.compile(
+    r"(?<![\d:.,])(\d{1,2})(?:[:.h](\d{2}))? ?(?:(am|a\.m|pm|p\.m)\b\.?|Uhr\b)|(?<![\d:.,])(\d{1,2}):(\d{2})(?![\d:])",
+    re.IGNORECASE,
+)
+CLOCK: Final = "time"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
 PER: Final = "per"
@@ -128,6 +136,8 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Match:
         wider = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
                     for form in claim.forms for full in source.forms)  # fmt: skip
         return Match.APPROXIMATE if wider else Match.NONE
+    if CLOCK in (claim.unit, source.unit) and not (claim.forms and source.forms) and "" in (claim.unit, source.unit):
+        return Match.APPROXIMATE if set(claim.values) & set(source.values) else Match.NONE
     if claim.is_year and source.unit == "date":
         return Match.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else Match.NONE
     return Match.NONE
@@ -200,6 +210,12 @@ def _dates(text: str) -> Iterator[Quantity]:
                  if 1 <= month <= 12 and 1 <= day <= 31]  # fmt: skip
         if forms:
             yield Quantity(found[0], *found.span(), unit="date", forms=tuple(forms))
+    for found in TIME.finditer(text):
+        hour, minute = int(found[1] or found[4]), int(found[2] or found[5] or 0)
+        if (found[3] or "")[:1].casefold() in ("a", "p") and found[3]:
+            hour = hour % 12 + (12 if found[3][0] in "pP" else 0)
+        if hour <= 24 and minute < 60:
+            yield Quantity(found[0], *found.span(), values=(float(hour),), unit=CLOCK, forms=(f"{hour}:{minute:02}",))
 
 
 def _written_dates(text: str, tokens: list[_Token]) -> tuple[list[Quantity], list[_Token]]:
@@ -258,6 +274,9 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
         if token.numeric:
             quantity, place = _with_unit(text, tokens, place)
             yield quantity
+        elif fraction := _fraction(text, tokens, place, words):
+            yield fraction[0]
+            place = fraction[1]
         elif (value := _in_words(token.word, words)) is not None:
             quantity, place = _finish(text, tokens, place, (value,), 0.5, 1)
             yield quantity
@@ -269,6 +288,30 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
             if one is not None:
                 yield one
             place += 1
+
+
+def _fraction(
+    text: str, tokens: list[_Token], place: int, words: Mapping[str, float]
+) -> tuple[Quantity, int] | None:
+    """`half an hour`, `two thirds of the members`, `ein Drittel`: a part of a unit, or a share in per cent."""
+    first, count = place, 1.0
+    counted = _in_words(tokens[place].word, words)
+    if (counted is not None or tokens[place].word in ONE) and place + 1 < len(tokens):
+        first, count = place + 1, counted or 1.0
+    part = FRACTIONS.get(tokens[first].word)
+    if part is None or (first == place and tokens[first].word in ORDINALS):
+        return None
+    value, following = count * part, first + 1
+    if following < len(tokens) and tokens[following].word == "of":
+        following += 1
+    if following < len(tokens) and tokens[following].word in ONE:
+        unit, factors, end = _unit_after(text, tokens, following + 1) if following + 1 < len(tokens) else ("", (1.0,), 0)
+        if unit:
+            raw = text[tokens[place].start : tokens[end - 1].end]
+            values = tuple(value * factor for factor in factors)
+            return Quantity(raw, tokens[place].start, tokens[end - 1].end, values, unit, 0.5, 2, "about"), end
+    raw = text[tokens[place].start : tokens[first].end]
+    return Quantity(raw, tokens[place].start, tokens[first].end, (100 * value,), "%", 0.5, 2, "about"), first + 1
 
 
 def _in_words(word: str, words: Mapping[str, float]) -> float | None:

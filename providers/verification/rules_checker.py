@@ -38,6 +38,8 @@ NEAR: Final = 0.6
 """From this share of a claim on, in the order of one sentence, it is a version of that sentence: what differs counts."""
 KEPT: Final = 0.5
 """The share of a paraphrase's words and figures that one sentence must have, in any order."""
+COPY: Final = 0.75
+"""From this share on it is a copy with few changes."""
 CANDIDATES: Final = 3
 """Sentences that a claim is laid over."""
 TOO_DIFFERENT: Final = (
@@ -94,21 +96,23 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     `about` are the titles and headings of the passages: a name may stand there alone.
     """
     said, evidence = Statement(claim, language), Evidence.of(passages, about, language)
+    closest = _closest_difference(said, evidence)
+    doubt = None
     for rule in (_numbers, _names):
-        problem = next(rule(said, evidence), None)
-        if problem is not None:
-            return problem
+        for problem in rule(said, evidence, closest):
+            if problem.verdict is not Verdict.NOT_ENOUGH_INFORMATION:
+                return problem
+            doubt = problem.reason
     if not said.content and not said.quantities:
         return Judgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has no words that can be compared.")
     share = _coverage(said, evidence.whole, evidence.about)
     if share < RELATED_ENOUGH:
         return _unrelated(said, evidence, share)
-    closest = _closest_difference(said, evidence)
     found = _first(rule(said, evidence) for rule in (_opposites, _negations, _directions, _attributions))
     found = found or next(_exchanges(closest, evidence), None) or next(_strength(said, evidence), None)
     if found is not None:
         return found if closest.share >= NEAR else Judgement(Verdict.NOT_ENOUGH_INFORMATION, _MAYBE + found.reason)
-    doubt = TOO_DIFFERENT if share < ENOUGH else next(_doubts(closest, evidence), None)
+    doubt = doubt or (TOO_DIFFERENT if share < ENOUGH else next(_doubts(closest, evidence), None))
     if doubt is not None:
         return Judgement(Verdict.NOT_ENOUGH_INFORMATION, doubt)
     return Judgement(Verdict.SUPPORTED, "Numbers, names and wording agree with the cited passages.")
@@ -143,7 +147,8 @@ def _exchanges(found: Difference, evidence: Evidence) -> Iterator[Judgement]:
             old = [part for part in theirs if part.sort is sort]
             new = [part for part in ours if part.sort is sort]
             if old and new and not {part.key for part in old} & {part.key for part in new}:
-                if sort is Sort.NAME and not _known(new[0], evidence):
+                elsewhere = any(part is moved for part in new for moved in found.moved)
+                if (sort is Sort.NAME and not _same_role(old[0], new[0], evidence)) or (elsewhere and found.share < COPY):
                     continue
                 reason = f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
                 yield Judgement(Verdict.CONTRADICTED, reason)
@@ -153,17 +158,28 @@ def _exchanges(found: Difference, evidence: Evidence) -> Iterator[Judgement]:
             reason = f"The claim says “{min(said.values())}” where its source says “{min(signs.values())}”."
             yield Judgement(Verdict.PARTIAL, reason)
     names = [part for part in found.moved if part.sort is Sort.NAME]
-    if len(names) >= 2 and not found.turned:
+    if len(names) >= 2 and not found.turned and not found.opposites:
         yield Judgement(Verdict.CONTRADICTED, "The claim exchanges the parts of what its source says.")
+
+
+def _same_role(old: Part, new: Part, evidence: Evidence) -> bool:
+    """Whether two names may stand for each other: both in the passages, not merely in a title."""
+    return old.text[0].isupper() and _has(evidence.whole, new.key, new.text.casefold())
 
 
 def _doubts(found: Difference, evidence: Evidence) -> Iterator[str]:
     """What keeps rules from calling a claim supported, without a sign that it is wrong."""
+    if found.other_names:
+        yield f"The closest sentence is not about “{found.other_names[0].text}”."
     if found.share < NEAR:
         yield from _doubts_of_paraphrase(found)
         return
+    if len(found.moved) >= 2 and not found.turned:
+        yield "The words stand in another order in the source."
     for theirs, ours in found.replaced:
         for part in ours:
+            if part.sort is Sort.NAME and _has(evidence.about, part.key, part.text.casefold()):
+                continue
             if part.sort is not Sort.QUANTITY and not any(same_word(part.key, other.key) for other in theirs):
                 yield f"The claim says “{part.text}” where its source says “{theirs[0].text}”."
     for part in found.added:
@@ -184,6 +200,8 @@ def _doubts_of_paraphrase(found: Difference) -> Iterator[str]:
         yield TOO_DIFFERENT
     if found.denied:
         yield "Only one of the claim and its source has a negation."
+    if found.other_signs:
+        yield f"The closest sentence does not say “{found.other_signs[0].text}”."
     if any(part.sort is Sort.NAME for part in found.moved) and not found.turned and found.names > 1:
         yield "The names stand in another order in the source."
 
@@ -240,7 +258,7 @@ def _closest_part(claim: Statement, sentence: Statement) -> Statement:
 
 
 # --- what makes a claim say something else ----------------------------------------------------------------------------
-def _numbers(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+def _numbers(claim: Statement, evidence: Evidence, closest: Difference) -> Iterator[Judgement]:
     """A quantity that the passages do not have, or have of something else."""
     there = evidence.whole.quantities
     for quantity in claim.quantities:
@@ -254,6 +272,9 @@ def _numbers(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
             yield Judgement(Verdict.CONTRADICTED, f"“{quantity.raw}” is a least in one and a most in the other.")
         elif _small_count(quantity) or _derived(quantity, there):
             continue
+        elif closest.share < NEAR and not any(sign.isdigit() for sign in quantity.raw):
+            reason = f"“{quantity.raw}” is not found, yet the wording is too different to be sure."
+            yield Judgement(Verdict.NOT_ENOUGH_INFORMATION, reason)
         elif rival := _rival(quantity, there):
             reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
             yield Judgement(Verdict.CONTRADICTED, reason)
@@ -288,7 +309,7 @@ def _rival(quantity: Quantity, there: Sequence[Quantity]) -> Quantity | None:
     return None
 
 
-def _names(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+def _names(claim: Statement, evidence: Evidence, _: Difference) -> Iterator[Judgement]:
     """A name that no passage has."""
     for low, word in claim.names.items():
         if low in UNITS:
@@ -312,7 +333,8 @@ def _part_of_name(low: str, passage: Statement) -> bool:
 def _opposites(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
     """`rose` where the closest sentence says `fell`, unless one of the two is denied."""
     for sentence in _aligned(claim, evidence)[:1]:
-        for word in claim.words:
+        names = [part for part in difference(claim, sentence).moved if part.sort is Sort.NAME]
+        for word in claim.words if len(names) < 2 else ():
             opposite = OPPOSITES_OF.get(word.low, frozenset()) & sentence.low_words
             if not opposite or word.low in sentence.low_words or opposite & claim.low_words:
                 continue
