@@ -18,7 +18,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from benchmarks.truth.reports import measure_reports
+from activities.reporting.claims import CitedWords
+from benchmarks.truth.corruption import names_in
+from benchmarks.truth.reports import Cited, measure, measure_reports
 from providers.verification.rules_checker import Verdict, check
 
 PAIRS: Final = Path(__file__).with_name("pairs.jsonl")
@@ -134,6 +136,16 @@ def failures(judged: Sequence[Judged]) -> Iterator[str]:
             )
 
 
+def paraphrases(pairs: Sequence[Pair]) -> list[Cited]:
+    """The true paraphrases, to be corrupted as the sentences of reports are."""
+    names = tuple(names_in([pair.passage for pair in pairs if pair.language == "en"], "en"))
+    return [
+        Cited(pair.claim, (CitedWords(pair.passage, "", pair.title),), pair.language, names)
+        for pair in pairs
+        if pair.label == Verdict.SUPPORTED
+    ]
+
+
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
@@ -147,6 +159,7 @@ def main() -> None:
     print(f"\n{time_claims(pairs):.0f} microseconds per claim, Python {platform.python_version()}")
     if arguments.failures:
         print("\n" + "\n".join(failures(development)))
+    measure("paraphrases", paraphrases(pairs), failures=False)
     if not arguments.pairs_only:
         measure_reports(failures=arguments.failures)
 
