@@ -18,6 +18,7 @@ from benchmarks.truth.corruption import CHANGES, Sentence, names_in
 from contracts.request import Verify
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
+from providers.sentences import sentence_spans
 from providers.verification.rules_checker import Verdict
 
 SEED: Final = 43
@@ -55,7 +56,7 @@ async def write_reports() -> list[Cited]:
 
 
 def claims_of(document: dict[str, object]) -> Iterator[Cited]:
-    """The claims of a report that cite one passage or more."""
+    """The passages that a report cites, as a whole and sentence by sentence."""
     evidence = {item["id"]: item for item in document["evidence"]}  # type: ignore[attr-defined]
     titles = {item["id"]: item["title"] for item in document["sources"]}  # type: ignore[attr-defined]
     language = str(document["language"])
@@ -64,8 +65,10 @@ def claims_of(document: dict[str, object]) -> Iterator[Cited]:
         items = [evidence[identity] for identity in claim["evidence_ids"]]
         passages = tuple(CitedWords(item["quote"], item["heading"], titles[item["source_id"]]) for item in items)
         # The engine writes word for word what it cites: the passage itself is the sentence, without marks and escapes.
-        for item, passage in zip(items, passages, strict=True):
-            yield Cited(item["quote"], (passage,), language, names)
+        for passage in passages:
+            spans = list(sentence_spans(passage.quote))
+            for start, end in ((0, len(passage.quote)), *(spans if len(spans) > 1 else ())):
+                yield Cited(passage.quote[start:end].strip(), (passage,), language, names)
 
 
 def corrupt(claims: Sequence[Cited]) -> Iterator[tuple[str, Cited, Cited]]:
@@ -90,7 +93,8 @@ def corrupt(claims: Sequence[Cited]) -> Iterator[tuple[str, Cited, Cited]]:
 def measure(name: str, claims: Sequence[Cited], *, failures: bool) -> None:
     """Print what is caught by kind of change."""
     before = Counter(claim.judged().method for claim in claims)
-    print(f"\n== {name}: {len(claims)} claims; methods before any change: {dict(before)}")
+    supported = sum(claim.judged().verdict == Verdict.SUPPORTED for claim in claims)
+    print(f"\n== {name}: {len(claims)}, {supported} of them supported before any change, by {dict(before)}")
     made, caught, flagged, verbatim = Counter[str](), Counter[str](), Counter[str](), 0
     for kind, old, new in corrupt(claims):
         judged = new.judged()

@@ -28,6 +28,7 @@ from providers.verification.units import (
 TOKEN: Final = re.compile(
     r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
 )
+AMBIGUOUS: Final = re.compile(r"\d{1,3}[.,]\d{3}(?![.,]?\d)")
 VERSION: Final = re.compile(r"\d++(?:\.\d++){2,}+")
 ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
 NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![./]?\d)")
@@ -145,7 +146,12 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Match:
 
 def _closest(claim: Quantity, source: Quantity) -> Match:
     best = Match.NONE
-    for said, true in product(claim.values, source.values):
+    mine, others = claim.values, source.values
+    written = AMBIGUOUS.match(claim.raw)
+    if written and source.raw.startswith(written[0]):
+        # Written alike, they are read alike: 28,000 kg are no 28.000 t.
+        mine, others = mine[: (len(mine) + 1) // 2], others[: (len(others) + 1) // 2]
+    for said, true in product(mine, others):
         if math.isclose(said, true, rel_tol=1e-9, abs_tol=1e-12):
             return Match.EXACT
         if _rounds_to(claim, said, source, true):

@@ -152,14 +152,27 @@ def _exchanges(found: Difference, evidence: Evidence) -> Iterator[Judgement]:
                     continue
                 reason = f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
                 yield Judgement(Verdict.CONTRADICTED, reason)
+        if found.share >= COPY and _denies(theirs) != _denies(ours):
+            yield _denial(_denies(ours))
         signs = {part.key: part.text for part in theirs if part.sort is Sort.SIGN}
         said = {part.key: part.text for part in ours if part.sort is Sort.SIGN}
         if {"(may)", "(must)"} == {*signs, *said} and signs.keys() != said.keys():
             reason = f"The claim says “{min(said.values())}” where its source says “{min(signs.values())}”."
             yield Judgement(Verdict.PARTIAL, reason)
+    if found.share >= COPY and found.denied and (_denies(found.added) or any(map(_denies, found.left_out))):
+        yield _denial(_denies(found.added))
     names = [part for part in found.moved if part.sort is Sort.NAME]
     if len(names) >= 2 and not found.turned and not found.opposites:
         yield Judgement(Verdict.CONTRADICTED, "The claim exchanges the parts of what its source says.")
+
+
+def _denies(parts: Sequence[Part]) -> bool:
+    return any(part.key == "(not)" for part in parts)
+
+
+def _denial(by_claim: bool) -> Judgement:
+    reason = "The claim denies what its source affirms." if by_claim else "Its source denies what the claim affirms."
+    return Judgement(Verdict.CONTRADICTED, reason)
 
 
 def _same_role(old: Part, new: Part, evidence: Evidence) -> bool:
