@@ -38,6 +38,7 @@ NEAR: Final = 0.6
 """From this share of a claim on, in the order of one sentence, it is a version of that sentence: what differs counts."""
 KEPT: Final = 0.5
 """The share of a paraphrase's words and figures that one sentence must have, in any order."""
+DECISIVE: Final = 0.7
 COPY: Final = 0.75
 """From this share on it is a copy with few changes."""
 CANDIDATES: Final = 3
@@ -111,7 +112,7 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     found = _first(rule(said, evidence) for rule in (_opposites, _negations, _directions, _attributions))
     found = found or next(_exchanges(closest, evidence), None) or next(_strength(said, evidence), None)
     if found is not None:
-        return found if closest.share >= NEAR else Judgement(Verdict.NOT_ENOUGH_INFORMATION, _MAYBE + found.reason)
+        return found if closest.share >= DECISIVE else Judgement(Verdict.NOT_ENOUGH_INFORMATION, _MAYBE + found.reason)
     doubt = doubt or (TOO_DIFFERENT if share < ENOUGH else next(_doubts(closest, evidence), None))
     if doubt is not None:
         return Judgement(Verdict.NOT_ENOUGH_INFORMATION, doubt)
@@ -282,7 +283,8 @@ def _numbers(claim: Statement, evidence: Evidence, closest: Difference) -> Itera
         if Match.EXACT in kinds or Match.APPROXIMATE in kinds:
             continue
         if Match.OPPOSED in kinds:
-            yield Judgement(Verdict.CONTRADICTED, f"“{quantity.raw}” is a least in one and a most in the other.")
+            verdict = Verdict.CONTRADICTED if closest.share >= NEAR else Verdict.NOT_ENOUGH_INFORMATION
+            yield Judgement(verdict, f"“{quantity.raw}” is a least in one and a most in the other.")
         elif _small_count(quantity) or _derived(quantity, there):
             continue
         elif closest.share < NEAR and not any(sign.isdigit() for sign in quantity.raw):
