@@ -21,6 +21,7 @@ from providers.verification.wording import (
     PARTLY,
     PASSIVE,
     RARELY,
+    REFUSALS,
     UNIVERSAL,
 )
 
@@ -69,7 +70,7 @@ class Difference:
     turned: bool
     """Whether one is a passive and the other is not: an exchange of names then keeps the meaning."""
     denied: bool
-    """Whether one of the two has a negation and the other has none."""
+    """Whether one of the two denies more often than the other."""
     other_signs: list[Part]
     """Signs of the claim that the sentence lacks."""
     other_names: list[Part]
@@ -127,7 +128,7 @@ def difference(claim: Statement, sentence: Statement) -> Difference:
         other_signs=[part for part in ours if part.sort is Sort.SIGN and part.key not in {one.key for one in theirs}],
         other_names=_other_names(ours, theirs),
         opposites=any(OPPOSITES_OF.get(word, frozenset()) & sentence.low_words for word in claim.low_words),
-        denied=claim.negative != sentence.negative,
+        denied=_denials(claim) != _denials(sentence),
     )
 
 
@@ -136,6 +137,10 @@ def _other_names(ours: Sequence[Part], theirs: Sequence[Part]) -> list[Part]:
     if all(part.key in mine for part in theirs if part.sort is Sort.NAME):
         return []
     return [part for part in ours if part.sort is Sort.NAME and part.key not in known]
+
+
+def _denials(statement: Statement) -> int:
+    return sum(word.negation or word.low in REFUSALS for word in statement.words)
 
 
 def _passive(statement: Statement) -> bool:

@@ -389,6 +389,9 @@ def _finish(
     while following < len(tokens) and (scale := SCALES.get(tokens[following].word)):
         values, half_step = tuple(value * scale for value in values), half_step * scale
         following += 1
+    if following > first + 1 and following + 1 < len(tokens) and tokens[following].word in ("de", "di"):
+        of_unit = _unit_after(text, tokens, following + 1)  # `6 millones de euros`
+        following += 1 if of_unit[0] else 0
     unit = ""
     factors: tuple[float, ...] = (1.0,)
     sign = tokens[first - 1].word if first else ""
@@ -422,6 +425,7 @@ def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple
             continue
         start, end = tokens[place].start, tokens[place + count - 1].end
         name = " ".join(text[start:end].replace("-", " ").split()).casefold()
+        name = name.replace("’", "'").removeprefix("d'")
         # A letter is a unit only right behind its number: `5 s`, yet not `5, s`.
         gap = " \u00a0\u202f-." if tokens[place - 1].word in SCALES else " \u00a0\u202f-"
         near = not text[tokens[place - 1].end : start].strip(gap)

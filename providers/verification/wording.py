@@ -20,6 +20,13 @@ NEGATIONS: Final = _set(
     não nunca nenhum nenhuma sem nem ninguém
     niet geen nooit niemand niets zonder noch"""
 )
+REFUSALS: Final = _set(
+    """ban banned bans forbid forbidden forbids prohibit prohibited prohibits exclude excluded excludes exempt except avoid
+    avoided deny denied denies reject rejected rejects refuse refused refuses unaffected
+    verboten untersagt ausgeschlossen ausgenommen verweigert interdit interdite interdits interdites exclu exclus refuse
+    prohibido prohibida excluido excluidos vietato escluso proibido verboden uitgesloten"""
+)
+"""Words that deny what they speak of."""
 PAIRED_NEGATIONS: Final = frozenset((("ne", "pas"), ("ne", "jamais"), ("ne", "plus"), ("ne", "rien"), ("n", "pas")))
 NEGATIVE_PREFIXES: Final = ("un", "in", "im", "ir", "il", "dis", "non", "non-")
 
@@ -68,7 +75,8 @@ OPPOSITES: Final = [
     high/low larger/smaller largest/smallest large/small bigger/smaller faster/slower fastest/slowest fast/slow
     before/after above/below first/last maximum/minimum most/least always/never enable/disable enabled/disabled
     enables/disables true/false accept/reject accepted/rejected accepts/rejects allow/forbid allowed/forbidden
-    allows/forbids allows/prevents allow/prevent allowed/prevented permitted/prohibited include/exclude
+    allows/forbids allowed/banned permitted/banned allow/ban
+    allows/prevents allow/prevent allowed/prevented permitted/prohibited include/exclude
     included/excluded includes/excludes open/closed opened/closed start/end started/ended starts/ends begin/end
     begins/ends began/ended add/remove added/removed adds/removes gain/lose gained/lost gains/loses win/lose won/lost
     success/failure successful/unsuccessful succeed/fail succeeded/failed succeeds/fails north/south northern/southern
