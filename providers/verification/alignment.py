@@ -11,6 +11,7 @@ from providers.verification.quantities import Match, Quantity, compare
 from providers.verification.statement import Statement, Word
 from providers.verification.wording import (
     BY,
+    COMPARING,
     EXCLUSIVE,
     HEDGES,
     MOSTLY,
@@ -62,7 +63,7 @@ class Difference:
     """Parts of the sentence, and what the claim has in their place."""
     added: list[Part]
     left_out: list[list[Part]]
-    """What the claim skips between two parts that it keeps, stretch by stretch."""
+    """What the claim skips between two parts that it keeps, stretch by stretch, and signs at its edges."""
     moved: list[Part]
     """What both have, elsewhere."""
     names: int
@@ -75,6 +76,8 @@ class Difference:
     """Signs of the claim that the sentence lacks."""
     other_names: list[Part]
     """Names of the claim that the sentence lacks, if it has names of its own that the claim lacks."""
+    compares: bool
+    """Whether the claim is a comparison, in which the order says which is which."""
     opposites: bool
     """Whether the two have words that are opposites: with exchanged names they may say the same."""
 
@@ -110,6 +113,9 @@ def difference(claim: Statement, sentence: Statement) -> Difference:
             added += ours[begin:end]
         elif 0 < begin < len(ours):
             left_out.append(theirs[first:last])
+        elif (edge := theirs[first] if begin else theirs[last - 1]).sort is Sort.SIGN:
+            # The rest of a sentence may be left out, but not the word that governs what is kept.
+            left_out.append([edge])
     matched = {id(part) for block in matcher.get_matching_blocks() for part in ours[block.b : block.b + block.size]}
     rest = Counter(part.key for part in theirs)
     rest.subtract(part.key for part in ours if id(part) in matched)
@@ -128,6 +134,7 @@ def difference(claim: Statement, sentence: Statement) -> Difference:
         other_signs=[part for part in ours if part.sort is Sort.SIGN and part.key not in {one.key for one in theirs}],
         other_names=_other_names(ours, theirs),
         opposites=any(OPPOSITES_OF.get(word, frozenset()) & sentence.low_words for word in claim.low_words),
+        compares=bool(claim.low_words & COMPARING),
         denied=_denials(claim) != _denials(sentence),
     )
 

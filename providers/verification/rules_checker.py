@@ -188,7 +188,7 @@ def _doubts(found: Difference, evidence: Evidence) -> Iterator[str]:
     if found.share < NEAR:
         yield from _doubts_of_paraphrase(found)
         return
-    if len(found.moved) >= 2 and not found.turned:
+    if found.moved and not found.turned:
         yield "The words stand in another order in the source."
     for theirs, ours in found.replaced:
         for part in ours:
@@ -199,9 +199,6 @@ def _doubts(found: Difference, evidence: Evidence) -> Iterator[str]:
     for part in found.added:
         if part.sort is Sort.SIGN or not _known(part, evidence):
             yield f"“{part.text}” stands in no cited passage."
-    for part in found.moved:
-        if part.sort in (Sort.NAME, Sort.QUANTITY) and not found.turned:
-            yield f"“{part.text}” stands elsewhere in its source."
     for stretch in found.left_out:
         for part in stretch:
             if part.sort is Sort.QUANTITY or part.key in ("(not)", "(may)"):
@@ -214,6 +211,8 @@ def _doubts_of_paraphrase(found: Difference) -> Iterator[str]:
         yield TOO_DIFFERENT
     if found.denied:
         yield "Only one of the claim and its source has a negation."
+    if found.compares and found.moved:
+        yield "It compares in another order than its source."
     if found.other_signs:
         yield f"The closest sentence does not say “{found.other_signs[0].text}”."
     if any(part.sort is Sort.NAME for part in found.moved) and not found.turned and found.names > 1:

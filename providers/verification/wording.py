@@ -27,6 +27,8 @@ REFUSALS: Final = _set(
     prohibido prohibida excluido excluidos vietato escluso proibido verboden uitgesloten"""
 )
 """Words that deny what they speak of."""
+COMPARING: Final = _set("than als dan")
+"""Words behind a comparative that seldom stand elsewhere."""
 PAIRED_NEGATIONS: Final = frozenset((("ne", "pas"), ("ne", "jamais"), ("ne", "plus"), ("ne", "rien"), ("n", "pas")))
 NEGATIVE_PREFIXES: Final = ("un", "in", "im", "ir", "il", "dis", "non", "non-")
 
