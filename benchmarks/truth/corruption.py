@@ -55,7 +55,7 @@ def negated(sentence: Sentence, chance: random.Random) -> str | None:
     places = list(verb.finditer(sentence.text))
     if not places:
         return None
-    place = places[0]
+    place = chance.choice(places)
     return f"{sentence.text[: place.end()]} {word}{sentence.text[place.end() :]}"
 
 

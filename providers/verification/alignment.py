@@ -68,6 +68,8 @@ class Difference:
     """What both have, elsewhere."""
     names: int
     """How many names the claim has."""
+    same: bool
+    """Whether the claim is a stretch of the sentence, with nothing left out that governs it."""
     turned: bool
     """Whether one is a passive and the other is not: an exchange of names then keeps the meaning."""
     denied: bool
@@ -134,6 +136,7 @@ def difference(claim: Statement, sentence: Statement) -> Difference:
         other_signs=[part for part in ours if part.sort is Sort.SIGN and part.key not in {one.key for one in theirs}],
         other_names=_other_names(ours, theirs),
         opposites=any(OPPOSITES_OF.get(word, frozenset()) & sentence.low_words for word in claim.low_words),
+        same=bool(ours) and common == len(ours) and not left_out,
         compares=bool(claim.low_words & COMPARING),
         denied=_denials(claim) != _denials(sentence),
     )
@@ -168,16 +171,18 @@ def _parts(statement: Statement, sources: Sequence[Quantity]) -> list[Part]:
     inside = {place for start, end in spans for place in range(start, end)}
     words = statement.words
     for place, word in enumerate(words):
-        if word.start in inside or any(other.start in starts for other in words[place + 1 : place + 3]):
-            if word.start in inside or word.low in _BEFORE_NUMBERS:
-                continue
+        number_follows = any(other.start in starts for other in words[place + 1 : place + 3])
+        if word.start in inside or (number_follows and word.low in _BEFORE_NUMBERS):
+            continue
         part = _part_of(word)
         if part is not None:
             found.append((word.start, part))
     return [part for _, part in sorted(found, key=lambda each: each[0])]
 
 
-_BEFORE_NUMBERS: Final = frozenset("up most more less least over under above below than no not at maximum minimum".split())
+_BEFORE_NUMBERS: Final = frozenset(
+    "up most more less least over under above below than no not at maximum minimum".split()
+)
 """Words that belong to a number: quantities are compared with them."""
 
 

@@ -296,9 +296,7 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
             place += 1
 
 
-def _fraction(
-    text: str, tokens: list[_Token], place: int, words: Mapping[str, float]
-) -> tuple[Quantity, int] | None:
+def _fraction(text: str, tokens: list[_Token], place: int, words: Mapping[str, float]) -> tuple[Quantity, int] | None:
     """`half an hour`, `two thirds of the members`, `ein Drittel`: a part of a unit, or a share in per cent."""
     first, count = place, 1.0
     counted = _in_words(tokens[place].word, words)
@@ -310,8 +308,8 @@ def _fraction(
     value, following = count * part, first + 1
     if following < len(tokens) and tokens[following].word == "of":
         following += 1
-    if following < len(tokens) and tokens[following].word in ONE:
-        unit, factors, end = _unit_after(text, tokens, following + 1) if following + 1 < len(tokens) else ("", (1.0,), 0)
+    if following + 1 < len(tokens) and tokens[following].word in ONE:
+        unit, factors, end = _unit_after(text, tokens, following + 1)
         if unit:
             raw = text[tokens[place].start : tokens[end - 1].end]
             values = tuple(value * factor for factor in factors)

@@ -15,7 +15,7 @@ from providers.sentences import sentence_spans
 from providers.verification.alignment import Difference, Part, Sort, difference, same_word
 from providers.verification.quantities import PER, Match, Quantity, compare
 from providers.verification.statement import Statement, negative_form
-from providers.verification.units import UNITS
+from providers.verification.units import MONTHS, UNITS
 from providers.verification.wording import (
     EXCLUSIVE,
     HEDGES,
@@ -35,10 +35,11 @@ RELATED_ENOUGH: Final = 0.3
 FOREIGN: Final = 0.15
 """Below this share they are about something else, unless they share a figure."""
 NEAR: Final = 0.6
-"""From this share of a claim on, in the order of one sentence, it is a version of that sentence: what differs counts."""
+"""From this share on, in the order of one sentence, a claim is a version of that sentence: what differs counts."""
 KEPT: Final = 0.5
 """The share of a paraphrase's words and figures that one sentence must have, in any order."""
 DECISIVE: Final = 0.7
+"""From this share on a negation, an opposite or an exchange is a contradiction; below, it may be other words."""
 COPY: Final = 0.75
 """From this share on it is a copy with few changes."""
 CANDIDATES: Final = 3
@@ -46,6 +47,7 @@ CANDIDATES: Final = 3
 TOO_DIFFERENT: Final = (
     "Nothing in the cited passages contradicts it, yet their words are too different for rules to judge."
 )
+AGREES: Final = "Numbers, names and wording agree with the cited passages."
 _MAYBE: Final = "The wording is too different to be sure: "
 NAME_WEIGHT: Final = 3.0
 """How much more a name weighs than another word."""
@@ -109,6 +111,8 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     share = _coverage(said, evidence.whole, evidence.about)
     if share < RELATED_ENOUGH:
         return _unrelated(said, evidence, share)
+    if closest.same:
+        return Judgement(Verdict.SUPPORTED, AGREES)
     found = _first(rule(said, evidence) for rule in (_opposites, _negations, _directions, _attributions))
     found = found or next(_exchanges(closest, evidence), None) or next(_strength(said, evidence), None)
     if found is not None:
@@ -116,7 +120,7 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     doubt = doubt or (TOO_DIFFERENT if share < ENOUGH else next(_doubts(closest, evidence), None))
     if doubt is not None:
         return Judgement(Verdict.NOT_ENOUGH_INFORMATION, doubt)
-    return Judgement(Verdict.SUPPORTED, "Numbers, names and wording agree with the cited passages.")
+    return Judgement(Verdict.SUPPORTED, AGREES)
 
 
 def _first(found: Iterable[Iterator[Judgement]]) -> Judgement | None:
@@ -149,7 +153,9 @@ def _exchanges(found: Difference, evidence: Evidence) -> Iterator[Judgement]:
             new = [part for part in ours if part.sort is sort]
             if old and new and not {part.key for part in old} & {part.key for part in new}:
                 elsewhere = any(part is moved for part in new for moved in found.moved)
-                if (sort is Sort.NAME and not _same_role(old[0], new[0], evidence)) or (elsewhere and found.share < COPY):
+                if elsewhere and found.share < COPY:
+                    continue
+                if sort is Sort.NAME and not _same_role(old[0], new[0], evidence):
                     continue
                 reason = f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
                 yield Judgement(Verdict.CONTRADICTED, reason)
@@ -440,7 +446,7 @@ def _names_near(sentence: Statement, place: int) -> set[str]:
     """The names in a part of a sentence, or in the closest part before it that has any."""
     for number in range(place, -1, -1):
         words = sentence.clauses.get(number, [])
-        found = {word.low for word in words if word.content and word.text[0].isupper()}
+        found = {word.low for word in words if word.content and word.text[0].isupper() and word.low not in MONTHS}
         if found:
             return found
     return set()

@@ -24,7 +24,9 @@ from providers.verification.wording import (
 )
 
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?|[,;:()—–]")
-LIMIT: Final = re.compile(r"(?:no|not) (?:more|less|fewer|later|earlier|longer) than\b|not (?:only|just)\b", re.IGNORECASE)
+LIMIT: Final = re.compile(
+    r"(?:no|not) (?:more|less|fewer|later|earlier|longer) than\b|not (?:only|just)\b", re.IGNORECASE
+)
 INNER: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 SCOPE: Final = 4
 """Content words that a negation reaches."""
@@ -115,7 +117,8 @@ class Statement:
             first = not before or before[-1] in ".!?\n|"
             if written.casefold() in SPLITS:
                 clause += 1
-            found.append(Word(written, len(found), clause, first, self.language, match.start(), limiting=bool(LIMIT.match(self.text, match.start()))))
+            limiting = LIMIT.match(self.text, match.start()) is not None
+            found.append(Word(written, len(found), clause, first, self.language, match.start(), limiting))
         return found
 
     @cached_property

@@ -21,8 +21,8 @@ NEGATIONS: Final = _set(
     niet geen nooit niemand niets zonder noch"""
 )
 REFUSALS: Final = _set(
-    """ban banned bans forbid forbidden forbids prohibit prohibited prohibits exclude excluded excludes exempt except avoid
-    avoided deny denied denies reject rejected rejects refuse refused refuses unaffected
+    """ban banned bans forbid forbidden forbids prohibit prohibited prohibits exclude excluded excludes exempt except
+    avoid avoided deny denied denies reject rejected rejects refuse refused refuses unaffected
     verboten untersagt ausgeschlossen ausgenommen verweigert interdit interdite interdits interdites exclu exclus refuse
     prohibido prohibida excluido excluidos vietato escluso proibido verboden uitgesloten"""
 )
@@ -55,7 +55,8 @@ RARELY: Final = _set("rarely seldom hardly barely scarcely few selten kaum rarem
 
 HEDGES: Final = _set(
     """may might could possibly perhaps maybe likely probably potentially suggests suggest suggested appears appear
-    seems seem reportedly allegedly presumably believed thought suspect suspects suspected expected planned proposed plans intends intended
+    seems seem reportedly allegedly presumably believed thought suspect suspects suspected
+    expected planned proposed plans intends intended
     estimated preliminary unclear uncertain hypothesized hypothesised speculated predicted forecast projected
     könnte könnten möglicherweise vielleicht vermutlich wahrscheinlich offenbar angeblich soll sollen geplant
     pourrait pourraient peut-être probablement semble
@@ -63,11 +64,13 @@ HEDGES: Final = _set(
     poderia talvez provavelmente parece misschien mogelijk waarschijnlijk lijkt zou"""
 )
 OBLIGATIONS: Final = _set(
-    "must shall required requires mandatory obligatory muss müssen doit doivent debe deben deve devono moet moeten obligatoire verpflichtend obligatorio"
+    """must shall required requires mandatory obligatory muss müssen verpflichtend doit doivent obligatoire debe deben
+    obligatorio deve devono moet moeten"""
 )
 OPTIONS: Final = _set(
     """may optional optionally can should recommended advisable darf dürfen kann können sollte sollten optionnel
-    facultatif peut peuvent devrait devraient opcional puede pueden debería deberían facoltativo può possono kan kunnen"""
+    facultatif peut peuvent devrait devraient opcional puede pueden debería deberían facoltativo può possono kan
+    kunnen"""
 )
 
 OPPOSITES: Final = [
