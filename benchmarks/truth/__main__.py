@@ -2,8 +2,8 @@
 
     python -m benchmarks.truth [--pairs-only] [--failures]
 
-A corruption is a pair whose label is not *supported*. It is caught if the verdict is not *supported* either, and
-flagged if it is *unsupported*, *contradicted* or *partial*. A false alarm is a flagged pair that is labelled *supported*.
+A corruption is a pair whose label is not *supported*. It is caught if the verdict is not *supported* either, flagged
+if it is *unsupported*, *contradicted* or *partial*. A false alarm is a flagged pair that is labelled *supported*.
 `--failures` lists what goes wrong in the development half; the other half is held out, by a hash of its identity.
 """
 

@@ -180,9 +180,7 @@ def _parts(statement: Statement, sources: Sequence[Quantity]) -> list[Part]:
     return [part for _, part in sorted(found, key=lambda each: each[0])]
 
 
-_BEFORE_NUMBERS: Final = frozenset(
-    "up most more less least over under above below than no not at maximum minimum".split()
-)
+_BEFORE_NUMBERS: Final = frozenset("up most more less least over under above below than maximum minimum".split())
 """Words that belong to a number: quantities are compared with them."""
 
 

@@ -115,6 +115,7 @@ COPIES = [
     (POLICY, "Nothing but 120 crowns is charged per year for the paper.", Verdict.NOT_ENOUGH_INFORMATION),
     (QUEUE, "Consumers may acknowledge it within 60 seconds.", Verdict.PARTIAL),
     (QUEUE, "Consumers must not acknowledge it within 60 seconds.", Verdict.CONTRADICTED),
+    (POLICY, "The permit costs not 120 crowns a year.", Verdict.CONTRADICTED),
     (QUEUE, "Orla beat Kelt 2-1.", Verdict.NOT_ENOUGH_INFORMATION),
     (QUEUE, "The broker deletes a message for 72 hours.", Verdict.NOT_ENOUGH_INFORMATION),
     (QUEUE, "The broker keeps a message for 3 days.", Verdict.SUPPORTED),
