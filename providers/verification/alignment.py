@@ -102,8 +102,8 @@ _SIGNS: Final = {
 
 def difference(claim: Statement, sentence: Statement) -> Difference:
     """Lay a claim over a sentence. Time is linear in both: only the first parts of each are compared."""
-    theirs = _parts(sentence, sentence.quantities)[:LONGEST]
-    ours = _parts(claim, sentence.quantities)[:LONGEST]
+    theirs = _parts(sentence, sentence.quantities[:LONGEST])[:LONGEST]
+    ours = _parts(claim, sentence.quantities[:LONGEST])[:LONGEST]
     matcher = SequenceMatcher(None, [part.key for part in theirs], [part.key for part in ours], autojunk=False)
     common, replaced, added, left_out = 0, [], [], []
     for action, first, last, begin, end in matcher.get_opcodes():
@@ -161,7 +161,7 @@ def _parts(statement: Statement, sources: Sequence[Quantity]) -> list[Part]:
     """Words, names, quantities and signs in order. Quantities that agree with one of the source have its key."""
     found: list[tuple[int, Part]] = []
     spans = []
-    for quantity in statement.quantities:
+    for quantity in statement.quantities[:LONGEST]:
         spans.append((quantity.start, quantity.end))
         same = (other for other in sources if compare(quantity, other) in (Match.EXACT, Match.APPROXIMATE))
         known = next(same, quantity)

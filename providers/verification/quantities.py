@@ -195,9 +195,9 @@ def find_quantities(text: str, language: str = "en") -> list[Quantity]:
     Words for numbers are those of the language, if it is known.
     """
     dates = list(_dates(text))
-    taken = [(date.start, date.end) for date in dates]
+    taken = {place for date in dates for place in range(date.start, date.end)}
     tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]
-    rest = [token for token in tokens if not any(token.start < end and start < token.end for start, end in taken)]
+    rest = [token for token in tokens if token.start not in taken and token.end - 1 not in taken]
     written_dates, rest = _written_dates(text, rest)
     return sorted(
         [*dates, *written_dates, *_numbers(text, rest, NUMBER_WORDS.get(language, {}))],

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from providers.sentences import sentence_spans
-from providers.verification.alignment import Difference, Part, Sort, difference, same_word
+from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
 from providers.verification.quantities import PER, Match, Quantity, compare
 from providers.verification.statement import Statement, negative_form
 from providers.verification.units import MONTHS, UNITS
@@ -99,6 +99,8 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     `about` are the titles and headings of the passages: a name may stand there alone.
     """
     said, evidence = Statement(claim, language), Evidence.of(passages, about, language)
+    if len(said.quantities) > LONGEST:
+        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has too many numbers to compare them.")
     closest = _closest_difference(said, evidence)
     doubt = None
     for rule in (_numbers, _names):
