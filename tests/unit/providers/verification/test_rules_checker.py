@@ -141,3 +141,9 @@ def test_a_hostile_sentence_is_compared_in_bounded_time() -> None:
     """Only the beginning of two long sentences is laid over each other."""
     long = " ".join(f"word{number % 7}" for number in range(20_000))
     assert difference(Statement(long), Statement(long[::-1])).share <= 1.0
+
+
+def test_a_sentence_of_numbers_alone_is_left_open() -> None:
+    """Each number is compared with each of the passages: a list of hundreds would take the square of its length."""
+    numbers = "5 km " * 400
+    assert check(numbers, [numbers]).verdict is Verdict.NOT_ENOUGH_INFORMATION
