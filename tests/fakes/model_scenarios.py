@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import gullible_work
+from tests.fakes import demanding_work, gullible_work
 from tests.fakes.model_request import ModelRequest
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -93,6 +93,16 @@ def gaps(request: ModelRequest) -> Reply:
     """Sensible work in which every analysis of the first iteration finds something missing."""
     first = re.search(r"Iteration: 1 of", request.prompt) is not None
     return answered(request, request.good_answer(with_gap=first))
+
+
+def demanding(request: ModelRequest) -> Reply:
+    """Sensible work that is never content at once."""
+    return answered(request, demanding_work.answer(request))
+
+
+def declining(request: ModelRequest) -> Reply:
+    """The same, with a refiner that advises against another iteration."""
+    return answered(request, demanding_work.answer(request, iterates=False))
 
 
 def gullible(request: ModelRequest) -> Reply:
@@ -212,6 +222,8 @@ def _always(reply: Reply) -> Callable[[ModelRequest], Reply]:
 SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "good": good,
     "gaps": gaps,
+    "demanding": demanding,
+    "declining": declining,
     "gullible": gullible,
     "betraying": betraying,
     "hopeless": hopeless,
