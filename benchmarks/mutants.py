@@ -202,6 +202,11 @@ class Finder(ast.NodeVisitor):
         for statement in node.body:
             self.visit(statement)
 
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Its body alone."""
+        for statement in node.body:
+            self.visit(statement)
+
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         """Likewise."""
         self.visit_FunctionDef(node)

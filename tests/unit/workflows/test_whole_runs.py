@@ -21,10 +21,12 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
+from workflows.deep_research import status_of
 from workflows.driver import Driver
 from workflows.run.activity_options import CallOptions
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
+from workflows.run.web_ui_details import details_markdown
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 FOLDER = Path(__file__).parent / "whole_runs"
@@ -99,6 +101,9 @@ async def conducted(world: World, wishes: dict[str, Any], api: MessagesApi | Non
         + "\n",
         "result.json": state.result.model_dump_json(indent=1, exclude={"report", "report_ref", "files"}) + "\n",
     }
+    now = host.now().timestamp()
+    kept["status.json"] = status_of(state, now).model_dump_json(indent=1, exclude={"egress"}) + "\n"
+    kept["details.md"] = details_markdown(state, now) + "\n"
     if api is not None:
         kept["requests.txt"] = requests_as_text(api.requests)
     return {name: MOMENT.sub("MOMENT", text) for name, text in kept.items()}
