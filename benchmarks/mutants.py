@@ -64,6 +64,8 @@ class Mutant:
     end: int
     text: str
     """What stands there instead."""
+    in_function: bool
+    """Whether it is run when a test calls it; else when the file is imported, whichever test did that first."""
 
     def apply(self) -> tuple[str, str]:
         """The file before and after."""
@@ -92,6 +94,7 @@ class Finder(ast.NodeVisitor):
     def __init__(self, path: str, source: str) -> None:
         self.path = path
         self.found: list[Mutant] = []
+        self._depth = 0
         self._starts = [0]
         for line in source.encode().splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
@@ -100,7 +103,9 @@ class Finder(ast.NodeVisitor):
     def _add(self, kind: str, node: Any, text: str) -> None:
         start = self._starts[node.lineno - 1] + node.col_offset
         end = self._starts[node.end_lineno - 1] + node.end_col_offset
-        self.found.append(Mutant(self.path, kind, node.lineno, node.end_lineno, start, end, text))
+        self.found.append(
+            Mutant(self.path, kind, node.lineno, node.end_lineno, start, end, text, in_function=self._depth > 0)
+        )
 
     def _instead(self, kind: str, node: ast.expr, **changed: Any) -> None:
         """The same node with other fields."""
@@ -206,8 +211,10 @@ class Finder(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Neither decorators nor types."""
         self.visit(node.args)
+        self._depth += 1
         for statement in node.body:
             self.visit(statement)
+        self._depth -= 1
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Its body alone."""
@@ -279,8 +286,8 @@ class TestMap:
     def tests_of(self, mutant: Mutant, most: int) -> list[str]:
         """The tests of the lines that change; for what is only run at the import, those of the file."""
         lines = self._data.contexts_by_lineno(str(TREE / mutant.path))
-        reached = {test for line in range(mutant.line, mutant.end_line + 1) for test in lines.get(line, []) if test}
-        reached = reached or {test for tests in lines.values() for test in tests if test}
+        wanted = range(mutant.line, mutant.end_line + 1) if mutant.in_function else lines
+        reached = {test for line in wanted for test in lines.get(line, []) if test}
         known = [test for test in reached if test in self._durations]
         return sorted(known, key=self._rank)[:most]
 
