@@ -413,7 +413,7 @@ def main() -> None:
     run = commands.add_parser("run")
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("--count", type=int, default=100)
-    run.add_argument("--most", type=int, default=80, help="tests for one mutant")
+    run.add_argument("--most", type=int, default=150, help="tests for one mutant")
     run.add_argument("--seconds", type=float, default=150.0, help="time limit for one mutant")
     run.add_argument("--again", action="store_true", help="run those anew that were not killed")
     given = parser.parse_args()
