@@ -33,6 +33,7 @@ pytestmark = pytest.mark.integration
 
 SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
 COMMANDS = {name: SERVICES[name]["command"] for name in POOLS}
+RESEARCH = str(Path(PYTHON).with_name("research"))
 LONGEST_RUN = 120.0
 
 
@@ -90,7 +91,7 @@ async def workers_of(hosts: Hosts, services: list[str]) -> AsyncIterator[dict[st
     try:
         for number, service in enumerate(services):
             name = f"{service}-{number}"
-            command = [PYTHON, "-m", "workers", "--health-port", "0", *COMMANDS[service]]
+            command = [RESEARCH, "worker", "--health-port", "0", *COMMANDS[service]]
             running[name] = await hosts.process(*command, log=f"{name}.log")
         yield running
     finally:
@@ -136,8 +137,7 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
 
     client = await Client.connect(server.address, namespace="topology", data_converter=pydantic_data_converter)
     async with workers_of(hosts, [*COMMANDS, "models"]) as running:
-        research = str(Path(PYTHON).with_name("research"))
-        told = await hosts.completed(research, "start", QUESTION, "--corpus", "documents", "--id", "clustered")
+        told = await hosts.completed(RESEARCH, "start", QUESTION, "--corpus", "documents", "--id", "clustered")
         assert told[0] == 0, told[1]
         handle = client.get_workflow_handle("clustered", result_type=ResearchResult)
         async with asyncio.timeout(LONGEST_RUN):
@@ -154,7 +154,7 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
             assert pool == "workflows" or (took[queue] and took[queue] <= processes)
         assert [name for name in running if not await healthy(hosts.health_address(f"{name}.log"))] == []
 
-        code, output = await hosts.completed(research, "audit", handle.id)
+        code, output = await hosts.completed(RESEARCH, "audit", handle.id)
         assert (code, "no difference" in output) == (0, True), output
         for process in running.values():
             process.send_signal(signal.SIGTERM)

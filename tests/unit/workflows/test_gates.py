@@ -128,6 +128,7 @@ def test_a_missing_report_scores_nothing() -> None:
 
 def test_a_report_needs_sections_and_known_citations() -> None:
     """Headings must occur, removed markers are an issue, the score is a point per 500 characters (S0-118, S0-119)."""
+    assert codes(evaluate(Phase.SYNTHESIS, states.state(draft=states.draft(10)))) == {"short_report"}
     bad = states.draft(1_500, has_headings=False, unresolved_markers=["ev-nothing"])
     result = evaluate(Phase.SYNTHESIS, states.state(draft=bad))
     assert codes(result) == {"no_sections", "unresolved_citations"}
