@@ -14,7 +14,7 @@ override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS
 
-.PHONY: help setup demo run test lint format lock histories configuration requirements bench bench-web storm overload soak cluster sbom audit-dependencies base-image clean
+.PHONY: help setup demo run test lint format lock histories recordings mutants configuration requirements bench bench-web storm overload soak cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -31,6 +31,8 @@ help:
 	@echo '  make sbom                      sbom.cdx.json: every package of the image, its licence and version'
 	@echo '  make base-image [TAG=…]        pin the base image of deploy/Dockerfile by its digest; needs Docker'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
+	@echo '  make recordings                record anew what whole runs and reports are compared with; read the difference'
+	@echo '  make mutants [SEED=1]          how many of 100 small faults the unit tests find (twenty minutes)'
 	@echo '  make configuration             generate docs/configuration.md anew'
 	@echo '  make requirements              generate docs/requirements.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
@@ -143,6 +145,16 @@ base-image:
 
 histories: setup
 	@$(BIN)/python -m tests.replay.record
+
+recordings: setup
+	@$(BIN)/python -m tests.unit.workflows.test_whole_runs
+	@$(BIN)/python -m tests.unit.workflows.test_decision_logs
+	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_report
+
+SEED ?= 1
+mutants: setup
+	@$(BIN)/python benchmarks/mutants.py map
+	@nice -n 10 $(BIN)/python benchmarks/mutants.py run --seed $(SEED)
 
 configuration: setup
 	@$(BIN)/python docs/generate_configuration.py

@@ -28,6 +28,8 @@ class Answer:
     findings: int
     seconds: float
     """Processor time."""
+    document: str = ""
+    """The report as JSON."""
 
     @property
     def short(self) -> str:
@@ -52,8 +54,9 @@ async def answer(library: CorpusLibrary, corpus: str, question: str) -> Answer:
         assert state.result is not None
         assert state.result.files is not None, outcome
         markdown = await world.content.get_text(state.result.files.markdown)
+        document = await world.content.get_text(state.result.files.json_document)
         await world.close()
-    return Answer(markdown, outcome, len(state.findings), time.process_time() - begun)
+    return Answer(markdown, outcome, len(state.findings), time.process_time() - begun, document)
 
 
 def plain(text: str) -> str:

@@ -52,5 +52,9 @@ class ReportDraft(Contract):
     """Addresses outside the source registry; removed from the draft and reported."""
     confidence: ConfidenceSummary = ConfidenceSummary()
     iteration: int = 1
+    answers_question: bool | None = None
+    """False where the writer found that no passage answers in the form that is asked for; null: not judged."""
+    unanswered: str = ""
+    """Why it does not, as a clause."""
     empty: bool = False
     """True for the brief that says that nothing was found: it cites nothing."""

@@ -232,6 +232,10 @@ class ReportTextDraft(Contract):
     """The report as Markdown with `[ev-…]` markers."""
 
     markdown: str
+    answers_question: bool | None = None
+    """Whether a passage answers in the form that the question asks for; null where nobody judged it."""
+    unanswered: str = ""
+    """Why it does not, as a clause: `no passage that was read names a date for it`."""
 
 
 class WriteOutput(RoleOutput):

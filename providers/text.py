@@ -5,7 +5,12 @@ from functools import lru_cache
 
 import snowballstemmer  # type: ignore[import-untyped]
 
-WORD = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*", re.UNICODE)
+from providers.language_words import KNOWN_LANGUAGES, WORD, fold, language_words
+
+ELISION = re.compile("['’]")
+"""Joins a short word to the next one: `l'index`."""
+LEAST_LEAD = 0.26
+"""By how much a language must lead English, in words of its own."""
 
 STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be been before being between both but by can could did do does
@@ -60,19 +65,29 @@ def stems(text: str, language: str = "en") -> list[str]:
     return [stem(word, language) for word in words(text)]
 
 
-def meaning_words(text: str) -> list[str]:
+@lru_cache(maxsize=16)
+def empty_words(language: str) -> frozenset[str]:
+    """Words of a language that say nothing of what a text is about; those of English where it is not known."""
+    base = language.split("-", maxsplit=1)[0].casefold()
+    if base not in KNOWN_LANGUAGES or base == "en":
+        return STOP_WORDS | FRAME_WORDS
+    known = language_words(base)
+    return known.stop | known.frame
+
+
+def meaning_words(text: str, language: str = "en") -> list[str]:
     """The words of a question that say what it is about, as written: neither stop words nor words that frame it.
 
     A word in capitals amid small ones is a name and always counts (`WITHOUT ROWID`).
     """
-    found, names_stand_out = words(text), not text.isupper()
+    found, names_stand_out, empty = words(text), not text.isupper(), empty_words(language)
     kept = []
     for position, word in enumerate(found):
         folded = word.casefold()
         if len(word) > 1 and word.isalpha() and word.isupper() and names_stand_out:
             kept.append(word)
             continue
-        if folded in STOP_WORDS or folded in FRAME_WORDS:
+        if folded in empty:
             continue
         following = found[position + 1].casefold() if position + 1 < len(found) else ""
         if folded in LISTING_WORDS and (position == 0 or following == "of"):
@@ -86,7 +101,7 @@ def question_stems(text: str, language: str = "en") -> list[str]:
 
     Where only words that frame a question are left, these count.
     """
-    kept = meaning_words(text) or [word for word in words(text) if word.casefold() not in STOP_WORDS]
+    kept = meaning_words(text, language) or [word for word in words(text) if word.casefold() not in STOP_WORDS]
     return list(dict.fromkeys(stem(word, language) for word in kept))
 
 
@@ -103,14 +118,30 @@ FUNCTION_WORDS = {
 
 
 def detect_language(text: str) -> str:
-    """The likely language of a question as a two-letter code, `und` for a script that is not Latin.
+    """The likely language of a text as a two-letter code, `und` for a script that is not Latin.
 
-    Function words decide; English where they do not.
+    The words without meaning of each language decide, shared ones less; English where they do not.
     """
     letters = [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
         return "ru" if all(0x400 <= ord(c) <= 0x4FF or ord(c) < 0x250 for c in letters) else "und"
-    spoken = {word.casefold() for word in words(text)}
-    scores = {language: len(spoken & set(common.split())) for language, common in FUNCTION_WORDS.items()}
+    speakers = _speakers()
+    scores = dict.fromkeys(KNOWN_LANGUAGES, 0.0)
+    for word in fold(text):
+        for piece in (word, *(part for part in ELISION.split(word) if part != word)):
+            for language in (told := speakers.get(piece, ())):
+                scores[language] += 1.0 / len(told)
     best = max(scores.values())
-    return "en" if scores["en"] == best else next(language for language, score in scores.items() if score == best)
+    return "en" if scores["en"] >= best - LEAST_LEAD else max(scores, key=lambda language: scores[language])
+
+
+@lru_cache(maxsize=1)
+def _speakers() -> dict[str, tuple[str, ...]]:
+    """Word without meaning → the languages that have it."""
+    found: dict[str, list[str]] = {}
+    for code in KNOWN_LANGUAGES:
+        known = language_words(code)
+        asking = {word for phrases in known.asks.values() for word in phrases.first_words()}
+        for word in known.stop | known.frame | asking:
+            found.setdefault(word, []).append(code)
+    return {word: tuple(codes) for word, codes in found.items()}

@@ -54,6 +54,9 @@ class ReportInputs:
     def why(self) -> str:
         """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
+            draft = self.state.draft
+            if draft is not None and draft.unanswered:
+                return f"the question is not answered: {draft.unanswered}"
             return PARTS_FAILED if self.state.failed_branches else COMPLETENESS[Completeness.PARTIAL]
         return STOP_REASON_TEXTS[self.ending.stop_reason]
 

@@ -12,6 +12,7 @@ from activities.roles.lenient_values import clamp, find_member, line_of, one_lin
 from activities.roles.prompt_blocks import shown_sources
 from contracts import identity
 from contracts.evidence import Evidence, Finding, QualityUpdate
+from contracts.independence import bounded_confidence, supported_confidence, voice_of
 from contracts.roles import (
     AnalysisDraft,
     AnalysisOutput,
@@ -82,7 +83,7 @@ class _Grounding:
         return Finding(
             id=identity.finding_id(statement, evidence_ids),
             statement=statement,
-            confidence=self._confidence(draft.confidence),
+            confidence=self._confidence(draft.confidence, grounded),
             evidence_ids=evidence_ids,
             source_ids=list(dict.fromkeys(item.source_id for item in grounded)),
             sub_query_id=self._work.request.sub_query.id,
@@ -129,12 +130,15 @@ class _Grounding:
         stored = self._work.documents.get(source.pages.hash) if source.pages else None
         return bisect_right(json.loads(stored), start) if stored else None
 
-    def _confidence(self, word: str) -> Confidence:
-        """A word that is none of ours is never taken for a high confidence."""
+    def _confidence(self, word: str, grounded: list[Evidence]) -> Confidence:
+        """At most what the voices of the sources bear out; a word that is none of ours is `low`."""
         confidence = find_member(Confidence, word)
         if confidence is None:
             self._work.warnings.append("an unknown confidence was taken for low")
-        return confidence or Confidence.LOW
+        cited = {item.source_id for item in grounded}
+        given = [source for source in self._work.request.sources if source.id in cited]
+        supported = supported_confidence((voice_of(one.url, one.publisher), one.quality) for one in given)
+        return bounded_confidence(confidence or Confidence.LOW, supported)
 
 
 def _gaps(work: Work) -> list[GapDraft]:

@@ -11,6 +11,7 @@ from activities.reporting.quotations import Page, unquoted_where_other
 from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unify_markers
 from activities.roles.finishers import Draft
 from activities.roles.labels import label_all, label_key
+from activities.roles.lenient_values import line_of
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
 from contracts.documents import ConfidenceSummary, DocumentRef, ReportDraft
 from contracts.evidence import Finding
@@ -22,6 +23,7 @@ from providers.errors import InvalidOutput
 Work = Draft[WriteInput, ReportTextDraft]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
+UNANSWERED_CHARACTERS: Final = 300
 MARKDOWN: Final = "text/markdown"
 
 
@@ -108,6 +110,8 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
         foreign_urls=report.foreign_urls,
         confidence=confidence_summary(work.request.findings),
         iteration=work.request.iteration,
+        answers_question=work.draft.answers_question,
+        unanswered=line_of(work.draft.unanswered, UNANSWERED_CHARACTERS),
         empty=_says_nothing_found(work, report.cited),
     )
     return WriteOutput(draft=draft, account=work.account_with_warnings()), report.markdown

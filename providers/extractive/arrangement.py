@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from providers.extractive import brief_text
 from providers.extractive.brief_quotations import Quotation
-from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION, STRONG, serves
+from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION, STRONG, serves
 from providers.extractive.lexicon import ASIDE_OPENING, PAST
 from providers.extractive.passages import containment
 from providers.extractive.question import Question
@@ -15,6 +14,8 @@ SHORT_ANSWER_PASSAGES = 3
 SHORT_ANSWER_WORDS = 260
 SHORT_ANSWER_COVERAGE = 0.25
 """Share of the question's weight that a passage itself must hold: a fitting heading alone is not enough."""
+MORE = "more"
+SETTLING_COVERAGE = 0.6
 SECTION_PASSAGES = 4
 MAIN_PASSAGES = 6
 NUMBERED = frozenset(("mechanism", "steps", "items", "reason"))
@@ -28,7 +29,8 @@ ORDER = (
 class BriefSection:
     """A part of the brief."""
 
-    heading: str
+    name: str
+    """A facet, a side of a comparison, or one of `QUALIFICATION` and `MORE`."""
     quoted: list[Quotation]
     numbered: bool = False
     rows: list[SettingRow] = field(default_factory=list)
@@ -40,19 +42,25 @@ class Arrangement:
 
     short_answer: list[Quotation]
     qualified_first: bool
+    answered: bool
+    """Whether a quotation answers in the form that the question asks for."""
     sections: list[BriefSection]
     more: list[Quotation]
 
 
 def arrange(
-    quoted: list[Quotation], question: Question, target_words: int, sides: Sequence[Quotation] = ()
+    quoted: list[Quotation],
+    question: Question,
+    target_words: int,
+    sides: Sequence[Quotation] = (),
+    answers: Sequence[Quotation] = (),
 ) -> Arrangement:
     """Spread the quotations (best first) over the brief; none stands twice.
 
     `sides` are those that speak best of each side of a comparison.
     """
     qualified = _premise_denied(quoted, question)
-    short = _short_answer(quoted, qualified, sides)
+    short = _short_answer(quoted, qualified, sides, answers)
     rest = [one for one in quoted if one not in short]
     budget = max(100, target_words - sum(one.words for one in short) - 120)
     groups = _groups(rest, question)
@@ -64,11 +72,11 @@ def arrange(
         found = rows([*quoted]) if name == "settings" else []
         if shown or found:
             placed += shown
-            sections.append(
-                BriefSection(_heading(name), _reading_order(shown), name in NUMBERED and len(shown) > 1, found)
-            )
+            sections.append(BriefSection(name, _reading_order(shown), name in NUMBERED and len(shown) > 1, found))
     more = [one for one in rest if one not in placed]
-    return Arrangement(short, qualified is not None, sections, _reading_order(more))
+    return Arrangement(
+        short, qualified is not None, bool(answers) or _settles(qualified), sections, _reading_order(more)
+    )
 
 
 def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | None:
@@ -83,9 +91,17 @@ def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | 
     return denying[0] if denying and denying[0].passage.score >= 0.8 * quoted[0].passage.score else None
 
 
-def _short_answer(quoted: list[Quotation], qualified: Quotation | None, sides: Sequence[Quotation]) -> list[Quotation]:
+def _settles(denial: Quotation | None) -> bool:
+    """Whether the denial of what a question takes for granted answers it."""
+    return denial is not None and denial.passage.own_coverage >= SETTLING_COVERAGE
+
+
+def _short_answer(
+    quoted: list[Quotation], qualified: Quotation | None, sides: Sequence[Quotation], answers: Sequence[Quotation]
+) -> list[Quotation]:
     """The passages that answer by themselves: one that denies a premise first, each side of a comparison, the best."""
     ahead = [qualified] if qualified else [*_find_contrasting(quoted, sides), *sides]
+    ahead = [*answers[:SHORT_ANSWER_PASSAGES], *ahead]
     chosen: list[Quotation] = []
     count, held = 0, frozenset[str]()
     for one in [*ahead, *quoted]:
@@ -148,14 +164,6 @@ def _within(groups: dict[str, list[Quotation]], question: Question, budget: int)
                 allowed.append(members[turn])
                 budget -= members[turn].words
     return allowed
-
-
-def _heading(name: str) -> str:
-    if name == QUALIFICATION:
-        return brief_text.DISAGREE
-    if name.startswith(ENTITY_PREFIX):
-        return name.removeprefix(ENTITY_PREFIX)
-    return FACETS[name].heading
 
 
 def _reading_order(members: list[Quotation]) -> list[Quotation]:

@@ -7,7 +7,8 @@ from contracts.roles import SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION, facet_named
 from providers.extractive.passages import FoundPassage, containment
-from providers.extractive.ranking import DUPLICATE, Aim, Reading, score_ranges
+from providers.extractive.ranking import DUPLICATE, Aim, score_ranges
+from providers.extractive.sources_read import Reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,40 +5,7 @@ from itertools import pairwise
 from typing import Final
 
 from contracts.vocabulary import STOP_REASON_TEXTS
-
-ADMISSION: Final = "Evidence brief, written without a language model: every indented passage is quoted word for word."
-EMPTY_ADMISSION: Final = (
-    "Evidence brief, written without a language model: nothing is quoted, because nothing was found."
-)
-SHORT_ANSWER: Final = "Short answer"
-QUALIFIED: Final = "The documents qualify the question:"
-DISAGREE: Final = "Where the documents disagree or qualify"
-NOT_COVERED: Final = "Not covered, and limits"
-MORE: Final = "More passages"
-TABLE_HEAD: Final = "| Name | Value in the text | Said of it (quoted) | Source |\n| --- | --- | --- | --- |"
-NO_ANSWER: Final = "The documents that were searched do not answer this question, so nothing is claimed here."
-NO_ANSWER_YET: Final = (
-    "What was read before the run was cut short does not answer this question, so nothing is claimed here. "
-    "The rest was not looked at."
-)
-WHAT_TO_TRY: Final = "What to try"
-WHAT_WAS_SEARCHED: Final = "What was searched"
-TRY: Final = (
-    "- Ask with the words that the documents themselves use.",
-    "- Ask for one thing at a time.",
-    "- Add documents that cover the subject, or allow a search of the web.",
-)
-ONE_VOICE: Final = "Agreement among pages of one publisher is not independent."
-NO_GAPS: Final = "- No gap was recorded; that does not mean that the documents say everything."
-RANKED: Final = (
-    "- Passages were chosen by the words they share with the question; a passage in other words can be missed."
-)
-UNSTEMMED: Final = (
-    "- No word stems are known for the language '{language}': only words in the very same form were matched."
-)
-RULES_ARE_ENGLISH: Final = (
-    "- The rules that tell kinds of sentences apart are made for English; for the language '{language}' they help less."
-)
+from providers.language_words import language_words
 
 _ALWAYS = re.compile(r"[\\`*\[\]<>|~$]")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
@@ -54,15 +21,34 @@ HARD_BREAK: Final = "  "
 """At the end of a line: the next one begins on a line of its own."""
 
 
-def cut_short(reason: str) -> str:
-    """The sentence that says that the run could not do all it planned."""
-    why = STOP_REASON_TEXTS.get(reason, reason.replace("_", " "))
-    return f"**Cut short:** {why}; not everything that was planned was done."
+class BriefWords:
+    """The fixed sentences of a brief in the language of the question; they make no claim of fact."""
 
+    def __init__(self, language: str) -> None:
+        self._words = language_words(language)
 
-def plural(number: int, one: str, many: str) -> str:
-    """A count with its noun."""
-    return f"{number:,} {one if number == 1 else many}"
+    def __getitem__(self, name: str) -> str:
+        return self._words.brief[name]
+
+    def say(self, name: str, /, **values: object) -> str:
+        """A sentence with its values."""
+        return self._words.brief[name].format(**values)
+
+    def heading(self, facet: str) -> str:
+        """The heading of a part of the answer."""
+        return self._words.headings[facet]
+
+    def missing(self, form: str) -> str:
+        """What is missing where no passage has a form."""
+        return self._words.missing[form]
+
+    def count(self, number: int, one: str, many: str) -> str:
+        """A number with its noun."""
+        return f"{number:,} {self[one] if number == 1 else self[many]}"
+
+    def cut_short(self, reason: str) -> str:
+        """The sentence that says that the run could not do all it planned."""
+        return f"**{self.say('cut_short', why=STOP_REASON_TEXTS.get(reason, reason.replace('_', ' ')))}**"
 
 
 def escape(text: str) -> str:

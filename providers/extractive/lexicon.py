@@ -37,6 +37,10 @@ forbid prohibit disallow refuse reject
 default defaults
 size bytes length
 compare difference unlike
+several multiple many
+show display print list
+user role account
+big large
 encrypt encryption encrypted
 compress compression compressed
 replicate replication replica standby

@@ -3,15 +3,20 @@
 import re
 from collections.abc import Mapping
 
+from contracts.independence import supported_confidence, voice_of
 from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
-from contracts.vocabulary import GapKind, Quality
+from contracts.vocabulary import GapKind
 from providers.extractive import stated_gaps
+from providers.extractive.answer_passages import answer_span
+from providers.extractive.answer_search import AnswerSearch
+from providers.extractive.asked_form import read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
 from providers.extractive.lexicon import DENYING
 from providers.extractive.passages import FoundPassage, containment, shorten
 from providers.extractive.question import read_question
 from providers.extractive.question_terms import Frequencies, QuestionTerms, missing_names, text_keys
 from providers.extractive.ranking import (
+    DUPLICATE,
     PREMISE_BONUS,
     Aim,
     aim_of,
@@ -19,9 +24,10 @@ from providers.extractive.ranking import (
     known_frequencies,
     lower_taken,
     rank_passages,
-    readings,
-    within,
+    same,
+    score_ranges,
 )
+from providers.extractive.sources_read import Reading, readings
 
 COVERAGE_FLOOR = 0.4
 """Share of the question's weight that the best passage must cover, else the question is not covered.
@@ -35,6 +41,7 @@ RELATIVE_FLOOR = 0.55
 """A further finding must reach this share of the best one's score."""
 STATEMENT_LENGTH = 600
 AGREEMENT = 0.5
+MOST_ANSWERS = 3
 
 
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
@@ -49,18 +56,41 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     main = task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
     aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
     candidates = rank_passages(every, aim)
+    answers = _answers(task, every, aim)
     best = max((passage.coverage for passage in candidates), default=0.0)
-    if best < COVERAGE_FLOOR:
+    if best < COVERAGE_FLOOR and not answers:
         return AnalysisDraft(findings=[], gaps=[stated_gaps.below_floor(aim.terms, best, known, task)])
     fitting = [passage for passage in candidates if passage.coverage >= FURTHER_FLOOR]
     most = max(1, min(5, task.max_findings))
     if not main and task.sub_query.facet in FACETS:
         own = aim_of(question, question.main_facet, task, every, asked=asked)
         fitting = lower_taken(fitting, choose_passages(rank_passages(every, own), most, 0.0))
-    kept = choose_passages(fitting, most, RELATIVE_FLOOR * fitting[0].score)
+    others = [passage for passage in fitting if not any(same(passage, one) for one in answers)]
+    floor = RELATIVE_FLOOR * fitting[0].score if fitting else 0.0
+    kept = [*answers, *choose_passages(others, most - len(answers), floor)]
     sources = {reading.source.id: reading.source for reading in every}
-    findings = [_finding(passage, fitting, kept, sources, task, aim) for passage in kept]
+    findings = [_finding(passage, fitting, sources, task, aim) for passage in kept]
     return AnalysisDraft(findings=findings, gaps=_gaps(kept, aim.terms, known, task, main=main))
+
+
+def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPassage]:
+    """The passages that answer the person's question in the form that it asks for, surest first."""
+    asked = read_asked(task.query, task.language)
+    search = AnswerSearch.of(asked, known_frequencies(task, every, task.query))
+    spans: dict[tuple[str, int, int], FoundPassage] = {}
+    by_source = {reading.source.id: reading for reading in every}
+    for answer in search.find(every)[: 4 * MOST_ANSWERS]:
+        span = answer_span(answer, asked.form)
+        if span is None or any(
+            source == answer.reading.source.id and a < span[1] and span[0] < b for source, a, b in spans
+        ):
+            continue
+        made = score_ranges(by_source[answer.reading.source.id], aim, [span]).get(span)
+        if made is not None and not any(containment(made.keys, other.keys) >= DUPLICATE for other in spans.values()):
+            spans[(made.source_id, *span)] = made
+        if len(spans) >= MOST_ANSWERS:
+            break
+    return list(spans.values())
 
 
 def _question_to_answer(task: AnalyzeInput) -> str:
@@ -73,12 +103,11 @@ def _question_to_answer(task: AnalyzeInput) -> str:
 def _finding(
     passage: FoundPassage,
     candidates: list[FoundPassage],
-    kept: list[FoundPassage],
     sources: Mapping[str, SourceExtract],
     task: AnalyzeInput,
     aim: Aim,
 ) -> FindingDraft:
-    agreeing = _find_agreeing(passage, candidates, kept, aim.terms)
+    agreeing = _find_agreeing(passage, candidates, aim.terms)
     return FindingDraft(
         content=shorten(passage.text, STATEMENT_LENGTH),
         confidence=_confidence([sources[passage.source_id], *(sources[other.source_id] for other in agreeing)]),
@@ -89,9 +118,7 @@ def _finding(
     )
 
 
-def _find_agreeing(
-    passage: FoundPassage, candidates: list[FoundPassage], kept: list[FoundPassage], terms: QuestionTerms
-) -> list[FoundPassage]:
+def _find_agreeing(passage: FoundPassage, candidates: list[FoundPassage], terms: QuestionTerms) -> list[FoundPassage]:
     """The best similar passage of each other document."""
     found: dict[str, FoundPassage] = {}
     present = terms.present(passage.keys)
@@ -99,21 +126,14 @@ def _find_agreeing(
         if other.source_id == passage.source_id or other.source_id in found:
             continue
         shared = terms.weight_of(present & terms.present(other.keys))
-        if (
-            shared >= AGREEMENT
-            and containment(passage.keys, other.keys) >= AGREEMENT
-            and not any(within(other, one) for one in kept)
-        ):
+        if shared >= AGREEMENT and containment(passage.keys, other.keys) >= AGREEMENT:
             found[other.source_id] = other
     return list(found.values())
 
 
 def _confidence(sources: list[SourceExtract]) -> str:
-    """Agreement of good documents is high, one authority or several documents medium, else low."""
-    authoritative = sum(source.quality is Quality.HIGH for source in sources)
-    if authoritative >= 2:
-        return "high"
-    return "medium" if authoritative or len(sources) > 1 else "low"
+    """What the voices of these sources bear out: pages of one collection are one voice."""
+    return supported_confidence((voice_of(one.url, one.publisher), one.quality) for one in sources).value
 
 
 def _qualifies(passage: FoundPassage, aim: Aim) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from providers.extractive.lexicon import CORRECTING, JOINING, LEANING, SELF_NAMED
 from providers.extractive.text_structure import TERMINAL, Structure, TextBlock, TextBlockKind, is_foreign, is_statement
+from providers.language_words import fold, language_words
 
 LONGEST_PASSAGE = 1_000
 MOST_SENTENCES = 4
@@ -59,7 +60,7 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
         return (first, last)
     if not document.traits(seed).quotable:
         return None
-    while _leans(document, first):
+    while leans(document, first):
         if first == 0 or not _adjoin(document, first - 1, first) or _count(document, first, last) >= MOST_SENTENCES:
             return None
         first -= 1
@@ -91,9 +92,9 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
         before = first - 1
         if not _same_block(document, before, first) or wanted[before] < 0.6 * max(wanted[seed], 0.01):
             break
-        while before > 0 and _leans(document, before):
+        while before > 0 and leans(document, before):
             before -= 1
-        if _leans(document, before) or last - before + 1 > MOST_SENTENCES or not _fits(document, before, last):
+        if leans(document, before) or last - before + 1 > MOST_SENTENCES or not _fits(document, before, last):
             break
         first = before
     if _next_corrects(document, last) or _too_long(document, first, last):
@@ -135,7 +136,7 @@ def shorten(text: str, limit: int) -> str:
     return head[: head.rfind(" ", 0, limit - 1)].rstrip(",;:") + "…" if " " in head else head
 
 
-def _leans(document: Structure, index: int) -> bool:
+def leans(document: Structure, index: int) -> bool:
     """Whether a sentence needs the one before it: an opening that points back, or one that corrects."""
     text = document.of(document.sentences[index])
     if document.block_of(index).kind is TextBlockKind.ROW:
@@ -148,6 +149,8 @@ def _leans(document: Structure, index: int) -> bool:
         return False
     if opens_with_term and not re.match(r"^(?:however|but|otherwise)\b", text, re.IGNORECASE):
         return False
+    if document.language != "en" and language_words(document.language).tells["leaning"].at([*fold(text[:60]), ""], 0):
+        return True
     return bool(LEANING.match(text) or CORRECTING.match(text) or (text[0].islower() and text.split()[0].isalpha()))
 
 
@@ -229,7 +232,7 @@ def _adjoin(document: Structure, one: int, other: int) -> bool:
         and second.kind is TextBlockKind.PROSE
         and first.kind is TextBlockKind.PROSE
         and not gap.strip()
-        and is_statement(document.of(document.sentences[one]))
+        and is_statement(document.of(document.sentences[one]), document.language)
     )
 
 

@@ -4,14 +4,30 @@ import re
 
 from contracts.identity import normalized_text
 from contracts.roles import PlanDraft, PlanInput, SubQueryDraft
+from providers.extractive.asked_form import MEASURES, AnswerForm, read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS
 from providers.extractive.question import PARTS, Question, QuestionType, read_question
 from providers.extractive.question_terms import key_words, named_terms
+from providers.language_words import language_words
 
 AIM = 4
 """Sub-queries that a plan aims at: two to five are allowed."""
 SHORTEST_QUERY = 10
 LONGEST_QUERY = 400
+SHORT = 8
+"""Words of meaning up to which a question that asks for one thing gets no searches of aspects."""
+ONE_SIDED = MEASURES | {
+    AnswerForm.PERSON,
+    AnswerForm.TIME,
+    AnswerForm.PLACE,
+    AnswerForm.VALUE,
+    AnswerForm.CHOICE,
+    AnswerForm.REPLACEMENT,
+    AnswerForm.YES_NO,
+    AnswerForm.DEFINITION,
+    AnswerForm.ITEMS,
+}
+OTHER_WORDS = "Documents may say it in other words than the question."
 
 _APPROACH = {
     QuestionType.HOW: "asks how something works",
@@ -29,11 +45,11 @@ _APPROACH = {
 
 def plan(task: PlanInput) -> PlanDraft:
     """Make the plan; done again, it asks other words first."""
-    question = read_question(task.query)
+    question = read_question(task.query, task.language)
     wanted = [part for part in _guidance(task) if len(part.query) >= SHORTEST_QUERY]
     again = bool(task.issues or task.previous)
     asked = {normalized_text(text) for text in task.previous}
-    proposals = _distinct([*_proposals(question, wider=again)])
+    proposals = _distinct([*_proposals(question, task.language, wider=again)])
     fresh = [proposal for proposal in proposals if normalized_text(proposal.query) not in asked]
     extra = [proposal for proposal in wanted if normalized_text(proposal.query) not in asked]
     limit = max(1, task.max_sub_queries)
@@ -54,20 +70,27 @@ def _brief(question: Question, chosen: list[SubQueryDraft]) -> str:
     )
 
 
-def _proposals(question: Question, *, wider: bool) -> list[SubQueryDraft]:
+def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQueryDraft]:
     parts = PARTS[question.kind]
     main = FACETS[parts[0]]
     own_words = " ".join(question.text.split())[:LONGEST_QUERY]
     first = SubQueryDraft(query=_long_enough(own_words), rationale=main.rationale, facet=main.name)
     key_phrase = question.key_phrase or own_words
     found = [first]
+    asked = read_asked(own_words, language)
+    other = language_words(language).other_words.get(asked.form.value, "")
+    if other and asked.content:
+        text = f"{' '.join(asked.content[:6])} {other}"
+        found.append(SubQueryDraft(query=text[:LONGEST_QUERY], rationale=OTHER_WORDS, facet=main.name))
+    if asked.form in ONE_SIDED and len(asked.content) <= SHORT:
+        parts = parts[:1]
     found += [
         SubQueryDraft(
             query=_long_enough(f"{name}: meaning and default value"[:LONGEST_QUERY]),
             rationale="A name in the question is looked up by itself.",
             facet="definition" if main.name != "definition" else "settings",
         )
-        for name in named_terms(question.text)
+        for name in named_terms(question.text, language)
         if "_" in name or "." in name
     ][:2]
     if question.entities:
@@ -89,7 +112,7 @@ def _proposals(question: Question, *, wider: bool) -> list[SubQueryDraft]:
                 rationale="A name in the question, looked up by itself.",
                 facet="definition",
             )
-            for name in named_terms(question.text)[:3]
+            for name in named_terms(question.text, language)[:3]
         ]
     return found
 
@@ -110,7 +133,7 @@ def _guidance(task: PlanInput) -> list[SubQueryDraft]:
     texts = [guidance.text for guidance in task.guidance if guidance.origin != "rules"]
     if task.system_prompt:
         texts.append(task.system_prompt)
-    subject = " ".join(named_terms(task.query)[:3])
+    subject = " ".join(named_terms(task.query, task.language)[:3])
     found = []
     for text in texts:
         first = re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0]

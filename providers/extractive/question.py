@@ -128,12 +128,12 @@ class Question:
         return self.kind in (QuestionType.WHY, QuestionType.YES_NO) and not _NEGATED.search(self.text)
 
 
-def read_question(text: str) -> Question:
+def read_question(text: str, language: str = "en") -> Question:
     """Classify a question by its wording."""
     core = _core(text)
     kind = next((kind for kind, pattern in _PATTERNS if pattern.search(core)), QuestionType.FACT)
     entities = _sides(core) if kind is QuestionType.COMPARE else ()
-    return Question(text.strip(), kind, " ".join(key_words(core)[:18]), entities)
+    return Question(text.strip(), kind, " ".join(key_words(core, language)[:18]), entities)
 
 
 def _core(text: str) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from providers.extractive.lexicon import QUESTION_OPENERS, RELATED
-from providers.text import FRAME_WORDS, STOP_WORDS, meaning_words, stem, words
+from providers.text import STOP_WORDS, empty_words, meaning_words, stem, words
 
 ALTERNATIVE_CREDIT = 0.6
 """What a related word is worth against the word itself."""
@@ -17,6 +17,7 @@ QUOTED = re.compile(r"[\"“”`«»]([^\"“”`«»]{2,60})[\"“”`«»]")
 NAME = re.compile(r"[A-Za-z_][\w.+#-]*\w\+*|[A-Z]\b")
 _SHORT_IN_BRACKETS = re.compile(r"\([\"“']?([A-Z]{2,6})[\"”']?\)")
 _LONG_IN_BRACKETS = re.compile(r"\b([A-Z]{2,6}) \(([A-Za-z][A-Za-z -]{3,80})\)")
+NOUNS_ARE_CAPITAL = ("de",)
 LONGEST_NAME = 90
 """Characters before the brackets that may hold the long form."""
 
@@ -123,10 +124,10 @@ def frequencies(
     return Frequencies(max(len(key_sets), 1), counts, whole_corpus=False)
 
 
-def key_words(question: str) -> list[str]:
+def key_words(question: str, language: str = "en") -> list[str]:
     """The words of a question that say what it is about, as written, each once, in order."""
     kept: dict[str, str] = {}
-    for word in meaning_words(question):
+    for word in meaning_words(question, language):
         folded = word.casefold()
         if len(word) < 2 and not word.isupper():
             continue
@@ -136,7 +137,7 @@ def key_words(question: str) -> list[str]:
 
 def question_terms(question: str, language: str, known: Frequencies) -> QuestionTerms:
     """Weigh the key words of a question; all words of meaning where nothing else is left."""
-    chosen = key_words(question) or words(question)
+    chosen = key_words(question, language) or words(question)
     terms: dict[str, Term] = {}
     for word in chosen:
         key, *parts = word_keys(word, language)
@@ -164,8 +165,11 @@ def _key_pairs(question: str, keys: frozenset[str], language: str) -> frozenset[
     return frozenset(pair for pair in text_pairs(question, language) if pair[0] in parts and pair[1] in parts)
 
 
-def named_terms(question: str) -> list[str]:
-    """Names in a question, as written: quoted, identifier-like, or capitalised inside the sentence."""
+def named_terms(question: str, language: str = "en") -> list[str]:
+    """Names in a question, as written: quoted, identifier-like, or capitalised inside the sentence.
+
+    Where all nouns are capitalised, a capital says nothing.
+    """
     found: dict[str, str] = {}
     for quoted in QUOTED.findall(question):
         found.setdefault(quoted.casefold(), quoted.strip())
@@ -174,18 +178,18 @@ def named_terms(question: str) -> list[str]:
         word = re.sub(r"['’]s$", "", match.group().rstrip(".-"))
         between = question[end : match.start()].rstrip()
         before = between[-1:] or question[end - 1 : end] or before
-        opening, end = not before or before in ".?!:", match.end()
-        if _is_name(word, opening=opening) and not any(word in quoted for quoted in found.values()):
+        opening, end = not before or before in ".?!:¿¡", match.end()
+        if _is_name(word, language, opening=opening) and not any(word in quoted for quoted in found.values()):
             found.setdefault(word.casefold(), word)
     return list(found.values())
 
 
-def _is_name(word: str, *, opening: bool) -> bool:
+def _is_name(word: str, language: str, *, opening: bool) -> bool:
     folded = word.casefold()
-    if len(word) < 2 or folded in STOP_WORDS or folded in FRAME_WORDS or folded in QUESTION_OPENERS:
+    if len(word) < 2 or folded in empty_words(language) or folded in QUESTION_OPENERS:
         return False
     odd = "_" in word or any(character.isdigit() for character in word) or any(c.isupper() for c in word[1:])
-    return odd or (word[0].isupper() and not opening)
+    return odd or (word[0].isupper() and not opening and language not in NOUNS_ARE_CAPITAL)
 
 
 def missing_names(
@@ -194,7 +198,7 @@ def missing_names(
     """Names of the question that occur nowhere, as far as counts can tell; `loaded` gives the stems of read texts."""
     suspects = [
         (name, word)
-        for name in named_terms(question)
+        for name in named_terms(question, language)
         for word in words(name)
         if word.casefold() not in STOP_WORDS and _is_uncounted(word_keys(word, language)[0], known)
     ]

@@ -1,10 +1,10 @@
 """Ranking: scores sentences against the question and grows the best ones into passages."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, WriteInput
 from providers.extractive.facets import STRONG, Facet, facet_named
 from providers.extractive.lexicon import (
     ASIDE_OPENING,
@@ -30,7 +30,8 @@ from providers.extractive.question_terms import (
     word_keys,
 )
 from providers.extractive.sentence_places import Places
-from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign, structure_of
+from providers.extractive.sources_read import Reading
+from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign
 from providers.text import FRAME_WORDS, stem, words
 
 DUPLICATE = 0.7
@@ -58,14 +59,6 @@ ROWS_WELCOME = frozenset((QuestionType.LIST, QuestionType.QUANTITY))
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A source with its text cut into sentences."""
-
-    source: SourceExtract
-    document: Structure
-
-
-@dataclass(frozen=True, slots=True)
 class Aim:
     """What passages are ranked by."""
 
@@ -82,16 +75,6 @@ class Aim:
     number_wanted: bool = False
     predicate: frozenset[str] = frozenset()
     """Stems of what a premise claims (`require`): a denial that holds one speaks of the premise itself."""
-
-
-def readings(sources: Iterable[SourceExtract], documents: Mapping[str, str], language: str) -> list[Reading]:
-    """The sources whose text is at hand, each once, in the order of their ids."""
-    found = {
-        source.id: Reading(source, structure_of(documents[source.text.hash], language))
-        for source in sources
-        if source.text is not None and source.text.hash in documents
-    }
-    return [found[key] for key in sorted(found)]
 
 
 def rank_passages(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
@@ -127,14 +110,14 @@ def choose_passages(candidates: Iterable[FoundPassage], most: int, floor: float)
     while waiting and len(kept) < most:
         best = max(waiting, key=lambda passage: round(passage.score - _measure_crowding(passage, kept), 6))
         kept.append(best)
-        waiting = [passage for passage in waiting if not _same(passage, best)]
+        waiting = [passage for passage in waiting if not same(passage, best)]
     return kept
 
 
 def lower_taken(candidates: Iterable[FoundPassage], taken: list[FoundPassage]) -> list[FoundPassage]:
     """The candidates with those pushed down that another sub-query is bound to quote."""
     moved = [
-        replace(passage, score=passage.score - TAKEN_COST) if any(_same(passage, other) for other in taken) else passage
+        replace(passage, score=passage.score - TAKEN_COST) if any(same(passage, other) for other in taken) else passage
         for passage in candidates
     ]
     return sorted(moved, key=lambda passage: (-round(passage.score, 6), passage.place))
@@ -147,12 +130,8 @@ def _measure_crowding(passage: FoundPassage, kept: list[FoundPassage]) -> float:
     )
 
 
-def within(one: FoundPassage, other: FoundPassage) -> bool:
-    """Whether a passage is all or a part of another."""
-    return one.source_id == other.source_id and other.start <= one.start and one.end <= other.end
-
-
-def _same(one: FoundPassage, other: FoundPassage) -> bool:
+def same(one: FoundPassage, other: FoundPassage) -> bool:
+    """Whether two passages overlap, or say nearly the same."""
     overlap = one.source_id == other.source_id and one.start < other.end and other.start < one.end
     return overlap or containment(one.keys, other.keys) >= DUPLICATE
 
@@ -260,7 +239,7 @@ def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -
 
 def known_frequencies(task: AnalyzeInput | WriteInput, every: list[Reading], *texts: str) -> Frequencies:
     """Document frequencies of the words of these texts."""
-    wanted = [word_keys(word, task.language)[0] for text in texts for word in key_words(text)]
+    wanted = [word_keys(word, task.language)[0] for text in texts for word in key_words(text, task.language)]
     return frequencies(
         task.documents_searched, task.term_documents, (reading.document.all_keys for reading in every), wanted
     )

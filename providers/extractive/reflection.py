@@ -71,7 +71,7 @@ def _judge(gap: Gap, task: RefineInput, expansion: list[str], tried: set[str]) -
     if _NOWHERE.search(gap.description) or gap.kind is GapKind.LIMITATION:
         return GapAnalysisDraft(gap_id=gap.id, severity=severity.value, addressable=False)
     seen = {stem(word, task.language) for text in [*task.asked, task.query] for word in words(text)}
-    subject = key_words(task.query)[:4]
+    subject = key_words(task.query, task.language)[:4]
     proposals = [*gap.suggested_queries]
     if expansion and task.finding_count:
         proposals.append(" ".join([*subject, *expansion[:2]]))

@@ -12,7 +12,7 @@ TERM_BONUS = 0.25
 """What the text of a definition gains when the question asks for its term."""
 HISTORY_COST = 0.25
 
-_HISTORY = re.compile(
+HISTORY = re.compile(
     r"\b(?:release\s+notes?|release\s+history|change\s*log|changes\s+in|recent\s+news|release\s+\d|version\s+\d[\d.]*\s+(?:on|released)"
     r"|migration\s+to\s+version|history\s+of)\b|^\W*(?:E\.\d|\d{4}-\d\d-\d\d|\d{4}-\w+-\d\d|(?:version|v)\s*\d+\.\d+)",
     re.IGNORECASE,
@@ -21,7 +21,7 @@ _OVERVIEW = re.compile(
     r"\W*(?:name|description|overview|introduction|summary|definition|background|synopsis)\b", re.IGNORECASE
 )
 LEAD_WORDS = 4
-_NUMBERING = re.compile(r"^[\dA-Z]{1,3}(?:\.\d+)*\.?\s+")
+NUMBERING = re.compile(r"^[\dA-Z]{1,3}(?:\.\d+)*\.?\s+")
 
 
 class Places:
@@ -35,7 +35,7 @@ class Places:
         self._title_keys = text_keys(source.title, document.language)
         self._title = self._likeness(source.title)
         self._topics: dict[tuple[tuple[str, ...], int | None], float] = {}
-        self._historic_title = bool(_HISTORY.search(source.title))
+        self._historic_title = bool(HISTORY.search(source.title))
 
     def context(self, block: TextBlock) -> frozenset[str]:
         """Stems of the headings and the title above a block."""
@@ -93,13 +93,13 @@ class Places:
     def overview(self, index: int) -> float:
         """How much a sentence belongs to the opening of a document, or of its description, about the question."""
         block = self._document.block_of(index)
-        heading = _NUMBERING.sub("", block.path[-1]) if block.path else ""
+        heading = NUMBERING.sub("", block.path[-1]) if block.path else ""
         general = len(block.path) <= 1 or bool(_OVERVIEW.match(heading))
         return min(1.0, 2 * self._title) if general and self.opens_section(index) else 0.0
 
     def history_cost(self, block: TextBlock) -> float:
         """What release notes and change logs lose: their lines speak of what was, one bug at a time."""
-        told = self._historic_title or any(_HISTORY.search(heading) for heading in block.path)
+        told = self._historic_title or any(HISTORY.search(heading) for heading in block.path)
         return HISTORY_COST if told else 0.0
 
     def label(self, block: TextBlock) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
@@ -116,8 +116,9 @@ class Places:
 
     def _likeness(self, heading: str) -> float:
         """Recall of the question's weight by a heading, lowered by what else the heading speaks of."""
-        plain = _NUMBERING.sub("", heading)
-        found = [key for word in key_words(plain) for key in word_keys(word, self._document.language)]
+        plain = NUMBERING.sub("", heading)
+        language = self._document.language
+        found = [key for word in key_words(plain, language) for key in word_keys(word, language)]
         if not found:
             return 0.0
         keys = text_keys(plain, self._document.language)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from providers.extractive.brief_quotations import Quotation
-from providers.extractive.brief_text import one_line
+from providers.extractive.brief_text import BriefWords, one_line
 from providers.extractive.passages import shorten
 from providers.sentences import sentence_spans
 
@@ -58,6 +58,12 @@ def rows(quoted: Iterable[Quotation]) -> list[SettingRow]:
             if row is not None:
                 found.setdefault((row.name, row.value), row)
     return list(found.values())[:MOST_ROWS]
+
+
+def table_head(say: BriefWords) -> str:
+    """The head of the table as Markdown."""
+    names = (say[name] for name in ("table_name", "table_value", "table_said", "table_source"))
+    return f"| {' | '.join(names)} |\n| --- | --- | --- | --- |"
 
 
 def table_line(row: SettingRow) -> str:

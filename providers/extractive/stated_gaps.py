@@ -3,6 +3,7 @@
 from contracts.identity import normalized_text
 from contracts.roles import AnalyzeInput, GapDraft
 from contracts.vocabulary import GapKind
+from providers.extractive.brief_text import BriefWords
 from providers.extractive.passages import FoundPassage, shorten
 from providers.extractive.question_terms import Frequencies, QuestionTerms, key_words
 from providers.text import STOP_WORDS, stem, words
@@ -12,11 +13,9 @@ GAP_LENGTH = 390
 
 def names_missing(names: list[str], known: Frequencies, task: AnalyzeInput) -> GapDraft:
     """A name of the question occurs nowhere."""
-    shown = ", ".join(f"'{name}'" for name in names[:4])
-    verb = "occurs" if len(names) == 1 else "occur"
     return GapDraft(
-        description=shorten(f"{shown} {verb} in none of {_describe_search(known, task)}.", GAP_LENGTH),
-        suggested_queries=_new_searches([" ".join(_without(task.query, names))], task),
+        description=shorten(_nowhere(names, known, task), GAP_LENGTH),
+        suggested_queries=_new_searches([" ".join(_without(task, names))], task),
         priority=1,
         kind=GapKind.LIMITATION.value,
     )
@@ -25,12 +24,10 @@ def names_missing(names: list[str], known: Frequencies, task: AnalyzeInput) -> G
 def below_floor(terms: QuestionTerms, best: float, known: Frequencies, task: AnalyzeInput) -> GapDraft:
     """No passage covers enough of the question."""
     absent = [term.word for term in terms.terms if known.absent(term.key)]
-    description = (
-        f"No passage of {_describe_search(known, task)} speaks of enough of the question: "
-        f"the best one holds {best:.0%} of the weight of its words."
-    )
+    say = BriefWords(task.language)
+    description = say.say("floor", where=_describe_search(known, task), share=f"{best:.0%}")
     if absent and known.whole_corpus:
-        description = f"{_list_words(absent)} in none of {_describe_search(known, task)}. " + description
+        description = f"{_nowhere(absent, known, task)} {description}"
     heavy = sorted(terms.terms, key=lambda term: (-term.weight, term.key))
     present = [term.word for term in heavy if not known.absent(term.key)]
     return GapDraft(
@@ -49,8 +46,7 @@ def words_unsupported(
     queries = [f"{' '.join(found[:3])} {' '.join(expansion[:2])}", f"{' '.join(found[:2])} {kept[0].heading}"]
     return GapDraft(
         description=shorten(
-            f"No quoted passage holds {', '.join(repr(word) for word in found[:4])}; "
-            f"searched: {_describe_search(known, task)}.",
+            BriefWords(task.language).say("unsupported", names=_list_names(found), where=_describe_search(known, task)),
             GAP_LENGTH,
         ),
         suggested_queries=_new_searches(queries, task),
@@ -59,21 +55,26 @@ def words_unsupported(
     )
 
 
-def _list_words(found: list[str]) -> str:
-    shown = ", ".join(f"'{word}'" for word in found[:4])
-    return f"{shown} {'occurs' if len(found) == 1 else 'occur'}"
+def _nowhere(names: list[str], known: Frequencies, task: AnalyzeInput) -> str:
+    form = "nowhere_one" if len(names) == 1 else "nowhere_many"
+    return BriefWords(task.language).say(form, names=_list_names(names), where=_describe_search(known, task))
+
+
+def _list_names(found: list[str]) -> str:
+    return ", ".join(f"'{word}'" for word in found[:4])
 
 
 def _describe_search(known: Frequencies, task: AnalyzeInput) -> str:
+    say = BriefWords(task.language)
     if known.whole_corpus:
-        return f"{known.documents:,} documents"
+        return say.say("where_all", count=f"{known.documents:,}")
     count = sum(source.text is not None for source in task.sources)
-    return f"the {count:,} documents that were read" if count != 1 else "the one document that was read"
+    return say["where_read_one"] if count == 1 else say.say("where_read_many", count=f"{count:,}")
 
 
-def _without(query: str, names: list[str]) -> list[str]:
+def _without(task: AnalyzeInput, names: list[str]) -> list[str]:
     gone = {word.casefold() for name in names for word in words(name)}
-    return [word for word in key_words(query) if word.casefold() not in gone]
+    return [word for word in key_words(task.query, task.language) if word.casefold() not in gone]
 
 
 def _new_searches(queries: list[str], task: AnalyzeInput) -> list[str]:

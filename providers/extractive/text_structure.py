@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 
 from providers.extractive.question_terms import text_keys, text_pairs
+from providers.language_words import language_words
 from providers.sentences import sentence_spans
 from providers.text import STOP_WORDS, words
 
@@ -17,6 +18,9 @@ ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 RULE_ROW = re.compile(r"^[\s:|+-]++$")
 TERMINAL = re.compile(r"[.!?…:;][\"'”’)\]*_`^\d]*$")
 LABEL_LENGTH = 120
+DAYS_HAVE_POINTS = ("de",)
+DAY_AT_END = re.compile(r"\b\d{1,2}\.\s?$")
+GLOSS = re.compile(r"^\S[^\n.;:—–]{0,60}\s(?:[—–]|--?)\s")
 URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://|\bwww\.", re.IGNORECASE)
 MARKER_LIKE = re.compile(r"\[\s*(?:ev|src|sq)-|【|［", re.IGNORECASE)
 
@@ -93,7 +97,7 @@ class Structure:
                 keys=text_keys(text, self.language),
                 pairs=text_pairs(text, self.language),
                 opening=text_keys(" ".join(text.split()[:6]), self.language),
-                quotable=not is_foreign(text) if row else is_statement(text),
+                quotable=not is_foreign(text) if row else is_statement(text, self.language),
             )
             self._traits[index] = found
         return found
@@ -108,6 +112,36 @@ class Structure:
         """Stems of each heading path."""
         return {path: text_keys(" ".join(path), self.language) for path in {block.path for block in self.blocks}}
 
+    def keys_of(self, line: str) -> frozenset[str]:
+        """Stems of a heading or a title."""
+        return _line_keys(line, self.language)
+
+    def block_keys(self, number: int) -> frozenset[str]:
+        """Stems of all sentences of a block."""
+        if number not in self._block_keys:
+            inside = [index for index, one in enumerate(self.sentences) if one.block == number]
+            self._block_keys[number] = frozenset().union(*(self.traits(index).keys for index in inside))
+        return self._block_keys[number]
+
+    @cached_property
+    def _block_keys(self) -> dict[int, frozenset[str]]:
+        return {}
+
+    def mentions(self, name: str) -> bool:
+        """Whether a name occurs anywhere in the text."""
+        if name not in self._mentions:
+            self._mentions[name] = name.casefold() in self.text.casefold()
+        return self._mentions[name]
+
+    @cached_property
+    def _mentions(self) -> dict[str, bool]:
+        return {}
+
+    @cached_property
+    def small_words(self) -> frozenset[str]:
+        """The words that the text writes in small letters somewhere."""
+        return frozenset(word for word in words(self.text) if word.islower())
+
     def of(self, sentence: Sentence) -> str:
         """The words of a sentence."""
         return self.text[sentence.start : sentence.end]
@@ -117,6 +151,11 @@ class Structure:
         return self.blocks[self.sentences[index].block]
 
 
+@lru_cache(maxsize=4_096)
+def _line_keys(line: str, language: str) -> frozenset[str]:
+    return text_keys(line, language)
+
+
 @lru_cache(maxsize=96)
 def structure_of(text: str, language: str) -> Structure:
     """Cut a text of light Markdown into blocks and sentences."""
@@ -124,10 +163,24 @@ def structure_of(text: str, language: str) -> Structure:
     _cut_blocks(found)
     for number, block in enumerate(found.blocks):
         if block.kind in (TextBlockKind.PROSE, TextBlockKind.ITEM):
-            for start, end in sentence_spans(text[block.start : block.end]):
+            for start, end in _whole_dates(text[block.start : block.end], language):
                 _add(found, block.start + start, block.start + end, number)
-        elif block.kind is TextBlockKind.ROW:
+        elif block.kind is TextBlockKind.ROW or _is_gloss(text, block):
             _add(found, block.start, block.end, number)
+    return found
+
+
+def _whole_dates(text: str, language: str) -> list[tuple[int, int]]:
+    """The sentences of a text; the point after a day of the month ends none: `am 1. Oktober`."""
+    found: list[tuple[int, int]] = []
+    months = language_words(language).tells["months"].first_words() if language in DAYS_HAVE_POINTS else frozenset()
+    for start, end in sentence_spans(text):
+        opening = words(text[start : start + 20])
+        dated = bool(opening) and opening[0].casefold() in months and DAY_AT_END.search(text[max(0, start - 5) : start])
+        if found and dated:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
     return found
 
 
@@ -221,6 +274,14 @@ def _is_label(text: str) -> bool:
     return len(text) <= LABEL_LENGTH and not TERMINAL.search(text.strip())
 
 
+def _is_gloss(text: str, block: TextBlock) -> bool:
+    """Whether a line of its own says what something is: `EXPLAIN — show the execution plan of a statement`."""
+    if block.kind is not TextBlockKind.LABEL:
+        return False
+    line = text[block.start : block.end]
+    return GLOSS.match(line) is not None and len(words(line)) >= 4
+
+
 def _is_syntax(text: str) -> bool:
     """Whether a short paragraph is the form of a command, of which the next paragraph speaks."""
     return len(text) <= 2 * LABEL_LENGTH and text.rstrip().endswith(";") and not re.search(r"\b(?:the|is|are)\b", text)
@@ -228,10 +289,16 @@ def _is_syntax(text: str) -> bool:
 
 def is_foreign(text: str) -> bool:
     """Whether a piece of text holds what no quote may hold: addresses, what looks like our markers, code."""
-    return bool(URL.search(text) or MARKER_LIKE.search(text)) or "```" in text or ">>> " in text or _like_code(text)
+    return (
+        bool(URL.search(text) or MARKER_LIKE.search(text))
+        or "```" in text
+        or ">>> " in text
+        or text.count("# ") > 1
+        or _like_code(text)
+    )
 
 
-def is_statement(text: str) -> bool:
+def is_statement(text: str, language: str = "en") -> bool:
     """Whether a piece of text reads as a sentence that can be quoted: words in a row, an end, no code, no link list."""
     stripped = text.strip()
     if is_foreign(stripped) or not TERMINAL.search(stripped):
@@ -239,7 +306,8 @@ def is_statement(text: str) -> bool:
     found = words(stripped)
     if not 5 <= len(found) <= 110:
         return False
-    plain = sum(word.casefold() in STOP_WORDS for word in found)
+    common = STOP_WORDS if language == "en" else language_words(language).stop | STOP_WORDS
+    plain = sum(word.casefold() in common for word in found)
     letters = sum(character.isalpha() or character.isspace() for character in stripped)
     return plain >= max(1, len(found) // 12) and letters >= 0.72 * len(stripped)
 

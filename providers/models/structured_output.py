@@ -91,7 +91,7 @@ def _plain_text(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     fence = WHOLE_FENCE.fullmatch(text)
     if fence is not None and "```" not in fence["inner"]:
         text = fence["inner"].strip()
-    (field,) = role.draft.model_fields
+    field = next(iter(role.draft.model_fields))
     return _validate(role, {field: text}), left_out
 
 

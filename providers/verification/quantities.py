@@ -3,18 +3,22 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 from typing import Final
 
 from providers.verification.units import (
+    COUNTED_BY,
     EACH,
+    FRACTIONS,
     LONGEST_UNIT,
     MONEY,
     MONEY_SUFFIXES,
     MONTHS,
     NUMBER_WORDS,
+    ONE,
+    ORDINALS,
     RATES,
     SCALES,
     TIMES,
@@ -24,11 +28,21 @@ from providers.verification.units import (
 TOKEN: Final = re.compile(
     r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
 )
+AMBIGUOUS: Final = re.compile(r"\d{1,3}[.,]\d{3}(?![.,]?\d)")
 VERSION: Final = re.compile(r"\d++(?:\.\d++){2,}+")
 ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
-NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![\d./])")
+NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![./]?\d)")
+TIME: Final = re.compile(
+    r"(?<![\d:.,])(\d{1,2})(?:[:.h](\d{2}))? ?(?:(am|a\.m|pm|p\.m)\b\.?|Uhr\b)|(?<![\d:.,])(\d{1,2}):(\d{2})(?![\d:])",
+    re.IGNORECASE,
+)
+CLOCK: Final = "time"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
+PER: Final = "per"
+"""The unit of what something is counted by (`a year`), in seconds."""
+CENT: Final = "cent"
+SECONDS: Final = {"second": 1.0, "month": 365.25 * 86400 / 12}
 FIRST_YEAR, LAST_YEAR = 1000, 2199
 ABOUT_SHARE: Final = 0.05
 """How far a number that says of itself to be rough may be from what it stands for."""
@@ -95,6 +109,12 @@ def compare(claim: Quantity, source: Quantity) -> Match:
     """Whether the source's quantity is what the claim says: rounding is allowed in the claim, not in the source."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
+    if claim.unit == PER != source.unit and source.unit in SECONDS:
+        source = replace(source, values=tuple(value * SECONDS[source.unit] for value in source.values), unit=PER)
+    if claim.unit in SECONDS and source.unit == PER:
+        claim = replace(claim, values=tuple(value * SECONDS[claim.unit] for value in claim.values), unit=PER)
+    if claim.unit == CENT and source.unit in MONEY:
+        claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
     if claim.unit != source.unit and not (_may_lack_unit(claim, source)):
         return Match.NONE
     found = _closest(claim, source)
@@ -117,6 +137,8 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Match:
         wider = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
                     for form in claim.forms for full in source.forms)  # fmt: skip
         return Match.APPROXIMATE if wider else Match.NONE
+    if CLOCK in (claim.unit, source.unit) and not (claim.forms and source.forms) and "" in (claim.unit, source.unit):
+        return Match.APPROXIMATE if set(claim.values) & set(source.values) else Match.NONE
     if claim.is_year and source.unit == "date":
         return Match.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else Match.NONE
     return Match.NONE
@@ -124,7 +146,12 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Match:
 
 def _closest(claim: Quantity, source: Quantity) -> Match:
     best = Match.NONE
-    for said, true in product(claim.values, source.values):
+    mine, others = claim.values, source.values
+    written = AMBIGUOUS.match(claim.raw)
+    if written and source.raw.startswith(written[0]):
+        # Written alike, they are read alike: 28,000 kg are no 28.000 t.
+        mine, others = mine[: (len(mine) + 1) // 2], others[: (len(others) + 1) // 2]
+    for said, true in product(mine, others):
         if math.isclose(said, true, rel_tol=1e-9, abs_tol=1e-12):
             return Match.EXACT
         if _rounds_to(claim, said, source, true):
@@ -168,9 +195,9 @@ def find_quantities(text: str, language: str = "en") -> list[Quantity]:
     Words for numbers are those of the language, if it is known.
     """
     dates = list(_dates(text))
-    taken = [(date.start, date.end) for date in dates]
+    taken = {place for date in dates for place in range(date.start, date.end)}
     tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]
-    rest = [token for token in tokens if not any(token.start < end and start < token.end for start, end in taken)]
+    rest = [token for token in tokens if token.start not in taken and token.end - 1 not in taken]
     written_dates, rest = _written_dates(text, rest)
     return sorted(
         [*dates, *written_dates, *_numbers(text, rest, NUMBER_WORDS.get(language, {}))],
@@ -189,6 +216,12 @@ def _dates(text: str) -> Iterator[Quantity]:
                  if 1 <= month <= 12 and 1 <= day <= 31]  # fmt: skip
         if forms:
             yield Quantity(found[0], *found.span(), unit="date", forms=tuple(forms))
+    for found in TIME.finditer(text):
+        hour, minute = int(found[1] or found[4]), int(found[2] or found[5] or 0)
+        if (found[3] or "")[:1].casefold() in ("a", "p") and found[3]:
+            hour = hour % 12 + (12 if found[3][0] in "pP" else 0)
+        if hour <= 24 and minute < 60:
+            yield Quantity(found[0], *found.span(), values=(float(hour),), unit=CLOCK, forms=(f"{hour}:{minute:02}",))
 
 
 def _written_dates(text: str, tokens: list[_Token]) -> tuple[list[Quantity], list[_Token]]:
@@ -247,17 +280,42 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
         if token.numeric:
             quantity, place = _with_unit(text, tokens, place)
             yield quantity
+        elif fraction := _fraction(text, tokens, place, words):
+            yield fraction[0]
+            place = fraction[1]
         elif (value := _in_words(token.word, words)) is not None:
             quantity, place = _finish(text, tokens, place, (value,), 0.5, 1)
             yield quantity
         elif token.word in RATES:
-            yield Quantity(token.text, token.start, token.end, (RATES[token.word],), "second")
+            yield Quantity(token.text, token.start, token.end, (RATES[token.word],), PER)
             place += 1
         else:
             one = _one_of_a_unit(tokens, place)
             if one is not None:
                 yield one
             place += 1
+
+
+def _fraction(text: str, tokens: list[_Token], place: int, words: Mapping[str, float]) -> tuple[Quantity, int] | None:
+    """`half an hour`, `two thirds of the members`, `ein Drittel`: a part of a unit, or a share in per cent."""
+    first, count = place, 1.0
+    counted = _in_words(tokens[place].word, words)
+    if (counted is not None or tokens[place].word in ONE) and place + 1 < len(tokens):
+        first, count = place + 1, counted or 1.0
+    part = FRACTIONS.get(tokens[first].word)
+    if part is None or (first == place and tokens[first].word in ORDINALS):
+        return None
+    value, following = count * part, first + 1
+    if following < len(tokens) and tokens[following].word == "of":
+        following += 1
+    if following + 1 < len(tokens) and tokens[following].word in ONE:
+        unit, factors, end = _unit_after(text, tokens, following + 1)
+        if unit:
+            raw = text[tokens[place].start : tokens[end - 1].end]
+            values = tuple(value * factor for factor in factors)
+            return Quantity(raw, tokens[place].start, tokens[end - 1].end, values, unit, 0.5, 2, "about"), end
+    raw = text[tokens[place].start : tokens[first].end]
+    return Quantity(raw, tokens[place].start, tokens[first].end, (100 * value,), "%", 0.5, 2, "about"), first + 1
 
 
 def _in_words(word: str, words: Mapping[str, float]) -> float | None:
@@ -271,17 +329,22 @@ def _in_words(word: str, words: Mapping[str, float]) -> float | None:
 
 
 def _one_of_a_unit(tokens: list[_Token], place: int) -> Quantity | None:
-    """`every minute`, `once a day`: one of a unit of time, as an interval."""
+    """`every minute`, `twice a day`: an interval; `5 crowns a year`: what it is counted by."""
     before, token = tokens[place - 1] if place else None, tokens[place]
     if before is None or token.word not in UNITS or len(token.word) < 3:
         return None
     unit, factors = UNITS[token.word]
     if unit not in ("second", "month"):
         return None
-    article = before.word in ("a", "an", "one") and place > 1 and tokens[place - 2].word in TIMES
-    if before.word not in EACH and not article:
-        return None
-    return Quantity(f"{before.text} {token.text}", before.start, token.end, factors, unit)
+    raw, frequency = f"{before.text} {token.text}", TIMES.get(tokens[place - 2].word) if place > 1 else None
+    if frequency and (before.word in EACH or before.word in COUNTED_BY or before.word == "one"):
+        return Quantity(raw, before.start, token.end, tuple(factor / frequency for factor in factors), unit)
+    if before.word in EACH:
+        return Quantity(raw, before.start, token.end, factors, unit)
+    # `a second` bridge is no time.
+    if before.word in COUNTED_BY and place > 1 and (token.word != "second" or before.word == "per"):
+        return Quantity(raw, before.start, token.end, tuple(factor * SECONDS[unit] for factor in factors), PER)
+    return None
 
 
 def _with_unit(text: str, tokens: list[_Token], place: int) -> tuple[Quantity, int]:
@@ -324,6 +387,9 @@ def _finish(
     while following < len(tokens) and (scale := SCALES.get(tokens[following].word)):
         values, half_step = tuple(value * scale for value in values), half_step * scale
         following += 1
+    if following > first + 1 and following + 1 < len(tokens) and tokens[following].word in ("de", "di"):
+        of_unit = _unit_after(text, tokens, following + 1)  # `6 millones de euros`
+        following += 1 if of_unit[0] else 0
     unit = ""
     factors: tuple[float, ...] = (1.0,)
     sign = tokens[first - 1].word if first else ""
@@ -357,6 +423,7 @@ def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple
             continue
         start, end = tokens[place].start, tokens[place + count - 1].end
         name = " ".join(text[start:end].replace("-", " ").split()).casefold()
+        name = name.replace("’", "'").removeprefix("d'")
         # A letter is a unit only right behind its number: `5 s`, yet not `5, s`.
         gap = " \u00a0\u202f-." if tokens[place - 1].word in SCALES else " \u00a0\u202f-"
         near = not text[tokens[place - 1].end : start].strip(gap)

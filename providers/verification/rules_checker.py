@@ -6,14 +6,16 @@ decide between *supported* and *not enough information*: a paraphrase in other w
 verified either.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from providers.sentences import sentence_spans
-from providers.verification.quantities import Match, Quantity, compare
+from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
+from providers.verification.quantities import PER, Match, Quantity, compare
 from providers.verification.statement import Statement, negative_form
+from providers.verification.units import MONTHS, UNITS
 from providers.verification.wording import (
     EXCLUSIVE,
     HEDGES,
@@ -30,6 +32,23 @@ ENOUGH: Final = 0.6
 """Share of a claim's words that its passages must have to be called supported."""
 RELATED_ENOUGH: Final = 0.3
 """Below this share the passages are about something else."""
+FOREIGN: Final = 0.15
+"""Below this share they are about something else, unless they share a figure."""
+NEAR: Final = 0.6
+"""From this share on, in the order of one sentence, a claim is a version of that sentence: what differs counts."""
+KEPT: Final = 0.5
+"""The share of a paraphrase's words and figures that one sentence must have, in any order."""
+DECISIVE: Final = 0.7
+"""From this share on a negation, an opposite or an exchange is a contradiction; below, it may be other words."""
+COPY: Final = 0.75
+"""From this share on it is a copy with few changes."""
+CANDIDATES: Final = 3
+"""Sentences that a claim is laid over."""
+TOO_DIFFERENT: Final = (
+    "Nothing in the cited passages contradicts it, yet their words are too different for rules to judge."
+)
+AGREES: Final = "Numbers, names and wording agree with the cited passages."
+_MAYBE: Final = "The wording is too different to be sure: "
 NAME_WEIGHT: Final = 3.0
 """How much more a name weighs than another word."""
 SAME_QUANTITY: Final = 0.3
@@ -80,22 +99,136 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     `about` are the titles and headings of the passages: a name may stand there alone.
     """
     said, evidence = Statement(claim, language), Evidence.of(passages, about, language)
-    for rule in (_numbers, _names, _opposites, _negations, _directions, _attributions):
-        problem = next(rule(said, evidence), None)
-        if problem is not None:
-            return problem
+    if len(said.quantities) > LONGEST:
+        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has too many numbers to compare them.")
+    closest = _closest_difference(said, evidence)
+    doubt = None
+    for rule in (_numbers, _names):
+        for problem in rule(said, evidence, closest):
+            if problem.verdict is not Verdict.NOT_ENOUGH_INFORMATION:
+                return problem
+            doubt = problem.reason
     if not said.content and not said.quantities:
         return Judgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has no words that can be compared.")
     share = _coverage(said, evidence.whole, evidence.about)
     if share < RELATED_ENOUGH:
-        return Judgement(Verdict.UNSUPPORTED, "The cited passages are about something else.")
-    weaker = next(_strength(said, evidence), None)
-    if weaker is not None:
-        return weaker
-    if share < ENOUGH:
-        reason = "Nothing in the cited passages contradicts it, yet their words are too different for rules to judge."
-        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, reason)
-    return Judgement(Verdict.SUPPORTED, "Numbers, names and wording agree with the cited passages.")
+        return _unrelated(said, evidence, share)
+    if closest.same:
+        return Judgement(Verdict.SUPPORTED, AGREES)
+    found = _first(rule(said, evidence) for rule in (_opposites, _negations, _directions, _attributions))
+    found = found or next(_exchanges(closest, evidence), None) or next(_strength(said, evidence), None)
+    if found is not None:
+        return found if closest.share >= DECISIVE else Judgement(Verdict.NOT_ENOUGH_INFORMATION, _MAYBE + found.reason)
+    doubt = doubt or (TOO_DIFFERENT if share < ENOUGH else next(_doubts(closest, evidence), None))
+    if doubt is not None:
+        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, doubt)
+    return Judgement(Verdict.SUPPORTED, AGREES)
+
+
+def _first(found: Iterable[Iterator[Judgement]]) -> Judgement | None:
+    return next((judgement for each in found for judgement in each), None)
+
+
+def _unrelated(claim: Statement, evidence: Evidence, share: float) -> Judgement:
+    """Few shared words: another subject, or the same in other words if a figure or a name is shared."""
+    figures = any(
+        compare(one, other) in (Match.EXACT, Match.APPROXIMATE)
+        for one in claim.quantities
+        for other in evidence.whole.quantities
+    )
+    if share >= FOREIGN or figures or not claim.content:
+        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, TOO_DIFFERENT)
+    return Judgement(Verdict.UNSUPPORTED, "The cited passages are about something else.")
+
+
+def _closest_difference(claim: Statement, evidence: Evidence) -> Difference:
+    """How the claim differs from the sentence that it keeps most of."""
+    near = _aligned(claim, evidence)[:CANDIDATES] or [Statement("", claim.language)]
+    return max((difference(claim, sentence) for sentence in near), key=lambda found: found.share)
+
+
+def _exchanges(found: Difference, evidence: Evidence) -> Iterator[Judgement]:
+    """Another number, name, duty or quantifier in the place of the source's, all else being equal."""
+    for theirs, ours in found.replaced:
+        for sort in (Sort.QUANTITY, Sort.NAME):
+            old = [part for part in theirs if part.sort is sort]
+            new = [part for part in ours if part.sort is sort]
+            if old and new and not {part.key for part in old} & {part.key for part in new}:
+                elsewhere = any(part is moved for part in new for moved in found.moved)
+                if elsewhere and found.share < COPY:
+                    continue
+                if sort is Sort.NAME and not _same_role(old[0], new[0], evidence):
+                    continue
+                reason = f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
+                yield Judgement(Verdict.CONTRADICTED, reason)
+        if found.share >= COPY and _denies(theirs) != _denies(ours):
+            yield _denial(_denies(ours))
+        signs = {part.key: part.text for part in theirs if part.sort is Sort.SIGN}
+        said = {part.key: part.text for part in ours if part.sort is Sort.SIGN}
+        if {"(may)", "(must)"} == {*signs, *said} and signs.keys() != said.keys():
+            reason = f"The claim says “{min(said.values())}” where its source says “{min(signs.values())}”."
+            yield Judgement(Verdict.PARTIAL, reason)
+    if found.share >= COPY and found.denied and (_denies(found.added) or any(map(_denies, found.left_out))):
+        yield _denial(_denies(found.added))
+    names = [part for part in found.moved if part.sort is Sort.NAME]
+    if len(names) >= 2 and not found.turned and not found.opposites:
+        yield Judgement(Verdict.CONTRADICTED, "The claim exchanges the parts of what its source says.")
+
+
+def _denies(parts: Sequence[Part]) -> bool:
+    return any(part.key == "(not)" for part in parts)
+
+
+def _denial(by_claim: bool) -> Judgement:
+    reason = "The claim denies what its source affirms." if by_claim else "Its source denies what the claim affirms."
+    return Judgement(Verdict.CONTRADICTED, reason)
+
+
+def _same_role(old: Part, new: Part, evidence: Evidence) -> bool:
+    """Whether two names may stand for each other: both in the passages, not merely in a title."""
+    return old.text[0].isupper() and _has(evidence.whole, new.key, new.text.casefold())
+
+
+def _doubts(found: Difference, evidence: Evidence) -> Iterator[str]:
+    """What keeps rules from calling a claim supported, without a sign that it is wrong."""
+    if found.other_names:
+        yield f"The closest sentence is not about “{found.other_names[0].text}”."
+    if found.share < NEAR:
+        yield from _doubts_of_paraphrase(found)
+        return
+    if found.moved and not found.turned:
+        yield "The words stand in another order in the source."
+    for theirs, ours in found.replaced:
+        for part in ours:
+            if part.sort is Sort.NAME and _has(evidence.about, part.key, part.text.casefold()):
+                continue
+            if part.sort is not Sort.QUANTITY and not any(same_word(part.key, other.key) for other in theirs):
+                yield f"The claim says “{part.text}” where its source says “{theirs[0].text}”."
+    for part in found.added:
+        if part.sort is Sort.SIGN or not _known(part, evidence):
+            yield f"“{part.text}” stands in no cited passage."
+    for stretch in found.left_out:
+        for part in stretch:
+            if part.sort is Sort.QUANTITY or part.key in ("(not)", "(may)"):
+                yield f"The claim leaves out “{part.text}”."
+
+
+def _doubts_of_paraphrase(found: Difference) -> Iterator[str]:
+    """Other words in another order: enough of them must be those of one sentence, with the same signs."""
+    if found.kept < KEPT:
+        yield TOO_DIFFERENT
+    if found.denied:
+        yield "Only one of the claim and its source has a negation."
+    if found.compares and found.moved:
+        yield "It compares in another order than its source."
+    if found.other_signs:
+        yield f"The closest sentence does not say “{found.other_signs[0].text}”."
+    if any(part.sort is Sort.NAME for part in found.moved) and not found.turned and found.names > 1:
+        yield "The names stand in another order in the source."
+
+
+def _known(part: Part, evidence: Evidence) -> bool:
+    return any(_has(text, part.key, part.text.casefold()) for text in (evidence.whole, evidence.about))
 
 
 def _coverage(claim: Statement, passage: Statement, about: Statement | None = None) -> float:
@@ -103,7 +236,8 @@ def _coverage(claim: Statement, passage: Statement, about: Statement | None = No
     total = found = 0.0
     for word in claim.content:
         weight = NAME_WEIGHT if word.name or word.may_be_name else 1.0
-        known = _has(passage, word.stem, word.low) or bool(about and weight > 1 and _has(about, word.stem, word.low))
+        known = _has(passage, word.stem, word.low) or negative_form(word.low, passage.stems, claim.language) is not None
+        known = known or bool(about and weight > 1 and _has(about, word.stem, word.low))
         total += weight
         found += weight * known
     return found / total if total else 1.0
@@ -145,18 +279,24 @@ def _closest_part(claim: Statement, sentence: Statement) -> Statement:
 
 
 # --- what makes a claim say something else ----------------------------------------------------------------------------
-def _numbers(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+def _numbers(claim: Statement, evidence: Evidence, closest: Difference) -> Iterator[Judgement]:
     """A quantity that the passages do not have, or have of something else."""
     there = evidence.whole.quantities
     for quantity in claim.quantities:
+        if quantity.unit == PER and not any(other.unit == PER for other in there):
+            continue
         matches = [(compare(quantity, other), other) for other in there]
         kinds = {match for match, _ in matches}
         if Match.EXACT in kinds or Match.APPROXIMATE in kinds:
             continue
         if Match.OPPOSED in kinds:
-            yield Judgement(Verdict.CONTRADICTED, f"“{quantity.raw}” is a least in one and a most in the other.")
+            verdict = Verdict.CONTRADICTED if closest.share >= NEAR else Verdict.NOT_ENOUGH_INFORMATION
+            yield Judgement(verdict, f"“{quantity.raw}” is a least in one and a most in the other.")
         elif _small_count(quantity) or _derived(quantity, there):
             continue
+        elif closest.share < NEAR and not any(sign.isdigit() for sign in quantity.raw):
+            reason = f"“{quantity.raw}” is not found, yet the wording is too different to be sure."
+            yield Judgement(Verdict.NOT_ENOUGH_INFORMATION, reason)
         elif rival := _rival(quantity, there):
             reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
             yield Judgement(Verdict.CONTRADICTED, reason)
@@ -191,9 +331,11 @@ def _rival(quantity: Quantity, there: Sequence[Quantity]) -> Quantity | None:
     return None
 
 
-def _names(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+def _names(claim: Statement, evidence: Evidence, _: Difference) -> Iterator[Judgement]:
     """A name that no passage has."""
     for low, word in claim.names.items():
+        if low in UNITS:
+            continue
         if any(_has(text, word.stem, low) or _part_of_name(low, text) for text in (evidence.whole, evidence.about)):
             continue
         yield Judgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")
@@ -213,7 +355,8 @@ def _part_of_name(low: str, passage: Statement) -> bool:
 def _opposites(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
     """`rose` where the closest sentence says `fell`, unless one of the two is denied."""
     for sentence in _aligned(claim, evidence)[:1]:
-        for word in claim.words:
+        names = [part for part in difference(claim, sentence).moved if part.sort is Sort.NAME]
+        for word in claim.words if len(names) < 2 else ():
             opposite = OPPOSITES_OF.get(word.low, frozenset()) & sentence.low_words
             if not opposite or word.low in sentence.low_words or opposite & claim.low_words:
                 continue
@@ -305,7 +448,7 @@ def _names_near(sentence: Statement, place: int) -> set[str]:
     """The names in a part of a sentence, or in the closest part before it that has any."""
     for number in range(place, -1, -1):
         words = sentence.clauses.get(number, [])
-        found = {word.low for word in words if word.content and word.text[0].isupper()}
+        found = {word.low for word in words if word.content and word.text[0].isupper() and word.low not in MONTHS}
         if found:
             return found
     return set()

@@ -24,6 +24,9 @@ from providers.verification.wording import (
 )
 
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?|[,;:()—–]")
+LIMIT: Final = re.compile(
+    r"(?:no|not) (?:more|less|fewer|later|earlier|longer) than\b|not (?:only|just)\b", re.IGNORECASE
+)
 INNER: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 SCOPE: Final = 4
 """Content words that a negation reaches."""
@@ -48,6 +51,10 @@ class Word:
     first: bool
     """Whether it begins a sentence, so that its capital letter says nothing."""
     language: str
+    start: int = 0
+    """Where it stands in the text."""
+    limiting: bool = False
+    """Whether it belongs to `no more than`, which denies nothing."""
 
     @cached_property
     def low(self) -> str:
@@ -58,6 +65,11 @@ class Word:
     def stem(self) -> str:
         """Its stem."""
         return stem(self.low, self.language)
+
+    @property
+    def negation(self) -> bool:
+        """Whether it denies."""
+        return (self.low in NEGATIONS or self.low.endswith("n't")) and not self.limiting
 
     @property
     def content(self) -> bool:
@@ -105,7 +117,8 @@ class Statement:
             first = not before or before[-1] in ".!?\n|"
             if written.casefold() in SPLITS:
                 clause += 1
-            found.append(Word(written, len(found), clause, first, self.language))
+            limiting = LIMIT.match(self.text, match.start()) is not None
+            found.append(Word(written, len(found), clause, first, self.language, match.start(), limiting))
         return found
 
     @cached_property
@@ -126,7 +139,9 @@ class Statement:
     @cached_property
     def names(self) -> dict[str, Word]:
         """What is surely a name, by its small letters."""
-        return {word.low: word for word in self.words if word.name}
+        spans = [(quantity.start, quantity.end) for quantity in self.quantities]
+        units = {place for start, end in spans for place in range(start, end)}
+        return {word.low: word for word in self.words if word.name and word.start not in units}
 
     @cached_property
     def quantities(self) -> list[Quantity]:
@@ -158,7 +173,7 @@ class Statement:
 
     def _negated(self) -> Iterator[str]:
         for word in self.words:
-            if word.low not in NEGATIONS and not word.low.endswith("n't"):
+            if not word.negation:
                 continue
             reach = [w for w in self.words[word.place + 1 :] if w.clause == word.clause and w.content][:SCOPE]
             behind = [w for w in self.words[: word.place] if w.clause == word.clause and w.content][-1:]
@@ -167,7 +182,7 @@ class Statement:
     @cached_property
     def negative(self) -> bool:
         """Whether it has a negation at all."""
-        return any(word.low in NEGATIONS or word.low.endswith("n't") for word in self.words)
+        return any(word.negation for word in self.words)
 
     def directed(self) -> Iterator[tuple[str, list[str], list[str]]]:
         """Each word that relates what is before it to what is behind: (stem, before, behind); passives turned."""

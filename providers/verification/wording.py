@@ -20,6 +20,15 @@ NEGATIONS: Final = _set(
     não nunca nenhum nenhuma sem nem ninguém
     niet geen nooit niemand niets zonder noch"""
 )
+REFUSALS: Final = _set(
+    """ban banned bans forbid forbidden forbids prohibit prohibited prohibits exclude excluded excludes exempt except
+    avoid avoided deny denied denies reject rejected rejects refuse refused refuses unaffected
+    verboten untersagt ausgeschlossen ausgenommen verweigert interdit interdite interdits interdites exclu exclus refuse
+    prohibido prohibida excluido excluidos vietato escluso proibido verboden uitgesloten"""
+)
+"""Words that deny what they speak of."""
+COMPARING: Final = _set("than als dan")
+"""Words behind a comparative that seldom stand elsewhere."""
 PAIRED_NEGATIONS: Final = frozenset((("ne", "pas"), ("ne", "jamais"), ("ne", "plus"), ("ne", "rien"), ("n", "pas")))
 NEGATIVE_PREFIXES: Final = ("un", "in", "im", "ir", "il", "dis", "non", "non-")
 
@@ -46,7 +55,8 @@ RARELY: Final = _set("rarely seldom hardly barely scarcely few selten kaum rarem
 
 HEDGES: Final = _set(
     """may might could possibly perhaps maybe likely probably potentially suggests suggest suggested appears appear
-    seems seem reportedly allegedly presumably believed thought expected planned proposed plans intends intended
+    seems seem reportedly allegedly presumably believed thought suspect suspects suspected
+    expected planned proposed plans intends intended
     estimated preliminary unclear uncertain hypothesized hypothesised speculated predicted forecast projected
     könnte könnten möglicherweise vielleicht vermutlich wahrscheinlich offenbar angeblich soll sollen geplant
     pourrait pourraient peut-être probablement semble
@@ -54,10 +64,13 @@ HEDGES: Final = _set(
     poderia talvez provavelmente parece misschien mogelijk waarschijnlijk lijkt zou"""
 )
 OBLIGATIONS: Final = _set(
-    "must shall required requires mandatory obligatory muss müssen doit doivent debe deben deve devono moet"
+    """must shall required requires mandatory obligatory muss müssen verpflichtend doit doivent obligatoire debe deben
+    obligatorio deve devono moet moeten"""
 )
 OPTIONS: Final = _set(
-    "may optional optionally can should recommended advisable darf kann optionnel opcional facoltativo kan"
+    """may optional optionally can should recommended advisable darf dürfen kann können sollte sollten optionnel
+    facultatif peut peuvent devrait devraient opcional puede pueden debería deberían facoltativo può possono kan
+    kunnen"""
 )
 
 OPPOSITES: Final = [
@@ -67,7 +80,8 @@ OPPOSITES: Final = [
     high/low larger/smaller largest/smallest large/small bigger/smaller faster/slower fastest/slowest fast/slow
     before/after above/below first/last maximum/minimum most/least always/never enable/disable enabled/disabled
     enables/disables true/false accept/reject accepted/rejected accepts/rejects allow/forbid allowed/forbidden
-    allows/forbids allows/prevents allow/prevent allowed/prevented permitted/prohibited include/exclude
+    allows/forbids allowed/banned permitted/banned allow/ban
+    allows/prevents allow/prevent allowed/prevented permitted/prohibited include/exclude
     included/excluded includes/excludes open/closed opened/closed start/end started/ended starts/ends begin/end
     begins/ends began/ended add/remove added/removed adds/removes gain/lose gained/lost gains/loses win/lose won/lost
     success/failure successful/unsuccessful succeed/fail succeeded/failed succeeds/fails north/south northern/southern
@@ -79,6 +93,7 @@ OPPOSITES: Final = [
     causes/prevents cause/prevent caused/prevented cheap/expensive cheaper/costlier hot/cold hotter/colder
     warmer/cooler strong/weak stronger/weaker short/long shorter/longer shortest/longest light/heavy lighter/heavier
     majority/minority improve/worsen improved/worsened improves/worsens better/worse best/worst up/down
+    reduce/increase reduced/increased reduces/increases favour/against favor/against
     approve/reject approved/rejected approves/rejects support/oppose supported/opposed supports/opposes with/without
     deeper/shallower wider/narrower same/different similar/different safe/unsafe stable/unstable legal/illegal
     temporary/permanent manual/automatic manually/automatically static/dynamic local/remote client/server
@@ -88,7 +103,8 @@ OPPOSITES: Final = [
     höher/niedriger vor/nach erste/letzte maximal/minimal immer/nie erlaubt/verboten aktiviert/deaktiviert
     schneller/langsamer älter/jünger innen/außen öffentlich/privat
     augmente/diminue augmenté/diminué augmenter/diminuer plus/moins avant/après premier/dernier toujours/jamais
-    supérieur/inférieur autorisé/interdit activé/désactivé
+    supérieur/inférieur autorisé/interdit obligatoire/facultatif activé/désactivé
+    permitido/prohibido obligatorio/opcional
     aumenta/disminuye aumentó/disminuyó más/menos antes/después primero/último siempre/nunca mayor/menor
     aumenta/diminuisce prima/dopo primo/ultimo maggiore/minore
     antes/depois maior/menor hoger/lager groter/kleiner voor/na eerste/laatste altijd/nooit""".split()

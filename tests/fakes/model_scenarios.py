@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import gullible_work, model_work
+from tests.fakes import demanding_work, gullible_work, model_work
 from tests.fakes.model_request import ModelRequest
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -103,6 +103,16 @@ def thorough(request: ModelRequest) -> Reply:
         return answered(request, json.dumps(model_work.thorough_reflection(request.prompt)))
     iteration = re.search(r"Iteration: (\d+) of (\d+)", request.prompt)
     return answered(request, request.good_answer(with_gap=iteration is not None and iteration[1] != iteration[2]))
+
+
+def demanding(request: ModelRequest) -> Reply:
+    """Sensible work that is never content at once."""
+    return answered(request, demanding_work.answer(request))
+
+
+def declining(request: ModelRequest) -> Reply:
+    """The same, with a refiner that advises against another iteration."""
+    return answered(request, demanding_work.answer(request, iterates=False))
 
 
 def gullible(request: ModelRequest) -> Reply:
@@ -223,6 +233,8 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "good": good,
     "gaps": gaps,
     "thorough": thorough,
+    "demanding": demanding,
+    "declining": declining,
     "gullible": gullible,
     "betraying": betraying,
     "hopeless": hopeless,

@@ -91,7 +91,7 @@ async def workers_of(hosts: Hosts, services: list[str]) -> AsyncIterator[dict[st
     try:
         for number, service in enumerate(services):
             name = f"{service}-{number}"
-            command = [RESEARCH, "worker", "--health-port", "0", *COMMANDS[service]]
+            command = [RESEARCH, "worker", "--log-format", "json", "--health-port", "0", *COMMANDS[service]]
             running[name] = await hosts.process(*command, log=f"{name}.log")
         yield running
     finally:

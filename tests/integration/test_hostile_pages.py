@@ -24,6 +24,7 @@ from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.storage.content import ObstoreContentStore
+from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import FolderRecords
 from tests.comparable import comparable, without_tokens
@@ -114,7 +115,7 @@ async def carry_out(client: Client, home: Path, api: MessagesApi, pages: str, be
     stored = await RecordSessionStore(FolderRecords(home / SESSIONS)).load(handle.id)
     assert result.files is not None
     files = (result.files.markdown, result.files.html, result.files.json_document)
-    state = ResearchState.model_validate_json(stored or "")
+    state = await StoredNotebooks(content).complete_state(ResearchState.model_validate_json(stored or ""))
     return Ran(
         result,
         state,

@@ -19,6 +19,8 @@ from contracts.usage import Usage
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from providers.shared.limiter import SharedLimiter
+from providers.storage.content import ObstoreContentStore
+from providers.storage.notebooks import StoredNotebooks
 from tests.fakes.many_pages import QUESTION, RELATED, pages
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Latencies, WebWorld
@@ -100,7 +102,8 @@ async def searching(settings: Settings) -> AsyncIterator[SearchingActivities]:
         limiter = SharedLimiter(shared.store, search_limits(settings))
         stack.push_async_callback(limiter.close)
         library = CorpusLibrary(settings.home / "corpora", children)
-        yield await open_searching(settings, library, shared, limiter, stack)
+        notebooks = StoredNotebooks(ObstoreContentStore(settings.home / "content"))
+        yield await open_searching(settings, library, shared, limiter, notebooks, stack)
 
 
 @pytest.fixture(params=["sqlite", "valkey"])

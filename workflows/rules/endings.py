@@ -56,7 +56,7 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         return Outcome.FAILED
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
     lacking = state.failed_branches or unanswered(question, state) or lost_sources(state)
-    incomplete = cut_short or lacking or report_issues(state)
+    incomplete = cut_short or lacking or report_issues(state) or state.draft.answers_question is False
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
 
@@ -127,6 +127,8 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     lines += [lost] if (lost := lost_sources(state)) else []
     if state.findings and state.draft:
         lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
+    if state.draft is not None and state.draft.unanswered:
+        lines.append(f"The question is not answered: {state.draft.unanswered}.")
     lines += [f"Not answered: {text}" for text in unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]

@@ -29,7 +29,8 @@ class CorpusDefinition(StrictContract):
     authority: str = Field(default="high", pattern="^(high|medium|low|unknown)$")
     """What its documents are worth: chosen by the operator."""
     title: str = ""
-    language: str = "en"
+    language: str = ""
+    """The language of its documents; empty: found out when they are indexed first."""
 
     def selects(self, path: str) -> bool:
         """Whether a relative path belongs to the corpus; names that begin with a dot never do."""

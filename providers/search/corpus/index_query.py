@@ -30,7 +30,10 @@ MOST_RESULTS: Final = 200
 
 
 def search_index(index: Path, corpus: str, language: str, request: SearchRequest) -> SearchResponse:
-    """Answer a query from an index. Raises `CorpusUnknown`, `Unavailable`."""
+    """Answer a query from an index; without a language it is the one the index was made in.
+
+    Raises `CorpusUnknown`, `Unavailable`.
+    """
     with open_index(index) as reader:
         return _Search(reader, corpus, language, request).run()
 
@@ -40,7 +43,7 @@ class _Search:
         self.reader = reader
         self.corpus = corpus
         self.request = request
-        self.language = language
+        self.language = language = language or reader.language()
         self.stems = question_stems(request.text, language)
         self.documents = reader.documents()
         keys = searched_keys(request.text, self.stems, language)

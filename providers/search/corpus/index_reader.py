@@ -12,7 +12,7 @@ from typing import Final
 from providers.errors import CorpusUnknown, Unavailable
 from providers.interfaces import ExtractedDocument, SkippedFile
 from providers.reading.canonical_text import Extraction
-from providers.search.corpus.index_store import BUSY_SECONDS
+from providers.search.corpus.index_store import BUSY_SECONDS, LANGUAGE
 
 MOST_PASSAGES: Final = 1_000
 """Best passages of a query that are looked at; sections are made of these."""
@@ -98,6 +98,11 @@ class IndexReader:
         meta = dict(self._database.execute("SELECT key, value FROM meta"))
         (skipped,) = self._database.execute("SELECT count(*) FROM skipped").fetchone()
         return IndexStatus(meta.get("digest", ""), meta.get("indexed_at", ""), self.documents(), skipped)
+
+    def language(self) -> str:
+        """The language that its words were brought to their stems in."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (LANGUAGE,)).fetchone()
+        return str(row[0]) if row else "en"
 
     def documents(self) -> int:
         """Number of documents."""

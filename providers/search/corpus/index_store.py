@@ -15,6 +15,8 @@ from providers.search.corpus.scanning import FoundFile
 
 FORMAT: Final = "4"
 """Changes with the schema, the extraction, the stems or what is left out: an index of another format is built anew."""
+LANGUAGE: Final = "language"
+"""Under which the index says in which language its words are."""
 BUSY_SECONDS: Final = 30.0
 LEAST_FREE_BYTES: Final = 1_000_000
 DAMAGED: Final = {"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_CORRUPT_VTAB", "SQLITE_CORRUPT_INDEX"}
@@ -116,6 +118,11 @@ class IndexWriter:
         """What the index says of itself under a key."""
         row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
+
+    def note_language(self, language: str) -> None:
+        """Write down at once which language the words are indexed in: what is added later must agree."""
+        with translated_errors(self._folder), self._database:
+            self._database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LANGUAGE, language))
 
     def optimize(self) -> None:
         """Merge the segments that a large change has left."""

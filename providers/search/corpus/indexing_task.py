@@ -10,8 +10,11 @@ from providers.reading.extraction import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, snippet_of, word_keys
 from providers.search.corpus.key_files import refuse_key
-from providers.text import words
+from providers.text import detect_language, words
 
+LANGUAGE_TASK: Final = "providers.search.corpus.indexing_task:spoken_in"
+LOOKED_AT: Final = 20_000
+"""Characters of a file that tell its language."""
 TASK: Final = "providers.search.corpus.indexing_task:read_for_index"
 
 
@@ -52,6 +55,13 @@ class IndexedFile:
 def sha256(data: bytes) -> str:
     """SHA-256 as `sha256:<hex>`."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def spoken_in(root: str, path: str, name: str) -> str:
+    """The language of a file below a root, as far as its words tell. Raises `SourceUnreadable`."""
+    raw = read_regular_file(Path(root) / path, Path(root))
+    refuse_key(raw)
+    return detect_language(extract(raw, name).text[:LOOKED_AT])
 
 
 def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFile:

@@ -52,7 +52,7 @@ class CorpusLibrary:
         exclude: Iterable[str] = (),
         authority: str = "high",
         title: str = "",
-        language: str = "en",
+        language: str = "",
     ) -> CorpusDefinition:
         """Register a folder for all processes that share `home`; without a name it gets one from its folder.
 

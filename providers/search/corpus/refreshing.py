@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -15,12 +15,15 @@ from providers.isolation.pool import SubprocessPool
 from providers.reading.extractor import as_unreadable
 from providers.search.corpus.definitions import CorpusDefinition
 from providers.search.corpus.file_lock import file_lock
-from providers.search.corpus.index_store import IndexDamaged, IndexWriter
-from providers.search.corpus.indexing_task import TASK, IndexedFile
+from providers.search.corpus.index_store import LANGUAGE, IndexDamaged, IndexWriter
+from providers.search.corpus.indexing_task import LANGUAGE_TASK, TASK, IndexedFile
 from providers.search.corpus.scanning import FoundFile, Scan, scan_folder
 
 BATCH_FILES: Final = 16
 BATCH_BYTES: Final = 2_000_000
+FILES_ASKED: Final = 7
+"""Files whose words tell the language of a collection that does not say it."""
+LARGE_FILE: Final = 2_000_000
 OPTIMIZE_FROM: Final = 200
 """Changed files from which merging the index's segments is worth its time."""
 
@@ -77,10 +80,30 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
         scan = await asyncio.to_thread(scan_folder, root, definition.selects)
         known = await asyncio.to_thread(writer.known)
         changed = [file for file in scan.files if known.get(file.address) != (file.size, file.mtime_ns)]
+        language = definition.language or await _language_of(definition, pool, writer, scan.files)
+        definition = definition.model_copy(update={"language": language})
         await _read_changed(definition, pool, writer, scan=scan, changed=changed, progress=progress)
         await asyncio.to_thread(_finish, writer, scan, known, changed)
     finally:
         await asyncio.to_thread(writer.close)
+
+
+async def _language_of(
+    definition: CorpusDefinition, pool: SubprocessPool, writer: IndexWriter, files: Sequence[FoundFile]
+) -> str:
+    """The language that the index is made in, or that of most of a few files where it is only begun."""
+    known = await asyncio.to_thread(writer.value, LANGUAGE)
+    if known is not None:
+        return known
+    root = definition.path.resolve()
+    likely = [file for file in files if file.size <= LARGE_FILE] or list(files)
+    chosen = likely[:: max(1, len(likely) // FILES_ASKED)][:FILES_ASKED]
+    items = [(str(root), one.path, PurePosixPath(one.path).name) for one in chosen]
+    outcomes = await pool.call_each(LANGUAGE_TASK, items)
+    spoken = Counter(outcome.value for outcome in outcomes if outcome.error is None)
+    language = min(spoken, key=lambda code: (-spoken[code], code)) if spoken else "en"
+    await asyncio.to_thread(writer.note_language, language)
+    return language
 
 
 async def _read_changed(

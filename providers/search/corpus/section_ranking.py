@@ -97,7 +97,7 @@ def selective(keys: Sequence[str], documents: int, counts: Mapping[str, int]) ->
 @lru_cache(maxsize=20_000)
 def heading_keys(heading: str, language: str) -> frozenset[str]:
     """The stems of a heading's words of meaning, without its number."""
-    kept = (word for word in meaning_words(heading) if not word[0].isdigit())
+    kept = (word for word in meaning_words(heading, language) if not word[0].isdigit())
     return frozenset(key for word in kept for key in word_keys(word, language))
 
 

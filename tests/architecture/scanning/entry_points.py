@@ -57,6 +57,7 @@ from providers.search.corpus.definitions import corpus_name
 from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, snippet_of
 from providers.strict_json import JsonError, bracketing, clean_text, parse_json
 from providers.text import detect_language, question_stems, words
+from providers.verification.rules_checker import check
 from tests.architecture.scanning.pumps import Pump
 from workflows.rules.duplicates import normalized_title
 from workflows.rules.query_matching import fingerprint, normalized_query
@@ -189,6 +190,7 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "escape_markdown": escape_markdown,
     "without_numbers": without_numbers,
     "find_claims": _claims,
+    "check": lambda text: check(text, [text]),
     "render_body": _html,
     "printable": printable,
     "slug": slug,
@@ -219,7 +221,7 @@ ATOMS = (
 OPENINGS = ("# a", "<", "[", "[a]:", "a:", ",", "|")
 """What may be followed by blanks without end."""
 
-SLOW = {"report shape": 1, "unified_markers": 1, "corpus passages": 4, "find_claims": 4, "render_body": 4}
+SLOW = {"report shape": 1, "unified_markers": 1, "corpus passages": 4, "find_claims": 4, "render_body": 4, "check": 4}
 """Entry points behind a parser of Markdown in Python, a tenth of a millisecond a character; and how many times shorter
 their texts are, so that the test ends soon."""
 

@@ -100,8 +100,8 @@ def test_a_quote_counts_only_for_its_own_given_source(source_id: str) -> None:
 @pytest.mark.parametrize(
     ("word", "confidence"),
     [
-        ("HIGH", Confidence.HIGH),
-        ("confirmed", Confidence.CONFIRMED),
+        ("HIGH", Confidence.MEDIUM),
+        ("confirmed", Confidence.MEDIUM),
         ("speculation", Confidence.SPECULATION),
         ("very high", Confidence.LOW),
         ("certain", Confidence.LOW),
@@ -109,7 +109,7 @@ def test_a_quote_counts_only_for_its_own_given_source(source_id: str) -> None:
     ],
 )
 def test_unknown_confidences_are_low(word: str, confidence: Confidence) -> None:
-    """A word outside the five levels never becomes a high one (C0-7)."""
+    """A word outside the five levels never becomes a high one, and one source bears out no more than medium (C0-7)."""
     assert analysed({"findings": [claim(OTHER, OTHER_ID, confidence=word)]}).findings[0].confidence is confidence
 
 

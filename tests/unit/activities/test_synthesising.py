@@ -188,6 +188,13 @@ async def test_figures_come_from_the_text() -> None:
     assert draft.document.media_type == "text/markdown"
 
 
+async def test_a_title_alone_divides_nothing() -> None:
+    """Headings are those of parts, and a report without any says so."""
+    draft, _, _ = await drafted(f"# The Title\n\nOne long text [{A.id}].\n\n# Another title\n\nMore.\n")
+    assert not draft.has_headings
+    assert draft.sections == []
+
+
 @pytest.mark.parametrize(
     ("markdown", "summary"),
     [

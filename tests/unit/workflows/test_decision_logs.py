@@ -25,14 +25,24 @@ from workflows.strategies.supervisor.strategy import SupervisorStrategy
 FOLDER = Path(__file__).parent / "decision_logs"
 
 
-async def two_iterations(folder: Path) -> ResearchState:
-    """A model that finds gaps in the first iteration and reflects on every phase."""
-    async with MessagesApi("gaps") as api:
+async def with_model(folder: Path, scenario: str) -> ResearchState:
+    """Two iterations at most, with a model that behaves like this."""
+    async with MessagesApi(scenario) as api:
         world = model_world(folder, api.base_url)
         state = await begin(world, limits={"max_iterations": 2})
         await Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct()
         await world.close()
     return state
+
+
+async def two_iterations(folder: Path) -> ResearchState:
+    """A model that finds gaps in the first iteration and reflects on every phase."""
+    return await with_model(folder, "gaps")
+
+
+async def advised_against(folder: Path) -> ResearchState:
+    """A model that wants its plan made twice, finds gaps and advises against another iteration."""
+    return await with_model(folder, "declining")
 
 
 async def stopped(folder: Path) -> ResearchState:
@@ -43,7 +53,7 @@ async def stopped(folder: Path) -> ResearchState:
     return state
 
 
-SCENARIOS = {"two_iterations": two_iterations, "stopped": stopped}
+SCENARIOS = {"two_iterations": two_iterations, "advised_against": advised_against, "stopped": stopped}
 
 
 def log_of(state: ResearchState) -> list[dict[str, Any]]:

@@ -204,3 +204,13 @@ def test_an_outage_is_not_an_empty_answer() -> None:
 def test_out_of_time_without_anything_is_timed_out() -> None:
     """A deadline with nothing to show is `timed_out` (S0-032)."""
     assert outcome_of(QUESTION, states.state(), StopReason.BUDGET_TIME) is Outcome.TIMED_OUT
+
+
+def test_a_draft_that_says_that_it_does_not_answer_is_partial() -> None:
+    """Findings with words in common are no answer: the writer's judgement and its reason reach the outcome."""
+    why = "no passage that was read gives a date for it"
+    made = answered_state(draft=states.draft(answers_question=False, unanswered=why))
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    assert f"The question is not answered: {why}." in limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
+    made.draft = states.draft(answers_question=True)
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED

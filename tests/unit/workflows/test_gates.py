@@ -84,7 +84,7 @@ def test_exactly_half_of_the_sub_queries_is_enough() -> None:
 
 def test_findings_need_number_confidence_and_coverage() -> None:
     """Two findings, one of high confidence, three tenths of the sources (S0-112, S0-113, S0-114, S0-115)."""
-    made = [states.source(f"corpus:m/{number}") for number in range(10)]
+    made = [states.source(f"corpus:{'mn'[number % 2]}/{number}") for number in range(10)]
     used = [item.id for item in made[:3]]
     good = states.state(
         sources=states.sources(*made),
@@ -128,6 +128,7 @@ def test_a_missing_report_scores_nothing() -> None:
 
 def test_a_report_needs_sections_and_known_citations() -> None:
     """Headings must occur, removed markers are an issue, the score is a point per 500 characters (S0-118, S0-119)."""
+    assert codes(evaluate(Phase.SYNTHESIS, states.state(draft=states.draft(10)))) == {"short_report"}
     bad = states.draft(1_500, has_headings=False, unresolved_markers=["ev-nothing"])
     result = evaluate(Phase.SYNTHESIS, states.state(draft=bad))
     assert codes(result) == {"no_sections", "unresolved_citations"}
@@ -142,3 +143,13 @@ def test_refinement_is_always_valid() -> None:
     assert codes(result) == {"open_gaps"}
     assert result.quality_score == 6.0
     assert codes(evaluate(Phase.REFINEMENT, states.state(iteration=2, gaps=[states.gap("one")]))) == set()
+
+
+def test_one_collection_is_not_asked_for_high_confidence() -> None:
+    """Pages of one collection are one voice: no finding of theirs can be of high confidence."""
+    made = [states.source(f"corpus:m/{number}") for number in range(3)]
+    found = states.state(
+        sources=states.sources(*made),
+        findings=[states.finding("x", source_ids=[item.id for item in made], confidence=Confidence.MEDIUM)],
+    )
+    assert "no_high_confidence" not in codes(evaluate(Phase.ANALYSIS, found))

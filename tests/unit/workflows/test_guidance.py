@@ -1,8 +1,9 @@
 """What is told to the next phase, and what gives way."""
 
 from contracts.decisions import Guidance
-from contracts.vocabulary import Phase
+from contracts.vocabulary import Phase, StopReason
 from workflows.run.guidance import HEARD, KEPT, newest, with_guidance
+from workflows.run.inbox import Inbox
 
 
 def said(origin: str, *texts: str) -> list[Guidance]:
@@ -29,3 +30,13 @@ def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
     assert heard == [*wish, *known[-HEARD + 1 :]]
     wishes = said("person", *(f"wish {number}" for number in range(HEARD + 2)))
     assert newest([*wishes, *said("rules", "an issue")], HEARD) == wishes[2:]
+
+
+def test_an_inbox_holds_words_as_well_as_a_stop() -> None:
+    """Either is enough, and the first reason to stop counts."""
+    assert not Inbox().holds_something
+    assert Inbox(steering=["look at the appendix"]).holds_something
+    inbox = Inbox()
+    inbox.interrupt(StopReason.USER_STOPPED)
+    inbox.interrupt(StopReason.BUDGET_TIME)
+    assert (inbox.holds_something, inbox.interruption) == (True, StopReason.USER_STOPPED)

@@ -145,3 +145,13 @@ def test_what_a_lost_call_may_have_cost_stays_reserved() -> None:
     holdings.close(second, reserved)
     assert (holdings.held, holdings.unexplained) == (reserved, reserved)
     assert holdings.changes == 2
+
+
+def test_an_answer_without_counts_leaves_all_but_the_call_reserved() -> None:
+    """The call itself is in the usage; what it took may be billed, and nothing else was ever reserved."""
+    asked = Reservation(1, 500, 0.25)
+    assert asked.unexplained_by(Usage(model_calls=1)) == Reservation(0, 500, 0.25)
+    assert asked.unexplained_by(Usage(model_calls=1, input_tokens=3)) == Reservation(0, 0, 0.0) == Reservation()
+    holdings = Holdings()
+    holdings.close(holdings.open(asked), Reservation(0, 500, 0.25))
+    assert (holdings.held, holdings.unexplained, holdings.changes) == (*2 * [Reservation(0, 500, 0.25)], 1)

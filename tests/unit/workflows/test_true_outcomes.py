@@ -68,7 +68,9 @@ async def test_a_stop_before_anything_answers_claims_nothing_of_the_rest(tmp_pat
     """What was read holds no answer: the report says so of what was read alone."""
     world = World(tmp_path)
     state = await begin(world)
-    state.resolved = state.resolved.model_copy(update={"query": "What does CockroachDB charge for quantum replicas?"})
+    state.resolved = state.resolved.model_copy(
+        update={"query": "How does CockroachDB vacuum quantum replicas, and which settings limit them?"}
+    )
     host, inbox = world.host(), Inbox()
     analyze = host.implementations["analyze_sources"]
 

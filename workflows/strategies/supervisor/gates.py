@@ -4,6 +4,7 @@ They decide about a retry. Of the outcome only the check of the report is a part
 """
 
 from contracts.decisions import GateIssue, GateResult
+from contracts.independence import voice_of
 from contracts.state import ResearchState
 from contracts.vocabulary import TOP_CONFIDENCE, GatePolicy, NodeStatus, Phase, Quality
 from workflows.rules.report_check import report_issues
@@ -75,7 +76,9 @@ def check_findings(state: ResearchState) -> GateResult:
     if len(state.findings) < MIN_FINDINGS:
         message = f"{len(state.findings)} findings, at least {MIN_FINDINGS}"
         issues.append(GateIssue(code="too_few_findings", message=message))
-    if state.findings and not high:
+    # Only independent voices make a confidence high: of one collection none can be asked for.
+    voices = {voice_of(source.url, source.publisher) for source in state.readable_sources()}
+    if state.findings and not high and len(voices) > 1:
         issues.append(GateIssue(code="no_high_confidence", message="no finding is of high confidence"))
     if coverage < MIN_COVERAGE:
         message = f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%}"

@@ -101,7 +101,7 @@ def test_page_tells_sources_method_and_limits() -> None:
         "broken.pdf: encrypted",
         "What freezing costs was not found.",
         "research audit r-20261121-7k3f",
-        "word for word the cited passage: 6. Rules compared the others with their passages: 2 supported,",
+        "word for word the cited passage: 6. Rules compared the others with their passages: 0 supported,",
     ):
         assert words in text
 

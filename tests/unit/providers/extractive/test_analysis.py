@@ -102,10 +102,14 @@ def test_suggested_queries_differ_from_what_was_asked() -> None:
 
 
 def test_agreement_of_authoritative_documents_is_high_confidence() -> None:
-    """Two authoritative documents that hold the same passage give high confidence, one gives medium (S0-065)."""
+    """Authoritative documents of two collections give high confidence, two of one collection medium (S0-065)."""
+    one, other = sources()
+    elsewhere = other.model_copy(update={"url": "corpus:y/copies"})
+    draft = analyze(analyze_input(sources=[one, elsewhere]), documents())
+    assert next(found for found in draft.findings if "twice" in found.content).confidence == "high"
     draft = analyze(analyze_input(), documents())
     twice = next(found for found in draft.findings if "twice" in found.content)
-    assert twice.confidence == "high"
+    assert twice.confidence == "medium"
     assert len({quote.source_id for quote in twice.quotes}) == 2
     single = over(PAGES["retention"][1], "How does the vault prevent loss of a snapshot?")
     assert {found.confidence for found in single.findings} == {"low"}

@@ -103,7 +103,7 @@ def test_gaps_confidence_and_independence_are_stated() -> None:
     """Gaps, how well things are supported and how many voices there are stand in the brief (S0-070, S0-071)."""
     made = write(sample(), documents()).markdown
     limits = made.split("## Not covered, and limits")[1]
-    assert "Confidence: 1 high" in limits
+    assert "Support: 0 of the statements rest on several independent publishers" in limits
     assert "Independence:" in limits
 
 

@@ -79,6 +79,15 @@ def test_dates_and_versions_have_a_form(text: str, form: str) -> None:
         ("2024", "5 March 2024", Match.APPROXIMATE),
         ("2023", "2024", Match.NONE),
         ("3.11.2", "3.11.3", Match.NONE),
+        ("runs twice an hour", "every 30 minutes", Match.EXACT),
+        ("paid annually", "5 crowns a year", Match.NONE),
+        ("28,000 kilograms", "28,000 tonnes", Match.NONE),
+        ("50 cents", "0.50 euros", Match.EXACT),
+        ("one third of them", "33 percent", Match.APPROXIMATE),
+        ("half an hour", "30 minutes", Match.EXACT),
+        ("18:00", "6 pm", Match.EXACT),
+        ("6 millones de dólares", "6 million dollars", Match.EXACT),
+        ("45 millions d'euros", "45 million euros", Match.EXACT),
     ],
 )
 def test_two_spellings_are_compared_by_what_they_say(claim: str, source: str, match: Match) -> None:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from providers.verification.alignment import difference
 from providers.verification.rules_checker import Verdict, check
+from providers.verification.statement import Statement
 
 FLAGGED = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 
@@ -102,3 +104,46 @@ def test_a_reason_names_what_differs() -> None:
 def test_words_without_content_are_not_judged() -> None:
     """`Both.` says nothing that could be compared."""
     assert check("Both.", [DAM]).verdict is Verdict.NOT_ENOUGH_INFORMATION
+
+
+QUEUE = "The broker keeps a message for 72 hours. Consumers must acknowledge it within 60 seconds. Kelt beat Orla 2-1."
+POLICY = "Shops and museums are eligible; private firms are not. The permit costs 120 crowns a year."
+COPIES = [
+    (POLICY, "Private firms are eligible.", Verdict.NOT_ENOUGH_INFORMATION),
+    (POLICY, "The permit costs 120 crowns a month.", Verdict.CONTRADICTED),
+    (POLICY, "The permit costs 120 crowns annually.", Verdict.SUPPORTED),
+    (POLICY, "Nothing but 120 crowns is charged per year for the paper.", Verdict.NOT_ENOUGH_INFORMATION),
+    (QUEUE, "Consumers may acknowledge it within 60 seconds.", Verdict.PARTIAL),
+    (QUEUE, "Consumers must not acknowledge it within 60 seconds.", Verdict.CONTRADICTED),
+    (POLICY, "The permit costs not 120 crowns a year.", Verdict.CONTRADICTED),
+    (QUEUE, "Orla beat Kelt 2-1.", Verdict.NOT_ENOUGH_INFORMATION),
+    (QUEUE, "The broker deletes a message for 72 hours.", Verdict.NOT_ENOUGH_INFORMATION),
+    (QUEUE, "The broker keeps a message for 3 days.", Verdict.SUPPORTED),
+    (QUEUE, "The broker keeps a message for no more than 72 hours.", Verdict.SUPPORTED),
+]
+
+
+@pytest.mark.parametrize(("passage", "claim", "verdict"), COPIES)
+def test_a_copy_with_one_change_is_judged_by_the_change(passage: str, claim: str, verdict: Verdict) -> None:
+    """Laid over its sentence, a claim shows what was put in the place of what; a mere paraphrase stays open."""
+    judgement = check(claim, [passage])
+    assert judgement.verdict is verdict, judgement.reason
+
+
+def test_what_a_paraphrase_seems_to_deny_is_left_open() -> None:
+    """Structure is compared in near copies only: in other words a denial may well be the same statement."""
+    passage = "Nobody may enter the pit while blasting takes place between 10:00 and 11:30."
+    judgement = check("It is forbidden to go into the pit from 10 am to 11:30.", [passage])
+    assert judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION, judgement.reason
+
+
+def test_a_hostile_sentence_is_compared_in_bounded_time() -> None:
+    """Only the beginning of two long sentences is laid over each other."""
+    long = " ".join(f"word{number % 7}" for number in range(20_000))
+    assert difference(Statement(long), Statement(long[::-1])).share <= 1.0
+
+
+def test_a_sentence_of_numbers_alone_is_left_open() -> None:
+    """Each number is compared with each of the passages: a list of hundreds would take the square of its length."""
+    numbers = "5 km " * 400
+    assert check(numbers, [numbers]).verdict is Verdict.NOT_ENOUGH_INFORMATION

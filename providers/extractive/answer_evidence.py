@@ -1,0 +1,374 @@
+"""Whether a piece of text holds the form of answer that is asked for, and where in it."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from providers.extractive.asked_form import AnswerForm, Asked
+from providers.language_words import WORD, LanguageWords, fold, language_words
+from providers.text import stem
+
+FIGURE: Final = re.compile(
+    r"(?<![\w.])[-+~]?\d[\d.,]*+(?:\s?[x×^]\s?\d++)?(?![\w])|(?<![\w.])\d[\d.,]*+(?=[A-Za-z%]{1,4}\b)"
+)
+DIGITS: Final = re.compile(r"\d")
+CURRENCY: Final = re.compile(r"[$€£¥]\s?\d|\d\s?[$€£¥]")
+SIZE_SIGN: Final = re.compile(r"\d\s?[kKMGTPE]i?[Bb]?\b|\d\s?%")
+YEAR: Final = re.compile(r"(?<![\w.,])(?:1[5-9]\d\d|20\d\d)(?![\w]|[.,]\d)")
+DAY: Final = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)|(?<!\d)\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
+PATH: Final = re.compile(
+    r"(?<![\w/])[~.]?/[\w.-]++(?:/[\w.$-]*+)*+|\b[A-Z]:\\\w|(?<![\w-])[\w-]++\.(?:conf|cfg|ini|toml|ya?ml|json|txt|log|xml|db|sqlite|sh|service)\b|\$[A-Z_]{3,}+|%\w++%"
+)
+PERSON_NAME: Final = re.compile(
+    r"(?<![\w.])(?!(?:The|This|These|In|If|For|When|An?|It|On|To|By|As|At)\s)[A-ZÀ-Ý](?:\.|[a-zà-ÿ'’-]+)\s(?:(?:van|von|de|der|den|di|da|du|la|le)\s){0,2}(?:[A-ZÀ-Ý]\.\s){0,2}[A-ZÀ-Ý][\w'’-]*[a-zà-ÿ]"
+)
+MARKED_NAME: Final = re.compile(
+    r"\w_\w|\b[A-Z]{2,}+\b|\w\(\)|--\w|[“\"'`‘«„]\S|[a-z][A-Z]\w|\b[A-Z][a-z]++\b|\w-\w|\.\w{2,4}\b|/\w"
+)
+SYMBOL_VALUE: Final = re.compile(r"[“\"'`‘«„]|\b[A-Z_]{2,}+\b|\w_\w|\d|/")
+
+NEAR: Final = 9
+"""Tokens within which two things are said of each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text to look at: its words with their places."""
+
+    text: str
+    tokens: tuple[str, ...]
+    starts: tuple[int, ...]
+    row: bool = False
+    label: bool = False
+    """Whether it explains a term line of its own."""
+    lead: bool = False
+    """Whether it opens the section that is about the subject."""
+
+    @classmethod
+    def of(cls, text: str, *, row: bool = False, label: bool = False) -> "Piece":
+        """Cut a text into words."""
+        found = list(WORD.finditer(text))
+        return cls(
+            text,
+            tuple(match[0].casefold().replace("’", "'") for match in found),
+            tuple(match.start() for match in found),
+            row,
+            label,
+        )
+
+    def token_at(self, offset: int) -> int:
+        """The number of the last word that begins at or before an offset."""
+        place = 0
+        for number, start in enumerate(self.starts):
+            if start > offset:
+                break
+            place = number
+        return place
+
+    def places_of(self, pattern: re.Pattern[str]) -> list[int]:
+        """Numbers of the words where a pattern matches."""
+        return [self.token_at(match.start()) for match in pattern.finditer(self.text)]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How well a piece holds the form (0 to 1), and by which words."""
+
+    strength: float
+    places: tuple[int, ...] = ()
+
+
+NONE: Final = Evidence(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a form is looked for with."""
+
+    asked: Asked
+    piece: Piece
+    known: LanguageWords
+    is_name: Callable[[str], bool]
+
+
+def evidence(asked: Asked, piece: Piece, is_name: Callable[[str], bool] = bool) -> Evidence:
+    """How well a piece of text holds the form of answer; `is_name` tells a capitalised word that is a name."""
+    known = language_words(asked.language)
+    if not piece.tokens or piece.text.rstrip().endswith("?"):
+        return NONE
+    found = _FORMS.get(asked.form, _statement)(_Look(asked, piece, known, is_name))
+    for bound in asked.bounds:
+        if found.strength and asked.form is not AnswerForm.VALUE and not known.tells[bound].found(piece.tokens):
+            found = Evidence(found.strength * (0.8 if piece.row else 0.55), found.places)
+    return found
+
+
+def _near(one: Sequence[int], other: Sequence[int], within: int = NEAR) -> list[int]:
+    return [place for place in one if any(abs(place - beside) <= within for beside in other)]
+
+
+def _figures(look: _Look) -> list[int]:
+    """Places of numbers in digits or words; numbers of sections and the parts of names are none."""
+    return sorted({*look.piece.places_of(FIGURE), *(p for p in look.known.tells["numbers"].places(look.piece.tokens))})
+
+
+def _person(look: _Look) -> Evidence:
+    makers = look.known.tells["makers"].places(look.piece.tokens)
+    own = set(fold(look.asked.text))
+    names = [
+        look.piece.token_at(match.start())
+        for match in PERSON_NAME.finditer(look.piece.text)
+        if all(look.is_name(word) and word.casefold() not in own for word in WORD.findall(match[0]) if len(word) > 1)
+    ]
+    near = _near(names, makers, 14)
+    if near:
+        return Evidence(1.0, tuple(near))
+    if names:
+        return Evidence(0.85 if look.known.code != "de" else 0.7, tuple(names))
+    roles = [place for place in makers if len(look.piece.tokens[place]) > 3]
+    return Evidence(0.55, tuple(roles)) if roles else NONE
+
+
+def _time(look: _Look) -> Evidence:
+    months = look.known.tells["months"].places(look.piece.tokens)
+    dates = [*look.piece.places_of(YEAR), *look.piece.places_of(DAY)]
+    if dates:
+        return Evidence(1.0, tuple(dates))
+    figures = _figures(look)
+    if _near(months, figures, 2):
+        return Evidence(0.9, tuple(months))
+    tokens = fold(look.asked.text)
+    past = any(word in _PAST for word in tokens)
+    conditions = look.known.tells["condition"].places(look.piece.tokens)
+    return Evidence(0.7, tuple(conditions)) if conditions and not past else NONE
+
+
+def _place(look: _Look) -> Evidence:
+    paths = look.piece.places_of(PATH)
+    told = look.known.tells["place"].places(look.piece.tokens)
+    if paths:
+        return Evidence(1.0, tuple(paths))
+    strong = [place for place in told if len(look.piece.tokens[place]) > 3]
+    if strong:
+        return Evidence(0.8, tuple(strong))
+    return Evidence(0.6, tuple(told)) if told else NONE
+
+
+def _count(look: _Look) -> Evidence:
+    figures = [*_figures(look), *look.known.tells["unlimited"].places(look.piece.tokens)]
+    few, units = look.known.tells["few"].first_words(), look.known.tells["duration_units"]
+    figures = [
+        place
+        for place in figures
+        if look.piece.tokens[place] not in few
+        and not (place + 1 < len(look.piece.tokens) and units.at(look.piece.tokens, place + 1))
+    ]
+    if any(word.casefold() in units.first_words() for word in look.asked.counted):
+        return _duration(look)
+    if not figures:
+        return NONE
+    if look.piece.row:
+        return Evidence(1.0, tuple(figures))
+    counted = {stem(word, look.asked.language) for word in look.asked.counted}
+    nouns = [place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in counted]
+    close = [
+        place for place in figures if any(-2 <= beside - place <= 4 or 0 < place - beside <= 8 for beside in nouns)
+    ]
+    if close:
+        return Evidence(1.0, tuple(close))
+    return (
+        Evidence(0.6, tuple(figures))
+        if look.known.tells["maximum"].found(look.piece.tokens) or look.piece.label
+        else Evidence(0.3, tuple(figures))
+    )
+
+
+def _size(look: _Look) -> Evidence:
+    figures = _figures(look)
+    sizes = [place for place in look.known.tells["size_units"].places(look.piece.tokens) if _near([place], figures, 3)]
+    signs = look.piece.places_of(SIZE_SIGN)
+    if sizes or signs:
+        return Evidence(1.0, (*sizes, *signs))
+    free = look.known.tells["unlimited"].places(look.piece.tokens)
+    if free:
+        return Evidence(0.9, tuple(free))
+    if figures:
+        return Evidence(
+            0.7 if look.piece.row or look.known.tells["maximum"].found(look.piece.tokens) else 0.4, tuple(figures)
+        )
+    return NONE
+
+
+def _money(look: _Look) -> Evidence:
+    found = [*look.piece.places_of(CURRENCY), *look.known.tells["money"].places(look.piece.tokens)]
+    if found:
+        return Evidence(1.0, tuple(found))
+    paid = _near(_figures(look), look.known.tells["pay"].places(look.piece.tokens), 4)
+    return Evidence(0.9, tuple(paid)) if paid else NONE
+
+
+def _amount(look: _Look) -> Evidence:
+    if look.known.tells["pay"].found(fold(look.asked.text)):
+        return _money(look)
+    size = _size(look)
+    figures = _figures(look)
+    return size if size.strength > 0.6 else Evidence(0.7, tuple(figures)) if figures else NONE
+
+
+def _duration(look: _Look) -> Evidence:
+    figures = [*_figures(look), *(p for p, t in enumerate(look.piece.tokens) if t in ("a", "an"))]
+    units = look.known.tells["duration_units"].places(look.piece.tokens)
+    near = _near(units, figures, 2)
+    years = look.piece.places_of(YEAR)
+    signs = look.piece.places_of(_TIME_SIGN)
+    if near or signs:
+        return Evidence(1.0, (*near, *signs))
+    if years:
+        return Evidence(0.8, tuple(years))
+    return _size(look)
+
+
+def _frequency(look: _Look) -> Evidence:
+    told = look.known.tells["frequency"].places(look.piece.tokens)
+    units = look.known.tells["duration_units"].places(look.piece.tokens)
+    if _near(told, units, 8) or (told and _figures(look)):
+        return Evidence(1.0, tuple(told))
+    return Evidence(0.7, tuple(told)) if told else NONE
+
+
+def _number(look: _Look) -> Evidence:
+    figures = [*_figures(look), *look.known.tells["unlimited"].places(look.piece.tokens)]
+    return Evidence(1.0, tuple(figures)) if figures else NONE
+
+
+def _value(look: _Look) -> Evidence:
+    """A default with what it is: after `default is`, or before `is the default`."""
+    told = look.known.tells["default"].places(look.piece.tokens)
+    if not told:
+        return NONE
+    values = sorted({*look.piece.places_of(SYMBOL_VALUE), *_figures(look), *look.piece.places_of(_SETTING_WORD)})
+    near = [place for place in values if any(0 <= place - at <= 8 or 0 < at - place <= 8 for at in told)]
+    return Evidence(1.0 if near else 0.6, tuple(told))
+
+
+def _steps(look: _Look) -> Evidence:
+    told = look.known.tells["steps"].places(look.piece.tokens)
+    marked = look.piece.places_of(_COMMAND)
+    if told and marked:
+        return Evidence(1.0, tuple(told))
+    if told:
+        return Evidence(0.75, tuple(told))
+    return Evidence(0.4, tuple(marked)) if marked else NONE
+
+
+def _reason(look: _Look) -> Evidence:
+    told = look.known.tells["reason"].places(look.piece.tokens)
+    denied = look.known.tells["negation"]
+    strength = 1.0 if not denied.found(fold(look.asked.text)) or denied.found(look.piece.tokens) else 0.6
+    return Evidence(strength, tuple(told)) if told else Evidence(0.25)
+
+
+def _definition(look: _Look) -> Evidence:
+    """The term at the head of the sentence, then a word that says what it is; or the text of a term line."""
+    if look.piece.label:
+        return Evidence(1.0)
+    wanted = [stem(token, look.asked.language) for word in look.asked.content for token in fold(word)]
+    stems = [stem(token, look.asked.language) for token in look.piece.tokens[:24]]
+    ends = [place for place, key in enumerate(stems) if key in wanted]
+    if not wanted or not ends:
+        return NONE
+    copulas = look.known.tells["copula"].places(look.piece.tokens[:30])
+    dash = _GLOSS.search(look.piece.text[:140])
+    copulas = [place for place in copulas if place < len(stems) and stems[place] not in wanted]
+    head = stems[: copulas[0]] if copulas else []
+    share = sum(key in head for key in wanted) / len(wanted)
+    if copulas and share == 1.0:
+        small = look.known.tells["definition_head"].first_words()
+        extra = sum(key not in wanted and look.piece.tokens[place] not in small for place, key in enumerate(head))
+        first = sum(look.piece.tokens[place] not in small for place in range(min(ends)))
+        article = (
+            copulas[0] + 1 < len(look.piece.tokens)
+            and look.piece.tokens[copulas[0] + 1] in look.known.tells["definition_head"].first_words()
+        )
+        strength = 0.75 + (0.25 if article else 0.1) - 0.12 * min(extra, 6) - (0.25 if first else 0.0)
+        return Evidence(max(0.2, 0.9 if look.piece.lead else 0.0, min(1.0, strength)), (copulas[0],))
+    if dash:
+        head = fold(dash[0])
+        extra = sum(stem(token, look.asked.language) not in wanted for token in head)
+        return Evidence(max(0.2, 0.95 - 0.45 * extra))
+    if look.piece.lead and ends[0] <= 4:
+        return Evidence(0.85)
+    return Evidence(0.2)
+
+
+def _purpose(look: _Look) -> Evidence:
+    return max(_definition(look), _reason(look), key=lambda one: one.strength)
+
+
+def _items(look: _Look) -> Evidence:
+    told = look.known.tells["items"].places(look.piece.tokens)
+    commas = len(_COMMA.findall(look.piece.text))
+    if look.piece.text.rstrip().endswith(":"):
+        return Evidence(1.0, tuple(told))
+    if told and commas >= 2:
+        return Evidence(0.95, tuple(told))
+    if commas >= 3:
+        return Evidence(0.8)
+    return Evidence(0.5, tuple(told)) if told else Evidence(0.2)
+
+
+def _choice(look: _Look) -> Evidence:
+    """A name of the kind that is asked for: written so that it stands out, and no word of the question."""
+    own = set(fold(look.asked.text))
+    found = [place for place in look.piece.places_of(MARKED_NAME) if look.piece.tokens[place] not in own and place > 0]
+    if look.piece.label or _GLOSS.search(look.piece.text[:140]):
+        return Evidence(0.95)
+    figures = [place for place in _figures(look) if place not in found]
+    return Evidence(0.85, tuple(found)) if found else Evidence(0.6 if figures else 0.4, tuple(figures))
+
+
+def _replacement(look: _Look) -> Evidence:
+    told = look.known.tells["replacement"].places(look.piece.tokens)
+    return Evidence(1.0, tuple(told)) if told else NONE
+
+
+def _difference(look: _Look) -> Evidence:
+    if contrast := look.known.tells["contrast"].places(look.piece.tokens):
+        return Evidence(1.0, tuple(contrast))
+    told = look.known.tells["difference"].places(look.piece.tokens)
+    return Evidence(0.7, tuple(told)) if told else Evidence(0.3)
+
+
+def _statement(look: _Look) -> Evidence:
+    return Evidence(0.6 if len(look.piece.tokens) >= 5 else 0.2)
+
+
+_PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())
+_TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")
+_SETTING_WORD: Final = re.compile(r"\b(?:on|off|true|false|none|empty|zero|enabled|disabled|yes|no)\b", re.IGNORECASE)
+_COMMAND: Final = re.compile(r"\b[A-Z]{3,}+\b|\w_\w|--\w|`|\w\(\)|(?<![\w-])[\w-]++\.\w{2,4}\b|/\w|[“\"„«]\w")
+_GLOSS: Final = re.compile(r"^\S[^\n.;:]{0,60}\s[—–-]\s")
+_COMMA: Final = re.compile(r",\s|;\s")
+
+_FORMS: Final = {
+    AnswerForm.PERSON: _person,
+    AnswerForm.TIME: _time,
+    AnswerForm.PLACE: _place,
+    AnswerForm.COUNT: _count,
+    AnswerForm.AMOUNT: _amount,
+    AnswerForm.SIZE: _size,
+    AnswerForm.MONEY: _money,
+    AnswerForm.DURATION: _duration,
+    AnswerForm.FREQUENCY: _frequency,
+    AnswerForm.NUMBER: _number,
+    AnswerForm.VALUE: _value,
+    AnswerForm.STEPS: _steps,
+    AnswerForm.REASON: _reason,
+    AnswerForm.DEFINITION: _definition,
+    AnswerForm.PURPOSE: _purpose,
+    AnswerForm.ITEMS: _items,
+    AnswerForm.CHOICE: _choice,
+    AnswerForm.DIFFERENCE: _difference,
+    AnswerForm.REPLACEMENT: _replacement,
+}

@@ -1,0 +1,81 @@
+"""The unit in which an answer is quoted: a definition with its term, a list as a whole, a row, or whole sentences."""
+
+from typing import Final
+
+from providers.extractive.answer_search import Answer
+from providers.extractive.asked_form import AnswerForm
+from providers.extractive.passages import grow, leans, span_of
+from providers.extractive.text_structure import Structure, TextBlockKind
+
+LONGEST_ANSWER: Final = 1_000
+LONGEST_LEAD: Final = 700
+"""Characters of a paragraph that may stand before the sentence that answers."""
+SPACIOUS: Final = frozenset(
+    {
+        AnswerForm.STEPS,
+        AnswerForm.REASON,
+        AnswerForm.DEFINITION,
+        AnswerForm.PURPOSE,
+        AnswerForm.MECHANISM,
+        AnswerForm.CONSEQUENCE,
+        AnswerForm.DIFFERENCE,
+        AnswerForm.YES_NO,
+        AnswerForm.TOPIC,
+    }
+)
+"""Forms where the sentences after the first one belong to the answer."""
+LISTING: Final = frozenset({TextBlockKind.ITEM, TextBlockKind.CODE})
+
+
+def answer_span(answer: Answer, form: AnswerForm) -> tuple[int, int] | None:
+    """The character range to quote, or None where the sentence cannot stand by itself."""
+    document, seed = answer.reading.document, answer.index
+    block = document.block_of(seed)
+    sentence = document.sentences[seed]
+    if block.kind in (TextBlockKind.ROW, TextBlockKind.LABEL):
+        return sentence.start, sentence.end
+    first = _first_of_block(document, seed)
+    if document.of(sentence).rstrip().endswith(":") and not leans(document, seed):
+        found = _list_span(document, seed)
+        if found is not None:
+            return found
+    stands = not leans(document, first)
+    if stands and block.label is not None and sentence.end - document.sentences[first].start <= LONGEST_LEAD:
+        return span_of(document, first, seed)
+    wanted = [0.0] * len(document.sentences)
+    wanted[seed] = 1.0
+    if form in SPACIOUS:
+        for index in range(seed + 1, min(seed + 4, len(wanted))):
+            wanted[index] = 0.6
+    grown = grow(document, seed, wanted, spare=form not in SPACIOUS)
+    if (
+        grown is None
+        and stands
+        and sentence.end - document.sentences[first].start <= LONGEST_LEAD
+        and seed - first <= 3
+    ):
+        grown = (first, seed)
+    return span_of(document, *grown) if grown is not None else None
+
+
+def _first_of_block(document: Structure, index: int) -> int:
+    while index > 0 and document.sentences[index - 1].block == document.sentences[index].block:
+        index -= 1
+    return index
+
+
+def _list_span(document: Structure, index: int) -> tuple[int, int] | None:
+    """From the sentence that announces a list, or code, to the end of it; as many whole items as fit."""
+    start, end = document.sentences[index].start, document.sentences[index].end
+    own = document.sentences[index].block
+    section = document.blocks[own].section
+    last = None
+    for block in document.blocks[own + 1 :]:
+        if block.kind not in LISTING or block.section != section or block.end - start > LONGEST_ANSWER:
+            break
+        last = block.end
+        if block.kind is TextBlockKind.CODE and document.blocks[own + 1] is block:
+            break
+    if last is None or last <= end:
+        return None
+    return start, start + len(document.text[start:last].rstrip())

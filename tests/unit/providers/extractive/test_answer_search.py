@@ -1,0 +1,172 @@
+"""Answers in the form that a question asks for, and none where there is none."""
+
+import pytest
+
+from contracts.identity import digest
+from providers.extractive.brief_writer import title_of, write
+from providers.extractive.passage_analyzer import analyze
+from tests.unit.providers.extractive.samples import analyze_input, extract, write_input
+
+ENGLISH = """# Skerrow vault
+
+The Skerrow vault was designed by Mara Ellison and opened on 3 May 1994. A vault is a room for things of value. \
+Guards write a report asynchronously after each round.
+
+## Limits
+
+| Item | Upper limit |
+| --- | --- |
+| shelves per vault | 1,600 |
+| size of a vault | 32 TB |
+
+## Settings
+
+retention_days (integer)
+Sets for how many days a snapshot is kept. The default is 30 days.
+
+## Keys
+
+Keys are kept in the directory /var/lib/vault/keys. To create a key, run `vaultctl key new`. A key must not be copied \
+because a copy cannot be revoked. The sweeper runs every six hours.
+
+A closed vault keeps its contents, whereas an open safe loses them when the power fails. The old index was replaced by \
+the ledger.
+
+## Questions
+
+Can a vault be moved?
+
+It must first be emptied by two guards.
+"""
+
+GERMAN = """# Viadukt von Rohrbach
+
+Den Viadukt entwarf August Wendt. Er wurde am 1. Oktober 1887 eröffnet. Der Eintritt ins Museum kostet 4 Euro. \
+Im Wald leben 37 Luchse. Der Schlüssel wird nicht kopiert, weil eine Kopie nicht gesperrt werden kann.
+"""
+
+FRENCH = """# Journal
+
+Le journal a été fondé par Anne Lebrun en 1921. Les archives se trouvent dans le répertoire /srv/archives. Le paquet \
+contient trois formats : texte, image et son.
+"""
+
+SPANISH = """# Consolas
+
+Hay seis consolas virtuales por defecto. El archivo se guarda en el directorio /etc/consolas. Un paginador es un \
+programa que muestra un texto página por página.
+"""
+
+
+def answered(text: str, question: str, language: str = "en") -> str | None:
+    """The short answer of a brief over one page, or None where the brief says that it has none."""
+    source = extract("page", text, title="Page")
+    given = {"sources": [source], "language": language}
+    found = analyze(analyze_input(question, "fact", **given), {digest(text): text})
+    task = write_input([("fact", found)], question, [source], language=language)
+    draft = write(task, {digest(text): text})
+    if not draft.answers_question:
+        return None
+    headings = ("Short answer", "Kurze Antwort", "Réponse courte", "Respuesta corta")
+    return next(part for heading in headings if (part := draft.markdown.partition(f"## {heading}")[2])).split("\n## ")[
+        0
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who designed the Skerrow vault?", "Mara Ellison"),
+        ("When was the vault opened?", "1994"),
+        ("What is a vault?", "a room for things of value"),
+        ("How many shelves can a vault have?", "1,600"),
+        ("How large can a vault be?", "32 TB"),
+        ("What is the default of retention_days?", "30 days"),
+        ("Where are the keys kept?", "/var/lib/vault/keys"),
+        ("How do I create a key?", "vaultctl key new"),
+        ("Why must a key not be copied?", "cannot be revoked"),
+        ("How often does the sweeper run?", "every six hours"),
+        ("What replaced the old index?", "ledger"),
+        ("What is the difference between a closed vault and an open safe?", "whereas"),
+        ("Can a vault be moved?", "emptied by two guards"),
+    ],
+)
+def test_form_is_found(question: str, answer: str) -> None:
+    """Each form of answer is found where a passage holds it near the subject."""
+    assert answer in (answered(ENGLISH, question) or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "question", "answer"),
+    [
+        (GERMAN, "de", "Wer entwarf den Viadukt?", "August Wendt"),
+        (GERMAN, "de", "Was kostet der Eintritt ins Museum?", "4 Euro"),
+        (GERMAN, "de", "Wie viele Luchse leben im Wald?", "37"),
+        (GERMAN, "de", "Warum wird der Schlüssel nicht kopiert?", "gesperrt"),
+        (FRENCH, "fr", "Qui a fondé le journal ?", "Anne Lebrun"),
+        (FRENCH, "fr", "Où se trouvent les archives ?", "/srv/archives"),
+        (SPANISH, "es", "¿Cuántas consolas virtuales hay?", "seis"),
+        (SPANISH, "es", "¿Qué es un paginador?", "muestra un texto"),
+    ],
+)
+def test_form_is_found_in_other_languages(text: str, language: str, question: str, answer: str) -> None:
+    """The words of the question's language decide what an answer is."""
+    assert answer in (answered(text, question, language) or "")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who painted the Skerrow vault?",
+        "How much does a vault cost per year?",
+        "When was the sweeper born?",
+        "What is the default password of a guard?",
+        "How many windows does a vault have?",
+        "What is a ledger?",
+    ],
+)
+def test_no_form_no_short_answer(question: str) -> None:
+    """Words in common are no answer: without the form there is no short answer, and the draft says so."""
+    assert answered(ENGLISH, question) is None
+
+
+def test_brief_without_an_answer_says_what_is_missing() -> None:
+    """The section is called otherwise, the reason is told, and nothing says that no gap was recorded."""
+    source = extract("page", ENGLISH, title="Page")
+    question = "When were the keys of the vault copied?"
+    found = analyze(analyze_input(question, "fact", sources=[source]), {digest(ENGLISH): ENGLISH})
+    draft = write(write_input([("fact", found)], question, [source]), {digest(ENGLISH): ENGLISH})
+    assert draft.answers_question is False
+    assert "a date" in draft.unanswered
+    assert "## Passages near the question" in draft.markdown
+    assert "Short answer" not in draft.markdown
+    assert "No gap was recorded" not in draft.markdown
+
+
+def test_brief_speaks_the_language_of_the_question() -> None:
+    """Nothing English is glued to a German question."""
+    source = extract("page", GERMAN, title="Viadukt")
+    given = {"sources": [source], "language": "de"}
+    question = "Wer entwarf den Viadukt?"
+    found = analyze(analyze_input(question, "fact", **given), {digest(GERMAN): GERMAN})
+    made = write(write_input([("fact", found)], question, [source], language="de"), {digest(GERMAN): GERMAN}).markdown
+    assert "## Kurze Antwort" in made
+    for english in ("Short answer", "Not covered", "passages", "Evidence", "documents", "quoted"):
+        assert english not in made
+
+
+def test_question_in_another_language_is_said_up_front() -> None:
+    """Words of two languages cannot be compared: the reader is told before the first passage."""
+    source = extract("page", GERMAN * 3, title="Viadukt")
+    texts = {digest(GERMAN * 3): GERMAN * 3}
+    question = "Who designed the Viadukt of Rohrbach, August Wendt?"
+    found = analyze(analyze_input(question, "fact", sources=[source]), texts)
+    made = write(write_input([("fact", found)], question, [source]), texts).markdown
+    assert "the documents are in Deutsch" in made.partition("\n## ")[0]
+
+
+def test_title_is_the_question_and_short() -> None:
+    """A title has at most 120 characters; of a long text it is the sentence that asks."""
+    text = "The office has two vaults and many keys, which nobody has counted for a long time. " * 4
+    assert title_of(text + "Who holds the keys?") == "Who holds the keys?"
+    assert len(title_of(text)) <= 120

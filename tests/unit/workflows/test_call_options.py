@@ -1,0 +1,46 @@
+"""How calls are scheduled when hardly any time is left, and when there is plenty."""
+
+from datetime import timedelta
+
+import pytest
+
+from contracts.vocabulary import EngineKind
+from workflows.run.activity_options import CallOptions, hook_options, read_options, role_options, search_options
+
+SECOND = timedelta(seconds=1)
+
+
+def limits(options: CallOptions) -> tuple[float, float | None, float]:
+    """Seconds of an attempt, of all of them, and between heartbeats."""
+    whole = options.schedule_to_close
+    return options.start_to_close / SECOND, whole and whole / SECOND, options.heartbeat / SECOND
+
+
+@pytest.mark.parametrize(("left", "model", "extractive"), [(0, 10, 10), (200, 200, 120), (5_000, 600, 120)])
+def test_a_role_has_what_is_left_and_ten_seconds_at_least(left: float, model: float, extractive: float) -> None:
+    """An attempt of a model may take ten minutes, one without a model two."""
+    whole = max(10, left)
+    assert limits(role_options("a", "s", EngineKind.MODEL, left)) == (model, whole, 10)
+    assert limits(role_options("a", "s", EngineKind.EXTRACTIVE, left)) == (extractive, whole, 10)
+    attempts = [role_options("a", "s", kind, left).retry.maximum_attempts for kind in EngineKind]
+    assert sorted(attempts) == [0, 5]
+
+
+@pytest.mark.parametrize(("left", "alone", "one_of_several"), [(0, (5, 5), (5, 5)), (5_000, (65, 5_000), (65, 75))])
+def test_one_provider_of_several_is_not_waited_for_that_long(
+    left: float, alone: tuple[float, float], one_of_several: tuple[float, float]
+) -> None:
+    """A single provider may use all the time that is left."""
+    assert limits(search_options("a", "s", left)) == (*alone, 10)
+    assert limits(search_options("a", "s", left, alone=False)) == (*one_of_several, 10)
+
+
+@pytest.mark.parametrize(("left", "limit"), [(0, 10), (30, 30), (5_000, 60)])
+def test_a_hook_has_a_minute_at_most(left: float, limit: float) -> None:
+    """It need not beat: its heartbeat is its limit."""
+    assert limits(hook_options("a", "q", left)) == (limit, limit, limit)
+
+
+def test_a_page_is_waited_for_three_minutes_at_most() -> None:
+    """Other pages are as good."""
+    assert limits(read_options("a", "s", 5_000)) == (65, 180, 10)
