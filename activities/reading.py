@@ -60,7 +60,7 @@ class ReadingActivities:
         async with count_attempts(READING) as past:
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
-            request, hit = await self._completed(request)
+            request, hit = await self._complete(request)
             domains = domains_named(request.domains_allow, request.domains_deny)
             try:
                 document = await self._reader.read(
@@ -74,7 +74,7 @@ class ReadingActivities:
             with translate_errors(RECORDS):
                 return await self._archive(request, hit, document)
 
-    async def _completed(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
+    async def _complete(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
         if self._notebooks is None:
             return request, None
         with translate_errors(RECORDS):

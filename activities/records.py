@@ -183,7 +183,7 @@ class RecordsActivities:
         findings = [finding.model_copy(update={"entry": entry}) for finding in state.findings]
         update = {"sources": sources, "evidence": evidence, "findings": findings, "schema_version": SCHEMA_VERSION}
         changed = state.model_copy(update=update)
-        changed.noted(entry)
+        changed.note_entry(entry)
         return changed
 
     async def _with_report(self, state: dict[str, Any]) -> dict[str, Any]:

@@ -58,10 +58,10 @@ class SearchingActivities:
             provider = self._providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
-            response = await self._noted(request, brief(await provider.search(request)))
+            response = await self._note_hits(request, brief(await provider.search(request)))
             return response if past.spent == Usage() else response.model_copy(update={"spent_before": past.spent})
 
-    async def _noted(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
+    async def _note_hits(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
         """The response with labels of its hits; the hits themselves are in the notebook."""
         if self._notebooks is None or not request.resolved_entry or not response.hits:
             return response

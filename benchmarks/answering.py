@@ -10,13 +10,17 @@ from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from providers.extractive.brief_text import SHORT_ANSWER
+from providers.extractive.brief_text import BriefWords
+from providers.language_words import KNOWN_LANGUAGES
 from providers.search.corpus import CorpusLibrary
 from tests.fakes.world import World
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
+
+HEADINGS = "|".join(re.escape(BriefWords(language)["short_answer"]) for language in KNOWN_LANGUAGES)
+"""The heading of the short answer in every language that has one."""
 
 
 @dataclass(frozen=True)
@@ -66,5 +70,5 @@ def plain(text: str) -> str:
 
 def short_answer(markdown: str) -> str:
     """The section "Short answer" of a report, plain; empty where there is none."""
-    section = re.search(rf"^## {SHORT_ANSWER}$(.*?)(?=^## |\Z)", markdown, re.DOTALL | re.MULTILINE)
+    section = re.search(rf"^## (?:{HEADINGS})$(.*?)(?=^## |\Z)", markdown, re.DOTALL | re.MULTILINE)
     return plain(section[1]).strip() if section else ""

@@ -154,13 +154,13 @@ def by_reference(request: I, resolved_entry: str) -> I:
         fields = type(request).model_fields
         update = {name: fields[name].get_default() for name in names} | {"resolved_entry": resolved_entry}
     if isinstance(request, AnalyzeInput):
-        update["sources"] = [_referred(source) for source in request.sources]
+        update["sources"] = [_refer(source) for source in request.sources]
     if isinstance(request, WriteInput):
         update |= _writing(request)
     return request.model_copy(update=update)
 
 
-def _referred(source: SourceExtract) -> SourceExtract:
+def _refer(source: SourceExtract) -> SourceExtract:
     if source.entry is None:
         return source
     quality = source.quality if source.changed else Quality.UNKNOWN

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, Verify, published_between
 from contracts.shapes import expectation
-from contracts.strategies import PLANNED, declared
+from contracts.strategies import PLANNED, list_declared
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20
@@ -79,7 +79,7 @@ RESTING_PATHS = tuple(_asked_for(ResearchRequest(query="anything")))
 
 def _beyond_models(request: ResearchRequest) -> list[str]:
     """Rules that span more than one field or count bytes."""
-    known = [strategy.name for strategy in declared()]
+    known = [strategy.name for strategy in list_declared()]
     if request.strategy not in (*known, *PLANNED):
         return [f"strategy: unknown; expected {' or '.join(known)}"]
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -167,7 +167,7 @@ class ResearchState(BaseModel):
         """Readable sources of high quality."""
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
 
-    def noted(self, entry: str | None) -> None:
+    def note_entry(self, entry: str | None) -> None:
         """Remember an entry of the notebook; each stands once."""
         if entry and entry not in self.notebook:
             self.notebook.append(entry)

@@ -39,12 +39,12 @@ def change_between(before: Any, after: Any) -> list[Any]:
 def apply_change(before: Any, change: list[Any]) -> Any:
     """The value after a change. Raises ValueError for a change that is none, or of another value."""
     try:
-        return _applied(before, change)
+        return _apply(before, change)
     except (TypeError, KeyError, IndexError, AttributeError) as error:
         raise ValueError("the change does not fit the value") from error
 
 
-def _applied(before: Any, change: list[Any]) -> Any:
+def _apply(before: Any, change: list[Any]) -> Any:
     if not isinstance(change, list):
         raise ValueError("a change is a list")  # noqa: TRY004  as for any other value that is none
     kind, *rest = change
@@ -53,11 +53,11 @@ def _applied(before: Any, change: list[Any]) -> Any:
     changes, other = rest
     if kind == IN_OBJECT:
         kept = {key: value for key, value in before.items() if key not in other}
-        return kept | {key: _applied(before.get(key), each) for key, each in changes.items()}
+        return kept | {key: _apply(before.get(key), each) for key, each in changes.items()}
     if kind == IN_LIST:
         items = list(before)
         for index, each in changes.items():
-            items[int(index)] = _applied(items[int(index)], each)
+            items[int(index)] = _apply(items[int(index)], each)
         return items + other
     raise ValueError("an unknown kind of change")
 

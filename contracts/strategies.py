@@ -69,14 +69,14 @@ def declaration(name: str) -> StrategyDeclaration:
     return _declared[name]
 
 
-def declared() -> tuple[StrategyDeclaration, ...]:
+def list_declared() -> tuple[StrategyDeclaration, ...]:
     """Every strategy, in the order of declaration."""
     return tuple(_declared.values())
 
 
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
     """The roles of all strategies, each once."""
-    return tuple({role.name: role for strategy in declared() for role in strategy.roles}.values())
+    return tuple({role.name: role for strategy in list_declared() for role in strategy.roles}.values())
 
 
 REFLECTIONS_PER_ITERATION: Final = 4

@@ -132,10 +132,10 @@ def _tracks(name: str) -> bool:
 def _respell(text: str, doubtful: re.Pattern[str], plain: re.Pattern[str]) -> str:
     """Each character plain or escaped, whichever is its one spelling here."""
 
-    def spelled(match: re.Match[str]) -> str:
+    def spell(match: re.Match[str]) -> str:
         if match[1] is not None:
             character = chr(int(match[1], 16))
             return character if plain.fullmatch(character) else "%" + match[1].upper()
         return "".join(f"%{byte:02X}" for byte in match[2].encode("utf-8", "surrogatepass"))
 
-    return doubtful.sub(spelled, text)
+    return doubtful.sub(spell, text)

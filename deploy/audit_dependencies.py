@@ -26,11 +26,11 @@ def audit(lock: str, options: list[str]) -> int:
         packages = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError, TypeError):
         reason = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        return told(UNKNOWN, f"{lock}: nothing was looked up, the advisory database is not reachable: {reason[:300]}")
-    return judged(lock, packages)
+        return tell(UNKNOWN, f"{lock}: nothing was looked up, the advisory database is not reachable: {reason[:300]}")
+    return judge_answer(lock, packages)
 
 
-def judged(lock: str, packages: list[dict[str, Any]]) -> int:
+def judge_answer(lock: str, packages: list[dict[str, Any]]) -> int:
     """What an answer means, in words and as the exit code."""
     skipped = [package["name"] for package in packages if "skip_reason" in package]
     known = [
@@ -39,18 +39,18 @@ def judged(lock: str, packages: list[dict[str, Any]]) -> int:
         for flaw in package.get("vulns", [])
     ]
     if known:
-        return told(VULNERABLE, f"{lock}: {len(known)} known vulnerabilities", *known)
+        return tell(VULNERABLE, f"{lock}: {len(known)} known vulnerabilities", *known)
     if skipped or not packages:
         shown = ", ".join(skipped[:5]) + (" …" if len(skipped) > 5 else "")
-        return told(
+        return tell(
             UNKNOWN,
             f"{lock}: {len(skipped)} of {len(packages)} packages could not be looked up ({shown or 'none there'}): "
             "the advisory database is not reachable or does not know them, so nothing is said of them",
         )
-    return told(CLEAN, f"{lock}: nothing is known against its {len(packages)} packages")
+    return tell(CLEAN, f"{lock}: nothing is known against its {len(packages)} packages")
 
 
-def told(code: int, *lines: str) -> int:
+def tell(code: int, *lines: str) -> int:
     """Say it."""
     (sys.stderr if code else sys.stdout).write("".join(f"{line}\n" for line in lines))
     return code

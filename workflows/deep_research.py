@@ -28,14 +28,14 @@ from workflows.phases.counts import counts_of
 from workflows.phases.searching import CORPUS
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options, turn_options
-from workflows.run.call_errors import is_cancelled, reason_of, unstarted
+from workflows.run.call_errors import describe_unstarted, is_cancelled, reason_of
 from workflows.run.context import RunContext, Watchers
 from workflows.run.event_ring import page_after
 from workflows.run.host import TemporalHost
 from workflows.run.inbox import Inbox
 from workflows.run.payloads import json_of
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resumed
+from workflows.run.resumption import resume_state
 from workflows.run.run_metrics import measure_ending
 from workflows.run.web_ui_details import details_markdown
 from workflows.strategies import Strategy, strategy_of
@@ -108,20 +108,20 @@ class DeepResearchWorkflow:
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            failure = self._failed(run, f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500])
+            failure = self._fail(run, f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500])
             await driver.keep_failed()
             raise failure from None
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  what no code foresaw: the session is kept, and can be resumed
-            failure = self._failed(run, _unforeseen(error).message)
+            failure = self._fail(run, _unforeseen(error).message)
             await driver.keep_failed()
             raise failure from None
-        await run.watchers.phase_entered(run)
+        await run.watchers.enter_phase(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
         result = self._result(outcome)
         measure_ending(result, self._state)
-        return _delivered(result, outcome, self._state.last_failure)
+        return _deliver(result, outcome, self._state.last_failure)
 
     # --- messages --------------------------------------------------------------------------------------------------
     @workflow.update(name=names.STEER)
@@ -202,7 +202,7 @@ class DeepResearchWorkflow:
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            raise _refused(workflow.info().workflow_id, error) from None
+            raise _refusal_of(workflow.info().workflow_id, error) from None
 
     async def _with_providers_checked(self, prepared: Prepared) -> Prepared:
         """Before anything is paid: those who search look whether the web's providers can be asked."""
@@ -217,7 +217,7 @@ class DeepResearchWorkflow:
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            raise _refused(resolved.research_id, error) from None
+            raise _refusal_of(resolved.research_id, error) from None
         providers = without(resolved.providers, checked.unavailable)
         if not any(choice.available for choice in providers):
             raise _nothing_to_search(resolved, providers)
@@ -278,9 +278,9 @@ class DeepResearchWorkflow:
         stored = state.snapshot(PACKED_EVENTS) if prepared.packed_state else None
         continued = workflow.info().continued_run_id is not None
         if prepared.packed_state and not continued:
-            state = resumed(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resumed)
+            state = resume_state(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resumed)
         state.resolved, state.resolved_entry = resolved, prepared.resolved_entry
-        state.noted(prepared.resolved_entry)
+        state.note_entry(prepared.resolved_entry)
         state.started_at = state.started_at or started.isoformat(timespec="milliseconds")
         if not continued or not state.deadline_at:
             state.clock_started_at = started.timestamp()
@@ -288,7 +288,7 @@ class DeepResearchWorkflow:
         self._state = state
         return stored
 
-    def _failed(self, run: ResearchRun, message: str) -> ApplicationError:
+    def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
         measure_ending(result, self._state)
@@ -339,7 +339,7 @@ class WorkflowWatchers(Watchers):
         del run
         self._show()
 
-    async def phase_entered(self, run: RunContext) -> None:
+    async def enter_phase(self, run: RunContext) -> None:
         """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
         state = run.state
         phase = state.result.outcome.value if state.result else (state.phase or "")
@@ -411,7 +411,7 @@ def _parse(request: RawValue) -> ResearchRequest:
         return parse_request(json_of(request))
     except InvalidRequest as error:
         research_id = workflow.info().workflow_id
-        raise _ended(research_id, Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
+        raise _end_early(research_id, Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
 
 
 def _patience(request: ResearchRequest) -> float:
@@ -419,29 +419,29 @@ def _patience(request: ResearchRequest) -> float:
     return effective_limits(preset(request.strategy, request.depth), request.limits).deadline_seconds
 
 
-def _refused(research_id: str, error: ActivityError) -> ApplicationError:
+def _refusal_of(research_id: str, error: ActivityError) -> ApplicationError:
     """A run that cannot start: the reason, and a result that says `refused`."""
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
     reason = StopReason(detail.get("stop_reason", StopReason.INTERNAL_ERROR)) if isinstance(detail, dict) else None
-    message = cause.message if isinstance(cause, ApplicationError) else unstarted(error)
+    message = cause.message if isinstance(cause, ApplicationError) else describe_unstarted(error)
     outcome = Outcome.REFUSED if kind == failures.REFUSED else Outcome.FAILED
-    return _ended(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message)
+    return _end_early(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message)
 
 
 def _stopped_before_it_began(research_id: str) -> ApplicationError:
     message = "stopped before the run began: there is nothing to report"
-    return _ended(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
+    return _end_early(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
 
 
 def _nothing_to_search(resolved: ResolvedResearch, providers: list[ProviderChoice]) -> ApplicationError:
     reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in providers), *resolved.advice])
     message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
-    return _ended(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message)
+    return _end_early(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message)
 
 
-def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
+def _end_early(research_id: str, outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
     """The end of a run that did not begin, with a result that says why; a refusal's type is its stop reason."""
     kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
@@ -457,7 +457,7 @@ def _ended(research_id: str, outcome: Outcome, reason: StopReason, message: str)
     return ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
 
 
-def _delivered(result: ResearchResult, outcome: Outcome, failure: str) -> ResearchResult:
+def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> ResearchResult:
     """Return what counts as an end; raise what counts as a failure, with the result in its details."""
     if outcome in (Outcome.TIMED_OUT, Outcome.FAILED):
         kind = failures.TIMED_OUT if outcome is Outcome.TIMED_OUT else failures.RESEARCH_FAILED

@@ -59,7 +59,7 @@ class Driver:
         except (asyncio.CancelledError, ActivityError) as error:
             if isinstance(error, ActivityError) and not is_cancelled(error):
                 raise
-            await self._cancelled()
+            await self._keep_cancelled()
             raise
         finally:
             alarm.cancel()
@@ -153,7 +153,7 @@ class Driver:
         await self._run.checkpoints.save(closed=True)
         return Outcome.TIMED_OUT
 
-    async def _cancelled(self) -> None:
+    async def _keep_cancelled(self) -> None:
         """Keep the state, with one save of at most five seconds."""
         run = self._run
         run.checkpoints.abandon()

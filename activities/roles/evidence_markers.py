@@ -56,7 +56,7 @@ class PageWords:
         self._texts = list(texts)
 
     @cached_property
-    def _known(self) -> frozenset[tuple[str, str]]:
+    def _read_groups(self) -> frozenset[tuple[str, str]]:
         known: set[tuple[str, str]] = set()
         for text in self._texts:
             for match in GROUP.finditer(text):
@@ -68,7 +68,7 @@ class PageWords:
         """Whether a source has these items behind the words from `start` to `place`."""
         before = _words(text, start, place)
         count = next(count for count in SAME_WORDS if count <= len(before))
-        return (before[len(before) - count :], _fold(items)) in self._known
+        return (before[len(before) - count :], _fold(items)) in self._read_groups
 
 
 NO_WORDS: Final = PageWords()

@@ -77,9 +77,9 @@ class RoleActivities:
             if self._notebooks is not None:
                 request = await self._notebooks.complete_input(request, role)
             documents = await load_documents(request, self._content)
-        rendered, excerpts = await self._rendered(role, request, documents)
+        rendered, excerpts = await self._render(role, request, documents)
 
-        def shortened(share: float) -> ShortPrompt:
+        def shorten(share: float) -> ShortPrompt:
             # Of what a child has shown to be harmless, and at most as long.
             short = render_role(role, request, documents, self._content_characters, share, excerpts)
             return ShortPrompt(short.prompt, short.common_length, short.left_out)
@@ -92,9 +92,9 @@ class RoleActivities:
             rendered.prompt,
             rendered.version,
             rendered.common_length,
-            shortened,
+            shorten,
         )
-        answer = await self._answered(task, instead)
+        answer = await self._ask_engine(task, instead)
         account = CallAccount(
             engine=answer.engine,
             model=answer.model,
@@ -103,7 +103,7 @@ class RoleActivities:
             warnings=answer.warnings,
         )
         try:
-            return await self._finished(role, task, answer, account)
+            return await self._finish(role, task, answer, account)
         except AnswerUnusable as error:
             error.usage, error.model = answer.usage, answer.model
             raise
@@ -111,7 +111,7 @@ class RoleActivities:
             error.usage = answer.usage
             raise
 
-    async def _rendered(
+    async def _render(
         self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]
     ) -> tuple[RenderedPrompt, dict[str, str]]:
         """The prompt, and its excerpts. Only a model reads it: a report must not name the version of one unused."""
@@ -120,7 +120,7 @@ class RoleActivities:
         *fields, excerpts = await self._isolated.call(FIRST_PROMPT, role, request, documents, self._content_characters)
         return RenderedPrompt(*fields), excerpts
 
-    async def _answered(self, task: EngineTask, instead: WorkerLost | None) -> EngineAnswer:
+    async def _ask_engine(self, task: EngineTask, instead: WorkerLost | None) -> EngineAnswer:
         engine = self._engines.get(task.input.engine)
         if engine is None:
             raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
@@ -138,7 +138,7 @@ class RoleActivities:
             raise instead
         return await engine.answer(task)
 
-    async def _finished(
+    async def _finish(
         self, role: RoleSpec[Any, Any], task: EngineTask, answer: EngineAnswer, account: CallAccount
     ) -> RoleOutput:
         packed, text = await self._isolated.call(
@@ -156,10 +156,10 @@ class RoleActivities:
             stored = await self._content.put_text(text, MARKDOWN)
             output = output.model_copy(update={"draft": output.draft.model_copy(update={"document": stored})})
         if isinstance(output, AnalysisOutput) and isinstance(task.input, AnalyzeInput) and output.findings:
-            output = await self._noted(task.input, output)
+            output = await self._note_analysis(task.input, output)
         return output
 
-    async def _noted(self, request: AnalyzeInput, output: AnalysisOutput) -> AnalysisOutput:
+    async def _note_analysis(self, request: AnalyzeInput, output: AnalysisOutput) -> AnalysisOutput:
         """The output with labels of findings and evidence; they themselves are in the notebook."""
         if self._notebooks is None:
             return output

@@ -89,7 +89,7 @@ def _planner(request: roles.PlanInput, rendering: PromptRendering) -> dict[str, 
     ]
     told = guard(request.system_prompt or "").strip()
     return {
-        "wanted": _wanted(request.min_sub_queries, request.max_sub_queries),
+        "wanted": _count_wanted(request.min_sub_queries, request.max_sub_queries),
         "corpus": corpus_block(request.corpus),
         "context": add_heading("Asked and answered before:", data("earlier", turns)),
         "previous": list_items("Sub-queries of the plan that is to be replaced:", "previous", request.previous),
@@ -97,7 +97,7 @@ def _planner(request: roles.PlanInput, rendering: PromptRendering) -> dict[str, 
     }
 
 
-def _wanted(fewest: int, most: int) -> str:
+def _count_wanted(fewest: int, most: int) -> str:
     if most == 1:
         return "one sub-query"
     return f"{min(fewest, most)} to {most} sub-queries, {most} or fewer" if fewest < most else f"{most} sub-queries"

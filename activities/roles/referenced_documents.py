@@ -32,9 +32,9 @@ async def load_documents(value: BaseModel, content: ContentStore) -> dict[str, s
     wanted = {reference.hash: reference for reference in references(value)}
     free = asyncio.Semaphore(AT_ONCE)
 
-    async def fetched(reference: DocumentRef) -> str:
+    async def fetch(reference: DocumentRef) -> str:
         async with free:
             return await content.get_text(reference)
 
-    texts = await asyncio.gather(*(fetched(reference) for reference in wanted.values()))
+    texts = await asyncio.gather(*(fetch(reference) for reference in wanted.values()))
     return dict(zip(wanted, texts, strict=True))

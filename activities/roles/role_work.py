@@ -44,7 +44,7 @@ def first_prompt(
     return prompt.system, prompt.prompt, prompt.version, prompt.common_length, prompt.left_out, excerpts
 
 
-def finished(
+def finish(
     role: RoleSpec[Any, Any],
     request: RoleInput,
     draft: Contract,

@@ -27,7 +27,7 @@ async def audit(target: str, *, as_json: bool) -> int:
         if is_file:
             report, markdown = _read_files(Path(target))
         else:
-            report, markdown = await _stored(context, await context.resolve(target))
+            report, markdown = await _load_stored(context, await context.resolve(target))
         isolated = await context.stores.isolated()
         content = context.stores.content
 
@@ -69,7 +69,7 @@ def _read_files(path: Path) -> tuple[dict[str, Any], str | None]:
     return report, beside.read_text(encoding="utf-8") if beside.is_file() else None
 
 
-async def _stored(context: CommandContext, research_id: str) -> tuple[dict[str, Any], str | None]:
+async def _load_stored(context: CommandContext, research_id: str) -> tuple[dict[str, Any], str | None]:
     result = await context.stored_result(research_id)
     if result is None or result.files is None:
         raise CommandError(f"the run {research_id} has no report to audit: see `research status {research_id}`")

@@ -38,9 +38,9 @@ async def list_corpora(*, as_json: bool) -> int:
         folders = await library.searchable()
         rows = [(await library.describe(name), folders[name]) for name in sorted(folders)]
     if as_json:
-        output.document([snapshot.model_dump(mode="json") | {"folder": _shown(path)} for snapshot, path in rows])
+        output.document([snapshot.model_dump(mode="json") | {"folder": _show(path)} for snapshot, path in rows])
     for snapshot, path in [] if as_json else rows:
-        output.say(f"{snapshot.name:<20} {summary(snapshot):<40} {_shown(path)}")
+        output.say(f"{snapshot.name:<20} {summary(snapshot):<40} {_show(path)}")
     if not rows and not as_json:
         output.tell("no corpus yet: research corpus add ./folder")
     return ExitCode.COMPLETED
@@ -55,7 +55,7 @@ async def status(name: str, *, as_json: bool) -> int:
         except CorpusUnknown:
             raise CommandError(_unknown(name)) from None
         skipped = await library.skipped(name)
-        folder = _shown((await library.searchable())[name])
+        folder = _show((await library.searchable())[name])
     if as_json:
         output.document(
             snapshot.model_dump(mode="json")
@@ -100,7 +100,7 @@ async def registered_folders(context: CommandContext) -> dict[str, Path]:
     return {name: library.definition(name).path for name in library.names()}
 
 
-def _shown(folder: Path | None) -> str:
+def _show(folder: Path | None) -> str:
     return "published by another host" if folder is None else str(folder)
 
 

@@ -151,12 +151,12 @@ def takes(kind: type[Any], without: Collection[str] = ()) -> Callable[[Callable[
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
-        def called(**given: Any) -> None:
+        def call(**given: Any) -> None:
             command(kind(**{each.name: given.pop(each.name) for each in taken}), **given)
 
         own = list(inspect.signature(command).parameters.values())[1:]
         return _with_parameters(
-            called, [*own, *(_parameter(each.name, hints[each.name], _default(each)) for each in taken)]
+            call, [*own, *(_parameter(each.name, hints[each.name], _default(each)) for each in taken)]
         )
 
     return decorate
@@ -184,7 +184,7 @@ def _with_config(command: Callable[..., None]) -> Callable[..., None]:
     """The command with one option more, which those that it calls find in `NAMED`."""
 
     @functools.wraps(command)
-    def called(*, config: Path | None = None, **options: Any) -> None:
+    def call(*, config: Path | None = None, **options: Any) -> None:
         before = NAMED.set(config)
         try:
             command(**options)
@@ -192,7 +192,7 @@ def _with_config(command: Callable[..., None]) -> Callable[..., None]:
             NAMED.reset(before)
 
     own = inspect.signature(command).parameters.values()
-    return _with_parameters(called, [*own, _parameter("config", ConfigFile, None)])
+    return _with_parameters(call, [*own, _parameter("config", ConfigFile, None)])
 
 
 def command_settings(flags: "Flags | None" = None) -> "Settings":

@@ -98,7 +98,7 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:
             close = difflib.get_close_matches(path, paths, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise CommandError(f"--set has no path {path!r}{hint}\nknown: {', '.join(paths)}")
-        values = merge(values, _nested(path.split("."), _parsed(path, text.strip(), paths[path])))
+        values = merge(values, _nest(path.split("."), _parse_value(path, text.strip(), paths[path])))
     return values
 
 
@@ -152,7 +152,7 @@ def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _parsed(path: str, text: str, kind: Any) -> Any:
+def _parse_value(path: str, text: str, kind: Any) -> Any:
     if text == "null":
         return None
     origin = get_origin(kind)
@@ -166,7 +166,7 @@ def _parsed(path: str, text: str, kind: Any) -> Any:
     return text
 
 
-def _nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
+def _nest(parts: Sequence[str], value: Any) -> dict[str, Any]:
     for part in reversed(parts):
         value = {part: value}
     return dict(value)

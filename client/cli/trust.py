@@ -18,16 +18,16 @@ async def trust(file: Path, *, yes: bool, forget: bool) -> int:
     trusted = TrustedFiles(user_config_folder())
     if forget:
         was = trusted.forget(file)
-        output.say(f"{_shown(file)} is {'no longer' if was else 'not'} trusted")
+        output.say(f"{_show(file)} is {'no longer' if was else 'not'} trusted")
         return ExitCode.COMPLETED
     data = read_file(file)
     if data is None:
         raise CommandError(f"there is no file {quote(str(file))}")
     granted = refused_keys(parse_file(file, data))
     if not granted:
-        output.say(f"{_shown(file)} sets only keys that need no trust")
+        output.say(f"{_show(file)} sets only keys that need no trust")
         return ExitCode.COMPLETED
-    output.say(f"{_shown(file)} would set:")
+    output.say(f"{_show(file)} would set:")
     for path, value in granted:
         output.say(f"  {printable('.'.join(path))} = {_as_text(value)}")
     if not yes and not output.confirm("trust it?", "read what it would set, and add --yes"):
@@ -37,7 +37,7 @@ async def trust(file: Path, *, yes: bool, forget: bool) -> int:
     return ExitCode.COMPLETED
 
 
-def _shown(file: Path) -> str:
+def _show(file: Path) -> str:
     return printable(str(file))
 
 

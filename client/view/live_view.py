@@ -193,7 +193,7 @@ def _task_failed(view: LiveView, event: Event) -> LiveView:
     return replace(marked, failure=event.text or text_of(event, "error"))
 
 
-def _found(event: Event) -> str:
+def _describe_found(event: Event) -> str:
     parts = [f"{count} {key}" for key in ("found", "new") if (count := _number(event, key)) is not None]
     if duplicates := _number(event, "duplicates"):
         parts.append("1 duplicate" if duplicates == 1 else f"{duplicates} duplicates")
@@ -228,7 +228,7 @@ def _status(view: LiveView, event: Event) -> LiveView:
     return replace(view, warning=event.text) if text_of(event, "level") in ("warning", "error") else view
 
 
-def _finished(view: LiveView, event: Event) -> LiveView:
+def _finish(view: LiveView, event: Event) -> LiveView:
     phases = tuple(replace(line, mark=Mark.FAILED) if line.mark is Mark.RUNNING else line for line in view.phases)
     return replace(view, finished=text_of(event, "outcome") or event.text, phases=phases)
 
@@ -240,7 +240,7 @@ STEPS: Final[dict[str, Step]] = {
     "gate.evaluated": _gate,
     "decision.recorded": _decision,
     "task.started": _task(Mark.RUNNING, lambda _: ""),
-    "task.finished": _task(Mark.DONE, _found),
+    "task.finished": _task(Mark.DONE, _describe_found),
     "task.failed": _task_failed,
     "source.added": _source_added,
     "source.failed": _source_failed,
@@ -248,7 +248,7 @@ STEPS: Final[dict[str, Step]] = {
     "budget.warning": lambda view, event: replace(view, warning=event.text),
     "guidance.given": _guidance,
     "status": _status,
-    "run.finished": _finished,
+    "run.finished": _finish,
 }
 
 

@@ -10,7 +10,7 @@ from tests.toy.roles import SCOUT, SCRIBE, ScoutInput
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import write_input
-from workflows.rules.sub_queries import planned
+from workflows.rules.sub_queries import plan_sub_queries
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 
@@ -71,7 +71,7 @@ class ToyStrategy:
 
     async def _scout(self, run: ResearchRun) -> None:
         output = await run.ask(SCOUT, "scout", ScoutInput(most_queries=run.resolved.limits.max_sub_queries))
-        queries = planned(output.sub_queries, 1, run.resolved.limits.max_sub_queries)
+        queries = plan_sub_queries(output.sub_queries, 1, run.resolved.limits.max_sub_queries)
         question = run.resolved.query
         task = PlanNode(id=f"task-{sub_query_id(question)}", text=question, kind=NodeKind.TASK, needs_search=False)
         below = {"parent": task.id, "depth": 1, "kind": NodeKind.LEAF}

@@ -14,13 +14,13 @@ from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, Phase
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
-from workflows.rules.source_quality import updated
+from workflows.rules.source_quality import update_quality
 from workflows.run.call_errors import reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 
-def unanalyzed(state: ResearchState) -> list[PlanNode]:
+def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
     """Sub-queries that were searched and not analyzed yet; of one that was skipped meanwhile, what was read counts."""
     done = set(state.analyzed_sub_queries)
     ended = {NodeStatus.COMPLETED, NodeStatus.FAILED}
@@ -40,7 +40,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     """
     state = run.state
     repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
-    queries = repeated if again else unanalyzed(state)
+    queries = repeated if again else queries_to_analyze(state)
     issues = run.issues(Phase.ANALYSIS)
     turns = asyncio.Semaphore(run.resolved.limits.max_parallel)
     work = {
@@ -66,7 +66,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
         elif not task.cancelled() and isinstance(task.exception(), Interrupted):
             interruption = interruption or task.exception()  # type: ignore[assignment]
         elif not task.cancelled():
-            merge(run, query, _finished(run, query, task))
+            merge(run, query, _output_of(run, query, task))
     for gap in state.gaps:
         if gap.status is GapStatus.SUPERSEDED and before.get(gap.id, gap.status) is not gap.status:
             outputs = {"status": gap.status.value}
@@ -75,7 +75,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
         raise interruption
 
 
-def _finished(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
+def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()
     if isinstance(error, ActivityError):
@@ -112,7 +112,7 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> N
     findings = [one for one in output.findings if doubtful.isdisjoint(one.evidence_ids)] if output else []
     fresh: list[Finding] = []
     if output:
-        state.noted(output.entry)
+        state.note_entry(output.entry)
         state.evidence.update({item.id: item for item in output.evidence if item.id not in doubtful})
         known = {finding.id for finding in state.findings}
         fresh = [
@@ -160,7 +160,7 @@ def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
     for update in output.quality_updates:
         source = state.sources.get(update.source_id)
         if source is not None:
-            state.sources[source.id] = updated(source, update)
+            state.sources[source.id] = update_quality(source, update)
 
 
 def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
@@ -169,12 +169,12 @@ def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output:
     drafts = list(output.gaps) if output else []
     if not query.finding_count and not drafts and not query.gap_id:
         drafts = [gaps.silent_gap(query)]
-    state.gaps = gaps.restated(state.gaps, drafts)
+    state.gaps = gaps.reopen_stated(state.gaps, drafts)
     before = {gap.id: gap.status for gap in state.gaps}
     if query.gap_id:
         state.gaps = gaps.after_analysis(state.gaps, [query], fresh)
     # A follow-up that found nothing does not open the same hole under another name.
-    opened = gaps.opened(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
+    opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
     state.gaps = [*state.gaps, *opened]
     for gap in opened:
         run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)

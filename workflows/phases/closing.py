@@ -11,7 +11,7 @@ from contracts.outcome import Ending, ResearchResult
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
-from workflows.phases.analysis import analyze, unanalyzed
+from workflows.phases.analysis import analyze, queries_to_analyze
 from workflows.phases.counts import counts_of
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
@@ -34,7 +34,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         await _write_what_is_there(run, reason)
     state = run.state
     while True:
-        outcome, final_reason = _concluded(run, reason)
+        outcome, final_reason = _conclude(run, reason)
         try:
             rendered = await _render(run)
             break
@@ -50,7 +50,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     return outcome
 
 
-def _concluded(run: ResearchRun, reason: StopReason) -> tuple[Outcome, StopReason]:
+def _conclude(run: ResearchRun, reason: StopReason) -> tuple[Outcome, StopReason]:
     """How the run ends with what is there; the report is told by the state."""
     state = run.state
     final_reason = stop_reason_of(state, reason)
@@ -104,7 +104,7 @@ async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
 
 async def _analyze_hastily(run: ResearchRun) -> None:
     state = run.state
-    waiting = [query.id for query in unanalyzed(state)]
+    waiting = [query.id for query in queries_to_analyze(state)]
     if not waiting:
         return
     try:

@@ -15,7 +15,7 @@ from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
 from workflows.phases.searching import Answers
 from workflows.rules.allocation import Allotment, Identity
-from workflows.rules.duplicates import registered
+from workflows.rules.duplicates import register_sources
 from workflows.rules.query_matching import record_of
 from workflows.run.accounting import account
 from workflows.run.call_errors import is_cancelled, reason_of
@@ -100,7 +100,7 @@ class _Merge:
             if source is not None:
                 fresh.append((choice.hit, source))
                 finders[source.id] = choice.sub_query_id
-        after = registered(state.sources, state.aliases, fresh)
+        after = register_sources(state.sources, state.aliases, fresh)
         state.sources, state.aliases = after.sources, after.aliases
         for identity, query_id in finders.items():
             counts = self._twice if identity in after.dropped else self._new
@@ -134,7 +134,7 @@ class _Merge:
             reason = reason_of(error)
             self._run.note("source.failed", f"skipped: {hit.title or hit.url} ({reason})", kind=reason, title=hit.title)
             return Source(**known, status=SourceStatus.FAILED, status_reason=reason, hit_entries=hit.entries)
-        self._state.noted(task.result().entry)
+        self._state.note_entry(task.result().entry)
         return _as_read(known, hit, task.result())
 
     def _take_repeats(self) -> None:
@@ -178,7 +178,7 @@ class _Merge:
         merged = query.model_copy(
             update={
                 "status": _status(finished=finished, failed=error is not None, answered=response is not None),
-                "error": error or (_unanswered(answers) if answers else query.error),
+                "error": error or (_missing_answers(answers) if answers else query.error),
                 "provider": response.provider if response else query.provider,
                 "result_count": len(response.hits) if response else 0,
                 "new_source_count": query.new_source_count + self._new.get(query.id, 0),
@@ -221,7 +221,7 @@ def _status(*, finished: bool, failed: bool, answered: bool) -> NodeStatus:
     return NodeStatus.EXECUTING if answered else NodeStatus.PENDING
 
 
-def _unanswered(answers: Answers) -> str | None:
+def _missing_answers(answers: Answers) -> str | None:
     """Which providers did not answer although others did."""
     return "; ".join(f"{name}: {why}" for name, why in answers.errors.items()) or None
 

@@ -15,7 +15,7 @@ from contracts.request import SearchPolicy, SourceType, published_between
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole
-from workflows.rules.search_merging import folded_in, merged
+from workflows.rules.search_merging import folded_in, merge_hits
 from workflows.run.accounting import account
 from workflows.run.activity_options import search_options
 from workflows.run.call_errors import is_cancelled, reason_of, spent_by
@@ -97,7 +97,7 @@ def one_response(answers: Answers, limit: int) -> SearchResponse:
     told = next((response for response in responses if response.documents_searched is not None), None)
     return SearchResponse(
         provider="+".join(dict.fromkeys(response.provider for response in responses)),
-        hits=merged(responses, limit),
+        hits=merge_hits(responses, limit),
         documents_searched=told.documents_searched if told else None,
         term_documents=told.term_documents if told else {},
         coverage=told.coverage if told else None,
@@ -174,7 +174,7 @@ class Searching:
             answers.errors[place.name] = reason_of(error)
             answers.asked.append((place.name, place.source_type.value, None))
             account(run.state, AgentRole.GATHERER, spent_by(error))
-            self._failed(query, operation, place.name, error)
+            self._count_failure(query, operation, place.name, error)
             return
         self._answered.add(place.name)
         response = self._known_by_entry(response)
@@ -188,7 +188,7 @@ class Searching:
         """The response whose hits say who found them, in which place, and where their details are."""
         if response.entry is None:
             return response
-        self._run.state.noted(response.entry)
+        self._run.state.note_entry(response.entry)
         hits = [
             hit.model_copy(update={"rank": rank, "provider": response.provider, "entries": [response.entry]})
             for rank, hit in enumerate(response.hits, start=1)
@@ -220,7 +220,7 @@ class Searching:
             resolved_entry=self._run.state.resolved_entry,
         )
 
-    def _failed(self, query: PlanNode, operation: str, name: str, error: ActivityError) -> None:
+    def _count_failure(self, query: PlanNode, operation: str, name: str, error: ActivityError) -> None:
         """Count a failure; a provider that will not come back is told of once and not asked any more.
 
         A query that is refused for every type of source is one failure; none of a provider that answers others.

@@ -80,7 +80,7 @@ def allot(
         query: _duplicates(query, [of(hit) for hit in hits[query][: room[query]]], known, owners) for query in order
     }
     ordered = sorted(chosen.values(), key=lambda choice: _place(choice, order, owners, of))
-    final = [_owned(choice, hits, owners, of) for choice in ordered]
+    final = [_as_owner_found(choice, hits, owners, of) for choice in ordered]
     return Allotment(final, owners, sum(duplicates.values()), duplicates)
 
 
@@ -106,7 +106,7 @@ def _place(choice: Candidate, order: Sequence[str], owners: Mapping[str, list[st
     return order.index(owner), choice.hit.rank
 
 
-def _owned(
+def _as_owner_found(
     choice: Candidate, hits: Mapping[str, Sequence[SearchHit]], owners: Mapping[str, list[str]], of: Identity
 ) -> Candidate:
     """The same source as its owner found it, so that who was first to return does not matter."""

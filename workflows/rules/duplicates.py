@@ -96,7 +96,7 @@ class Registered:
     """Id of a duplicate → id of the source that it turned out to be."""
 
 
-def registered(
+def register_sources(
     sources: Mapping[str, Source], aliases: Mapping[str, str], fresh: Sequence[tuple[SearchHit, Source]]
 ) -> Registered:
     """Add what was read, in its final order; one that turns out to be a known source joins it instead.

@@ -55,7 +55,7 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
     if state.draft is None:
         return Outcome.FAILED
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
-    lacking = state.failed_branches or unanswered(question, state) or lost_sources(state)
+    lacking = state.failed_branches or find_unanswered(question, state) or lost_sources(state)
     incomplete = cut_short or lacking or report_issues(state) or state.draft.answers_question is False
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
@@ -77,13 +77,13 @@ def lost_sources(state: ResearchState) -> str:
     return f"{len(lost)} of {len(state.sources)} sources were not read: {'; '.join(reasons)}."
 
 
-def unanswered(question: str, state: ResearchState) -> list[str]:
+def find_unanswered(question: str, state: ResearchState) -> list[str]:
     """Texts of the plan's nodes that are neither answered nor stated as a gap."""
     closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
-    return [node.text for node in state.plan.nodes if not _settled(node, question, state, closing)]
+    return [node.text for node in state.plan.nodes if not _is_settled(node, question, state, closing)]
 
 
-def _settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:
+def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:
     """Whether a node is answered, or its gap stated; one that was skipped is answered by its findings alone.
 
     Where a sub-query is the person's question itself, a stated gap is no answer to it: findings on its aspects alone
@@ -100,7 +100,7 @@ def _settled(node: PlanNode, question: str, state: ResearchState, closing: set[s
     if node.needs_search:
         return bool(gaps) and normalized_text(node.text) != normalized_text(question)
     below = state.plan.children(node)
-    done = node.status is NodeStatus.COMPLETED and all(_settled(child, question, state, closing) for child in below)
+    done = node.status is NodeStatus.COMPLETED and all(_is_settled(child, question, state, closing) for child in below)
     return done or bool(gaps)
 
 
@@ -129,7 +129,7 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
     if state.draft is not None and state.draft.unanswered:
         lines.append(f"The question is not answered: {state.draft.unanswered}.")
-    lines += [f"Not answered: {text}" for text in unanswered(question, state)]
+    lines += [f"Not answered: {text}" for text in find_unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
     lines += _possible_twins(state)

@@ -14,7 +14,7 @@ STEER = "steer"
 """Origin of the gaps that people open while a run goes on."""
 
 
-def opened(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> list[Gap]:
+def open_gaps(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> list[Gap]:
     """Gaps that are new to the run, in order; one that repeats a known gap is not opened twice."""
     known = {gap.id for gap in state.gaps}
     fresh: list[Gap] = []
@@ -41,11 +41,11 @@ def opened(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> lis
 
 def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) -> list[Gap]:
     """Gaps before sub-queries are analyzed again: what they had opened is superseded, what they had closed is open."""
-    opened, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
+    open_gaps, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
     result = []
     for gap in gaps:
         status = gap.status
-        if gap.origin in opened and gap.iteration == iteration and status is GapStatus.OPEN:
+        if gap.origin in open_gaps and gap.iteration == iteration and status is GapStatus.OPEN:
             status = GapStatus.SUPERSEDED
         elif gap.id in closed:
             status = GapStatus.OPEN
@@ -53,7 +53,7 @@ def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) 
     return result
 
 
-def restated(gaps: Iterable[Gap], drafts: Iterable[GapDraft]) -> list[Gap]:
+def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[GapDraft]) -> list[Gap]:
     """Gaps with those open again that were taken back and are stated anew."""
     stated = {gap_id(draft.description) for draft in drafts}
     return [
@@ -84,7 +84,7 @@ def after_analysis(gaps: list[Gap], queries: Iterable[PlanNode], findings: Itera
     for query in queries:
         if query.gap_id:
             answers.setdefault(query.gap_id, []).extend(found.get(query.id, []))
-    return [_closed(gap, answers[gap.id]) if gap.id in answers else gap for gap in gaps]
+    return [_close(gap, answers[gap.id]) if gap.id in answers else gap for gap in gaps]
 
 
 def asked_for(gaps: Iterable[Gap]) -> bool:
@@ -92,13 +92,13 @@ def asked_for(gaps: Iterable[Gap]) -> bool:
     return any(gap.origin == STEER and gap.status is GapStatus.OPEN for gap in gaps)
 
 
-def assessed(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
+def apply_assessments(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
     """Apply what the refiner says of each gap; unknown ids were ignored before."""
     by_id = {assessment.gap_id: assessment for assessment in assessments}
-    return [_assessed(gap, by_id[gap.id]) if gap.id in by_id else gap for gap in gaps]
+    return [_apply_assessment(gap, by_id[gap.id]) if gap.id in by_id else gap for gap in gaps]
 
 
-def _assessed(gap: Gap, assessment: GapAssessment) -> Gap:
+def _apply_assessment(gap: Gap, assessment: GapAssessment) -> Gap:
     if gap.origin == STEER:
         return gap  # what a person asked for is looked for once, whatever a refiner thinks of it
     status = gap.status
@@ -107,7 +107,7 @@ def _assessed(gap: Gap, assessment: GapAssessment) -> Gap:
     return gap.model_copy(update={"severity": assessment.severity, "status": status})
 
 
-def _closed(gap: Gap, finding_ids: list[str]) -> Gap:
+def _close(gap: Gap, finding_ids: list[str]) -> Gap:
     if gap.status is not GapStatus.OPEN:
         return gap
     status = GapStatus.ADDRESSED if finding_ids else GapStatus.UNADDRESSABLE

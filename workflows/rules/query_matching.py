@@ -84,7 +84,7 @@ def asked_before(
     return None
 
 
-def unasked(texts: Sequence[str], before: Iterable[str] = ()) -> list[str]:
+def drop_repeated(texts: Sequence[str], before: Iterable[str] = ()) -> list[str]:
     """The texts that repeat neither one of `before` nor an earlier one of their own, in order; none is empty."""
     seen = list(before)
     fresh: list[str] = []

@@ -7,23 +7,23 @@ from contracts.messages import SearchResponse
 from contracts.sources import SearchHit, together
 
 
-def merged(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:
+def merge_hits(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:
     """At most `limit` hits, ranked 1 to n: the providers take turns, rank by rank, in the order of `responses`.
 
     Hits of one canonical URL or one DOI become one at the best place, with the richer details of both. `provider` is
     who had it first, `also_found_by` who else.
     """
-    kept = _kept(responses)
+    kept = _keep_first(responses)
     chosen = [kept[place] for place in sorted(kept)][: max(0, limit)]
     return [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(chosen, start=1)]
 
 
 def folded_in(responses: Sequence[SearchResponse]) -> int:
     """How many of the hits become one with another, whether they are within a limit or not."""
-    return sum(len(response.hits) for response in responses) - len(_kept(responses))
+    return sum(len(response.hits) for response in responses) - len(_keep_first(responses))
 
 
-def _kept(responses: Sequence[SearchResponse]) -> dict[int, SearchHit]:
+def _keep_first(responses: Sequence[SearchResponse]) -> dict[int, SearchHit]:
     """Each source once, by its place."""
     turns = [sorted(response.hits, key=lambda hit: hit.rank) for response in responses]
     kept: dict[int, SearchHit] = {}

@@ -9,13 +9,13 @@ from contracts.vocabulary import Quality
 STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)
 
 
-def updated(source: Source, update: QualityUpdate) -> Source:
+def update_quality(source: Source, update: QualityUpdate) -> Source:
     """The source with the analyzer's label, at most one step from what the rules found; unchanged where it has no say.
 
     It has none where the operator chose the label, and an opinion `unknown` takes nothing away. However often sources
     are analyzed, the steps do not add up. A source that the rules did not judge starts in the middle.
     """
-    if update.source_id != source.id or update.quality not in STEPS or _declared(source):
+    if update.source_id != source.id or update.quality not in STEPS or _is_declared(source):
         return source
     found = source.found_quality or source.quality
     base = found if found in STEPS else Quality.MEDIUM
@@ -33,5 +33,5 @@ def _reason_of_rules(source: Source) -> str:
     return source.quality_reason if source.entry is None else ""
 
 
-def _declared(source: Source) -> bool:
+def _is_declared(source: Source) -> bool:
     return source.quality_reason.startswith(CHOSEN_BY_OPERATOR)

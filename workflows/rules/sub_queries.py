@@ -10,17 +10,17 @@ from contracts.sources import Candidate
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus
 from workflows.rules.duplicates import Identities
-from workflows.rules.query_matching import asked_before, unasked
+from workflows.rules.query_matching import asked_before, drop_repeated
 
 
-def planned(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list[PlanNode]:
+def plan_sub_queries(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list[PlanNode]:
     """At most `limit` distinct sub-queries, most important first, in the planner's order otherwise."""
     ordered = sorted(drafts, key=lambda draft: draft.priority)
     queries: dict[str, PlanNode] = {}
     for draft in ordered:
         text = draft.query.strip()[:500]
         identity = sub_query_id(text)
-        if unasked([text], [query.text for query in queries.values()]):
+        if drop_repeated([text], [query.text for query in queries.values()]):
             queries[identity] = PlanNode(
                 id=identity,
                 text=text,
@@ -49,7 +49,7 @@ def follow_ups(
         # A refiner that names no query leaves the gap's own suggestions (as the system behind S0 does).
         drafts = drafts or [(text, "") for text in gap.suggested_queries]
         for text, expected in drafts[:2]:
-            if len(fresh) >= limit or asked_before(state.query_ledger, text) or not unasked([text], asked):
+            if len(fresh) >= limit or asked_before(state.query_ledger, text) or not drop_repeated([text], asked):
                 continue
             asked.append(text)
             parent = nodes.get(gap.origin.removeprefix("sub_query:"))

@@ -57,14 +57,14 @@ def role_options(activity_id: str, summary: str, engine: EngineKind, remaining_s
         timedelta(seconds=min(longest, remaining)),
         timedelta(seconds=remaining),
         retry,
-        _shown(summary),
+        _show(summary),
     )
 
 
 def search_options(activity_id: str, summary: str, remaining_seconds: float, *, alone: bool = True) -> CallOptions:
     """A search: short attempts, within the time left; one of several providers is not waited for that long."""
     patience = remaining_seconds if alone else min(SEARCH_PATIENCE_SECONDS, remaining_seconds)
-    return _bounded(names.SEARCH_QUEUE, activity_id, summary, SEARCH_SECONDS, patience)
+    return _bound(names.SEARCH_QUEUE, activity_id, summary, SEARCH_SECONDS, patience)
 
 
 def prepare_options(patience_seconds: float) -> CallOptions:
@@ -88,7 +88,7 @@ def read_options(activity_id: str, summary: str, remaining_seconds: float) -> Ca
 
     How long a site is waited for, the activity knows.
     """
-    return _bounded(names.READING_QUEUE, activity_id, summary, READ_SECONDS, remaining_seconds)
+    return _bound(names.READING_QUEUE, activity_id, summary, READ_SECONDS, remaining_seconds)
 
 
 def record_options(activity_id: str, summary: str, patience_seconds: float | None = None) -> CallOptions:
@@ -98,7 +98,7 @@ def record_options(activity_id: str, summary: str, patience_seconds: float | Non
     """
     longest = timedelta(seconds=RECORD_SECONDS)
     patience = None if patience_seconds is None else max(longest, timedelta(seconds=patience_seconds))
-    return CallOptions(names.RECORDS_QUEUE, activity_id, longest, patience, RECORD_RETRY, _shown(summary))
+    return CallOptions(names.RECORDS_QUEUE, activity_id, longest, patience, RECORD_RETRY, _show(summary))
 
 
 def cancel_save_options(activity_id: str) -> CallOptions:
@@ -120,7 +120,7 @@ def _beginning(queue: str, activity_id: str, summary: str, longest: float, patie
     return CallOptions(queue, activity_id, limit, timedelta(seconds=patience_seconds), RECORD_RETRY, summary)
 
 
-def _bounded(queue: str, activity_id: str, summary: str, longest: float, remaining_seconds: float) -> CallOptions:
+def _bound(queue: str, activity_id: str, summary: str, longest: float, remaining_seconds: float) -> CallOptions:
     remaining = max(5.0, remaining_seconds)
     # The time left bounds the attempts: activities count those that failed, and not those that were told to wait.
     retry = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=20))
@@ -130,9 +130,9 @@ def _bounded(queue: str, activity_id: str, summary: str, longest: float, remaini
         timedelta(seconds=min(longest, remaining)),
         timedelta(seconds=remaining),
         retry,
-        _shown(summary),
+        _show(summary),
     )
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     return as_markdown(text, SUMMARY_CHARACTERS, SUMMARY_BYTES)

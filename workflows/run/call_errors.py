@@ -24,7 +24,7 @@ def is_given_up(error: ActivityError) -> bool:
     return isinstance(error.cause, ApplicationError) and error.cause.type in GIVEN_UP
 
 
-def unstarted(error: ActivityError) -> str:
+def describe_unstarted(error: ActivityError) -> str:
     """What to say of a call that a run cannot begin without, and that nobody carried out."""
     if isinstance(error.cause, ActivityTimeout) and error.cause.type in (
         TimeoutType.SCHEDULE_TO_START,

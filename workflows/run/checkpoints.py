@@ -65,7 +65,7 @@ class Checkpoints:
 
         stored, self._stored = self._stored, None  # until it is known what became of it
         try:
-            await self._sent(send, snapshot, stored)
+            await self._send(send, snapshot, stored)
         except ActivityError as error:
             if not is_cancelled(error):
                 self._stored = stored
@@ -74,9 +74,9 @@ class Checkpoints:
 
     async def with_newest_state(self, send: Callable[[StateChange], Awaitable[T]]) -> T:
         """Call an activity that works on the newest state, whether that is saved or not. Raises `ActivityError`."""
-        return await self._sent(send, without_told(self._run.state.snapshot()), self._stored)
+        return await self._send(send, without_told(self._run.state.snapshot()), self._stored)
 
-    async def _sent(
+    async def _send(
         self, send: Callable[[StateChange], Awaitable[T]], snapshot: dict[str, Any], stored: dict[str, Any] | None
     ) -> T:
         if stored is not None:

@@ -10,7 +10,7 @@ from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, AgentRole, StopReason
-from workflows.rules.gaps import STEER, opened
+from workflows.rules.gaps import STEER, open_gaps
 from workflows.run.event_ring import add_event
 from workflows.run.guidance import HEARD, PERSON, newest, with_guidance
 from workflows.run.host import Host
@@ -111,7 +111,7 @@ class RunContext:
             draft = GapDraft(
                 description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question"
             )
-            fresh = opened(self.state, [draft], STEER)
+            fresh = open_gaps(self.state, [draft], STEER)
             self.state.gaps = [*self.state.gaps, *fresh]
             for gap in fresh:
                 self.decide(
@@ -218,5 +218,5 @@ class Watchers:
     def changed(self, run: "RunContext") -> None:
         """Something happened."""
 
-    async def phase_entered(self, run: "RunContext") -> None:
+    async def enter_phase(self, run: "RunContext") -> None:
         """A new phase began."""

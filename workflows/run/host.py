@@ -127,14 +127,14 @@ class TemporalHost:
         if tasks:
             await workflow.wait(tasks)
 
-    def _unused(self, operation: str) -> str:
+    def _unused_id(self, operation: str) -> str:
         """The operation as an activity id. A cancelled activity may still hold it, so a later one gets a number."""
         count = self._used.get(operation, 0) + 1
         self._used[operation] = count
         return operation if count == 1 else f"{operation}#{count}"
 
     async def _start(self, activity: str, arguments: list[Any], result_type: type, options: CallOptions) -> Any:
-        name = self._unused(options.activity_id)
+        name = self._unused_id(options.activity_id)
         self._awaiting[name] = Awaited(what=options.summary, since=self.now().isoformat(timespec="milliseconds"))
         self._changed()
         try:

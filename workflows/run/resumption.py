@@ -15,7 +15,9 @@ class Reposition(Protocol):
         ...
 
 
-def resumed(state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Reposition) -> ResearchState:
+def resume_state(
+    state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Reposition
+) -> ResearchState:
     """The state to go on with: completed work is kept, marks of the earlier end are taken off.
 
     Usage goes on counting; the deadline is fresh. What was analyzed in haste at an earlier end is analyzed properly.

@@ -50,7 +50,7 @@ class RoleCaller:
         """
         kind = engine or self._engine_for(role)
         operation = self._run.operation(step, at.iteration)
-        number = self._dispatched(role, operation, at)
+        number = self._record_dispatch(role, operation, at)
         try:
             output = await self._answer(role, operation, fields, kind, at)
         except ActivityError as error:
@@ -111,12 +111,12 @@ class RoleCaller:
         request = self._request(role, operation, fields, kind, repair, at)
         summary = _summary(role, fields)
         if kind is not EngineKind.MODEL:
-            output = await self._executed(role, request, summary)
+            output = await self._execute(role, request, summary)
             self._settle(role, output, at)
             return output
-        number, left = await self._reserved(role, request, at)
+        number, left = await self._reserve(role, request, at)
         try:
-            output = await self._executed(role, request, summary)
+            output = await self._execute(role, request, summary)
             left = left.unexplained_by(output.account.usage)
             self._settle(role, output, at)
         except ActivityError as error:
@@ -151,7 +151,7 @@ class RoleCaller:
             }
         )
 
-    async def _executed(self, role: RoleSpec[I, O], request: I, summary: str) -> O:
+    async def _execute(self, role: RoleSpec[I, O], request: I, summary: str) -> O:
         """Schedule the activity with the time that is left now: a call may have waited for its room."""
         run = self._run
         options = role_options(request.operation, summary, request.engine, run.remaining_work_seconds())
@@ -161,7 +161,7 @@ class RoleCaller:
         )
         return await run.within_limits(run.host.execute_role(role, timed, options))
 
-    async def _reserved(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:
+    async def _reserve(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:
         """What is reserved for a call, under its number. Waits while calls under way may give back enough.
 
         Raises `CallRefused`, or `Interrupted` if the run is to end meanwhile.
@@ -236,7 +236,7 @@ class RoleCaller:
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
 
-    def _dispatched(self, role: RoleSpec[I, O], operation: str, at: Moment) -> int:
+    def _record_dispatch(self, role: RoleSpec[I, O], operation: str, at: Moment) -> int:
         """Record the dispatch as a decision of its own, without outputs until it is done. Its number, 0 if none."""
         if role.name == AgentRole.SUPERVISOR:
             return 0

@@ -32,7 +32,7 @@ def details_markdown(
     `question` is that of a run which is not resolved yet, `queued` the status of one that waits for its turn.
     """
     resolved = state.resolved
-    asked = _shown(resolved.query if resolved else question, QUESTION_CHARACTERS)
+    asked = _show(resolved.query if resolved else question, QUESTION_CHARACTERS)
     waits = [f"waiting for: {each.what} (since {each.since[11:19]} UTC)" for each in awaiting[:WAITS]]
     if len(awaiting) > WAITS:
         waits.append(f"and for {len(awaiting) - WAITS} more")
@@ -50,12 +50,12 @@ def details_markdown(
         f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls · {_cost(state)}"
     )
     lines = [f"**{asked}**", "", head, "", figures, "", *(line for wait in waits for line in (wait, ""))]
-    lines += [f"- {MARKS[query.status]} {_shown(query.text, 150)}" for query in state.plan.nodes[:10]]
+    lines += [f"- {MARKS[query.status]} {_show(query.text, 150)}" for query in state.plan.nodes[:10]]
     if state.decisions:
         last = state.decisions[-1]
-        lines += ["", f"Last decision: {last.agent} – {_shown(f'{last.action} {last.rationale}', 250)}"]
+        lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]
     if state.last_failure:
-        lines += ["", f"Last failure: {_shown(state.last_failure, 300)}"]
+        lines += ["", f"Last failure: {_show(state.last_failure, 300)}"]
     return "\n".join(lines)
 
 
@@ -67,5 +67,5 @@ def _cost(state: ResearchState) -> str:
     return cost if cap is None else f"{cost} of at most {cap:.2f}"
 
 
-def _shown(text: str, characters: int) -> str:
+def _show(text: str, characters: int) -> str:
     return as_markdown(text, characters, 4 * characters)

@@ -1,24 +1,24 @@
 """Strategies: what to do next. The driver owns everything that must always hold."""
 
-from contracts.strategies import declaration, declared
+from contracts.strategies import declaration, list_declared
 from workflows.strategies.protocol import Finished, Strategy
 
 
-def _loaded(implementation: str) -> type[Strategy]:
+def _load(implementation: str) -> type[Strategy]:
     """The class that a declaration names. `__import__` is what the sandbox of the SDK watches over."""
     module, _, name = implementation.partition(":")
     found: type[Strategy] = getattr(__import__(module, fromlist=[name]), name)
     return found
 
 
-_strategies: dict[str, type[Strategy]] = {strategy.name: _loaded(strategy.implementation) for strategy in declared()}
+_strategies: dict[str, type[Strategy]] = {strategy.name: _load(strategy.implementation) for strategy in list_declared()}
 """Loaded with the workflow module, so that nothing is imported while a run is going on."""
 
 
 def strategy_of(name: str) -> Strategy:
     """A strategy by name. Raises KeyError for one that is not declared in this process."""
     if name not in _strategies:
-        _strategies[name] = _loaded(declaration(name).implementation)
+        _strategies[name] = _load(declaration(name).implementation)
     return _strategies[name]()
 
 

@@ -14,7 +14,7 @@ from tests.unit.workflows.test_invariants import beginning
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resumed
+from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.resumption import reposition
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
@@ -47,7 +47,7 @@ async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
     assert stored.status is RunStatus.CANCELLED
     assert stored.result is None
     again = ResearchRun(
-        resumed(stored, states.resolved(limits=run.resolved.limits), "later", reposition), Inbox(), world.host()
+        resume_state(stored, states.resolved(limits=run.resolved.limits), "later", reposition), Inbox(), world.host()
     )
     again.state.deadline_at = 1_795_262_400.0 + 1e9
     assert await Driver(again, SupervisorStrategy()).conduct() in (Outcome.COMPLETED, Outcome.PARTIAL)

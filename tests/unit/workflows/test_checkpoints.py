@@ -21,7 +21,7 @@ from workflows.driver import Driver
 from workflows.run.checkpoints import UNSAVED
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resumed
+from workflows.run.resumption import resume_state
 from workflows.strategies import Finished
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
@@ -70,9 +70,9 @@ async def begun(world: World, *, again: bool = False) -> ResearchRun:
     if ready.packed_state:
         state = ResearchState.unpack(ready.packed_state)
         stored = state.snapshot(PACKED_EVENTS)
-        state = resumed(state, ready.resolved, started, strategy.resumed)
+        state = resume_state(state, ready.resolved, started, strategy.resumed)
     state.resolved, state.resolved_entry = ready.resolved, ready.resolved_entry
-    state.noted(ready.resolved_entry)
+    state.note_entry(ready.resolved_entry)
     state.started_at = state.started_at or started
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + ready.resolved.limits.deadline_seconds

@@ -10,7 +10,7 @@ from contracts.sources import SearchHit, Source
 from contracts.vocabulary import PageAccess, SourceStatus
 from tests.fakes import states
 from workflows.rules.allocation import allot, guaranteed_share, unread
-from workflows.rules.duplicates import Identities, merge_aliases, registered, same_titles
+from workflows.rules.duplicates import Identities, merge_aliases, register_sources, same_titles
 
 DOI = "10.1000/x"
 
@@ -134,7 +134,7 @@ def test_a_redirect_to_a_known_source_is_a_duplicate() -> None:
     found = read(
         "https://e.org/final", "later", id=source_id("https://e.org/go"), sub_query_ids=["sq-b"], authors=["A"]
     )
-    result = registered(states.sources(known), {}, [(hit("https://e.org/go"), found)])
+    result = register_sources(states.sources(known), {}, [(hit("https://e.org/go"), found)])
     assert list(result.sources) == [known.id]
     assert result.dropped == {found.id: known.id}
     assert result.sources[known.id].sub_query_ids == ["sq-a", "sq-b"]
@@ -147,7 +147,7 @@ def test_a_redirect_to_a_known_source_is_a_duplicate() -> None:
 def test_equal_content_is_a_duplicate() -> None:
     """The first in order stays, the second is dropped and counted (S0-050, S0-058)."""
     one, two, three = read("https://a.org/1", "same"), read("https://b.org/2", "same"), read("https://c.org/3")
-    result = registered({}, {}, [(hit(source.url), source) for source in (one, two, three)])
+    result = register_sources({}, {}, [(hit(source.url), source) for source in (one, two, three)])
     assert list(result.sources) == [one.id, three.id]
     assert result.dropped == {two.id: one.id}
     assert result.sources[one.id].aliases == ["https://b.org/2"]
@@ -161,7 +161,7 @@ def test_walls_and_empty_pages_are_no_duplicates_of_each_other() -> None:
         for n in range(2)
     ]
     failed = [read(f"https://e.org/f{n}", "x", status=SourceStatus.FAILED) for n in range(2)]
-    result = registered({}, {}, [(hit(source.url), source) for source in (*walls, *short, *failed)])
+    result = register_sources({}, {}, [(hit(source.url), source) for source in (*walls, *short, *failed)])
     assert len(result.sources) == 6
     assert result.dropped == {}
 
@@ -169,7 +169,7 @@ def test_walls_and_empty_pages_are_no_duplicates_of_each_other() -> None:
 def test_a_source_keeps_the_address_that_led_to_it() -> None:
     """What a redirect led to is known under both addresses."""
     found = read("https://e.org/final", id=source_id("https://e.org/go"))
-    result = registered({}, {}, [(hit("https://e.org/go"), found)])
+    result = register_sources({}, {}, [(hit("https://e.org/go"), found)])
     assert result.sources[found.id].aliases == ["https://e.org/go"]
     assert result.aliases == {"https://e.org/go": found.id, "https://e.org/final": found.id}
 
@@ -190,7 +190,7 @@ def test_a_common_title_makes_a_candidate_only() -> None:
     two = [read("https://a.org/1", title=title), read("https://b.org/2", title=title.upper() + " !")]
     short = [read("https://c.org/3", title="Home page"), read("https://d.org/4", title="Home page")]
     assert same_titles([*two, *short]) == [(two[0].id, two[1].id)]
-    assert len(registered({}, {}, [(hit(source.url), source) for source in two]).sources) == 2
+    assert len(register_sources({}, {}, [(hit(source.url), source) for source in two]).sources) == 2
 
 
 def test_two_pages_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,14 +16,14 @@ from contracts.vocabulary import (
 )
 from tests.fakes import states
 from workflows.rules import gaps
-from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of, unanswered
+from workflows.rules.endings import completeness_of, find_unanswered, limitations_of, outcome_of, stop_reason_of
 
 
 def test_a_gap_is_not_opened_twice() -> None:
     """The same description, but for case and space, is the same gap."""
     made = states.state(gaps=[states.gap("What about locks")])
     drafts = [GapDraft(description="what  about LOCKS?"), GapDraft(description="And memory"), GapDraft(description=" ")]
-    assert [gap.description for gap in gaps.opened(made, drafts, "analysis")] == ["And memory"]
+    assert [gap.description for gap in gaps.open_gaps(made, drafts, "analysis")] == ["And memory"]
 
 
 def test_evidence_for_a_follow_up_closes_its_gap() -> None:
@@ -49,14 +49,14 @@ def test_the_refiner_sets_severity_and_addressability() -> None:
         GapAssessment(gap_id=hole.id, severity=Severity.CRITICAL, addressable=False),
         GapAssessment(gap_id="gap-unknown", severity=Severity.MINOR, addressable=True),
     ]
-    result = gaps.assessed([hole], items)
+    result = gaps.apply_assessments([hole], items)
     assert [(gap.severity, gap.status) for gap in result] == [(Severity.CRITICAL, GapStatus.UNADDRESSABLE)]
 
 
 def test_what_a_person_asked_for_is_looked_for_once() -> None:
     """A refiner cannot wave it away; one attempt without evidence ends it (C0-25)."""
     wish = states.gap("and the locks?", origin="steer")
-    kept = gaps.assessed([wish], [GapAssessment(gap_id=wish.id, severity=Severity.MINOR, addressable=False)])
+    kept = gaps.apply_assessments([wish], [GapAssessment(gap_id=wish.id, severity=Severity.MINOR, addressable=False)])
     assert kept == [wish]
     assert gaps.asked_for(kept)
     tried = gaps.after_analysis(kept, [states.sub_query("locks", origin=f"gap:{wish.id}")], [])
@@ -114,7 +114,7 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
     silent = states.sub_query("a question without an answer")
     made = answered_state()
     made.plan = states.plan(*made.plan.nodes, silent)
-    assert unanswered(QUESTION, made) == [silent.text]
+    assert find_unanswered(QUESTION, made) == [silent.text]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     made.gaps = [states.gap("nothing on it", origin=f"sub_query:{silent.id}")]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
@@ -133,9 +133,9 @@ def test_a_node_without_a_search_is_answered_through_those_below_it() -> None:
     made = answered_state(plan=states.plan(root, step, leaf))
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
     made.plan = made.plan.with_nodes(leaf.model_copy(update={"finding_count": 0}))
-    assert unanswered(QUESTION, made) == [root.text, step.text, leaf.text]
+    assert find_unanswered(QUESTION, made) == [root.text, step.text, leaf.text]
     made.plan = made.plan.with_nodes(leaf, step.model_copy(update={"status": NodeStatus.PENDING}))
-    assert unanswered(QUESTION, made) == [root.text, step.text]
+    assert find_unanswered(QUESTION, made) == [root.text, step.text]
 
 
 def test_a_skipped_node_counts_as_unanswered() -> None:
@@ -143,10 +143,10 @@ def test_a_skipped_node_counts_as_unanswered() -> None:
     left = states.sub_query("left out", status=NodeStatus.SKIPPED)
     made = answered_state(gaps=[states.gap("nothing on it", origin=f"sub_query:{left.id}")])
     made.plan = made.plan.with_nodes(left)
-    assert unanswered(QUESTION, made) == [left.text]
+    assert find_unanswered(QUESTION, made) == [left.text]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     made.plan = made.plan.with_nodes(left.model_copy(update={"finding_count": 1}))
-    assert unanswered(QUESTION, made) == []
+    assert find_unanswered(QUESTION, made) == []
 
 
 def test_findings_on_aspects_alone_do_not_answer_the_question() -> None:
@@ -156,7 +156,7 @@ def test_findings_on_aspects_alone_do_not_answer_the_question() -> None:
     made = answered_state(gaps=[gap])
     aspect = made.plan.sub_queries[0]
     made.plan = states.plan(asked, aspect)
-    assert unanswered(QUESTION, made) == [asked.text]
+    assert find_unanswered(QUESTION, made) == [asked.text]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     assert f"Not answered: {asked.text}" in limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
     later = states.sub_query("another search for it", origin=f"gap:{gap.id}", finding_count=1)

@@ -22,7 +22,7 @@ from workflows.driver import Driver
 from workflows.run.activity_options import CallOptions
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resumed
+from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.pause import evaluate_phase
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
@@ -155,7 +155,7 @@ async def test_a_stop_does_not_wait_for_a_reflection_and_a_resumed_run_asks_the_
     assert [opened.unit.name for opened in state.open_pauses] == ["planning", "gathering"]
     stored = ResearchState.unpack(state.pack())
     stored.hasty_analyses = []
-    again = resumed(stored, beginning().resolved, "2026-11-22", SupervisorStrategy().resumed)
+    again = resume_state(stored, beginning().resolved, "2026-11-22", SupervisorStrategy().resumed)
     again.guidance = []
     run = ResearchRun(again, Inbox(), host)
     run.steer("look at the appendix")

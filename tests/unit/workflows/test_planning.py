@@ -4,13 +4,13 @@ from contracts.roles import FollowUpDraft, GapAssessment, SubQueryDraft
 from contracts.vocabulary import NodeStatus, Severity
 from tests.fakes import states
 from workflows.rules.query_matching import record_of
-from workflows.rules.sub_queries import follow, follow_ups, planned
+from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries
 
 
 def test_near_repetitions_are_planned_once() -> None:
     """Spelling, articles and order in a comparison are no difference; a number is (S0-043)."""
     texts = ["PostgreSQL vs MySQL in 2023", "mysql vs. postgresql in 2023?", "PostgreSQL vs MySQL in 2024"]
-    queries = planned([SubQueryDraft(query=text) for text in texts], 1, 5)
+    queries = plan_sub_queries([SubQueryDraft(query=text) for text in texts], 1, 5)
     assert [query.text for query in queries] == [texts[0], texts[2]]
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from contracts.sources import QueryOutcome, QueryRecord
 from tests.fakes import states
-from workflows.rules.query_matching import asked_before, normalized_query, record_of, same_query, unasked
+from workflows.rules.query_matching import asked_before, drop_repeated, normalized_query, record_of, same_query
 
 LONG = "long term health effects of daily caffeine consumption and safe limits of intake"
 
@@ -77,7 +77,7 @@ def test_being_the_same_goes_both_ways(one: str, other: str) -> None:
 @given(st.lists(WORDS, max_size=8), st.lists(WORDS, max_size=4))
 def test_what_is_left_repeats_nothing(texts: list[str], before: list[str]) -> None:
     """Every text is left or is the same as one that was asked; order is kept."""
-    fresh = unasked(texts, before)
+    fresh = drop_repeated(texts, before)
     left = iter(texts)
     assert all(text in left for text in fresh)
     for place, text in enumerate(fresh):

@@ -16,7 +16,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from tests.fakes import states
-from workflows.run.resumption import resumed
+from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.resumption import reposition
 
@@ -30,7 +30,7 @@ ENDING = Ending(
 
 def go_on(state: ResearchState) -> ResearchState:
     stored = ResearchState.model_validate_json(state.model_dump_json())
-    return resumed(stored, stored.resolved, "2026-11-22T00:00:00+00:00", reposition)
+    return resume_state(stored, stored.resolved, "2026-11-22T00:00:00+00:00", reposition)
 
 
 def at(phase: Phase, **changes: object) -> ResearchState:
@@ -127,7 +127,7 @@ def test_a_finished_run_is_decided_again_under_new_limits(iterations: int, phase
     )
     made.pause = Pause(phase=Phase.SYNTHESIS, action=Action.COMPLETE)
     limits = made.resolved.limits.model_copy(update={"max_iterations": iterations})
-    again = resumed(made, made.resolved.model_copy(update={"limits": limits}), "now", reposition)
+    again = resume_state(made, made.resolved.model_copy(update={"limits": limits}), "now", reposition)
     assert (again.pause.action if again.pause else Action.COMPLETE) is phase_after
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from contracts.identity import canonical_url
 from contracts.messages import SearchResponse
 from contracts.sources import SearchHit
-from workflows.rules.search_merging import folded_in, merged
+from workflows.rules.search_merging import folded_in, merge_hits
 
 
 def response(provider: str, *hits: SearchHit) -> SearchResponse:
@@ -34,14 +34,14 @@ HITS = st.lists(
 def test_a_merged_list_has_each_source_once(lists: list[list[SearchHit]], limit: int) -> None:
     """No URL and no DOI twice, ranks 1 to n, nothing beyond the limit, nothing lost below it (X-16)."""
     responses = [response(f"p{number}", *hits) for number, hits in enumerate(lists)]
-    found = merged(responses, limit)
+    found = merge_hits(responses, limit)
     assert [hit.rank for hit in found] == list(range(1, len(found) + 1))
     assert len(found) <= limit
     urls = [canonical_url(hit.url) for hit in found]
     assert len(set(urls)) == len(urls)
     dois = [hit.doi.lower().removeprefix("doi:") for hit in found if hit.doi]
     assert len(set(dois)) == len(dois)
-    everything = merged(responses, 100)
+    everything = merge_hits(responses, 100)
     assert folded_in(responses) == sum(map(len, lists)) - len(everything)
     assert found == everything[:limit]
     assert all(hit.provider not in hit.also_found_by for hit in everything)
@@ -51,7 +51,7 @@ def test_providers_take_turns() -> None:
     """Rank by rank, in the order of the providers (X-16)."""
     first = response("a", hit("https://e.org/1"), hit("https://e.org/2"), hit("https://e.org/3"))
     second = response("b", hit("https://e.org/4"), hit("https://e.org/1#x"))
-    found = merged([first, second], 10)
+    found = merge_hits([first, second], 10)
     assert [hit.url[-1] for hit in found] == ["1", "4", "2", "3"]
     assert (found[0].provider, found[0].also_found_by) == ("a", ["b"])
 
@@ -63,7 +63,7 @@ def test_the_richer_details_are_kept() -> None:
         "https://e.org/x?fbclid=1", title="Y", snippet="rather longer", doi="10.1000/x", authors=["A"], venue="V",
         published_at="2024-05", source_type="academic",
     )  # fmt: skip
-    (found,) = merged([plain, response("b", hit("https://doi.org/10.1000/X"), rich)], 5)
+    (found,) = merge_hits([plain, response("b", hit("https://doi.org/10.1000/X"), rich)], 5)
     assert (found.title, found.snippet, found.doi, found.authors) == ("X", "rather longer", "10.1000/x", ["A"])
     assert (found.venue, found.published_at, found.source_type, found.rank) == ("V", "2024-05", "academic", 1)
     assert found.also_found_by == ["b"]
@@ -73,5 +73,6 @@ def test_a_date_is_refined_and_never_replaced() -> None:
     """A provider that disagrees does not change the date of the first."""
     first = response("a", hit("https://e.org/x", published_at="2020"))
     assert (
-        merged([first, response("b", hit("https://e.org/x", published_at="2024-01-01"))], 1)[0].published_at == "2020"
+        merge_hits([first, response("b", hit("https://e.org/x", published_at="2024-01-01"))], 1)[0].published_at
+        == "2020"
     )

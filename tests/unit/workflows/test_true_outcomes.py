@@ -20,7 +20,7 @@ from workflows.driver import Driver
 from workflows.rules.endings import limitations_of, outcome_of
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resumed
+from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 
@@ -57,7 +57,7 @@ async def test_what_was_read_before_the_end_is_reported(tmp_path: Path, reason: 
     assert {query.status for query in state.plan.sub_queries} == {NodeStatus.SKIPPED}
     assert all(query.status_reason for query in state.plan.sub_queries)
     assert "do not answer" not in await report_of(world, state)
-    again = resumed(ResearchState.unpack(state.pack()), state.resolved, "later", SupervisorStrategy().resumed)
+    again = resume_state(ResearchState.unpack(state.pack()), state.resolved, "later", SupervisorStrategy().resumed)
     assert {query.status for query in again.plan.sub_queries} == {NodeStatus.PENDING}
     again.deadline_at += 1e6
     outcome = await Driver(ResearchRun(again, Inbox(), world.host()), SupervisorStrategy()).conduct()

@@ -55,10 +55,10 @@ class NotingHost(InProcessHost):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.noted: list[str] = []
+        self.note_entry: list[str] = []
 
     async def _run(self, activity: str, argument: Any, options: CallOptions) -> Any:
-        self.noted.append(f"{activity}: {options}".replace("datetime.timedelta", ""))
+        self.note_entry.append(f"{activity}: {options}".replace("datetime.timedelta", ""))
         return await super()._run(activity, argument, options)
 
 
@@ -96,7 +96,7 @@ async def conducted(world: World, wishes: dict[str, Any], api: MessagesApi | Non
         "report.json": await world.content.get_text(files.json_document),
         "report.html": STYLE.sub("", await world.content.get_text(files.html)),
         # Analyses run side by side, so what they tell has no order.
-        "calls.txt": "\n".join(sorted(host.noted)) + "\n",
+        "calls.txt": "\n".join(sorted(host.note_entry)) + "\n",
         "events.txt": "\n".join(sorted(f"{one.type}: {one.text} {json.dumps(one.data)}" for one in state.events))
         + "\n",
         "result.json": state.result.model_dump_json(indent=1, exclude={"report", "report_ref", "files"}) + "\n",

@@ -11,8 +11,8 @@ from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import refine_input, write_input
-from workflows.rules.gaps import asked_for, assessed
-from workflows.rules.sub_queries import follow, follow_ups, planned, unread_candidates
+from workflows.rules.gaps import apply_assessments, asked_for
+from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, unread_candidates
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.supervisor.iteration import should_iterate, stop_reason_after_synthesis
@@ -39,7 +39,7 @@ class SupervisorStrategy:
             return Finished(stop)
         phase = position_of(run.state).next_phase
         run.state.phase = phase
-        await run.watchers.phase_entered(run)
+        await run.watchers.enter_phase(run)
         again = run.retries(phase)
         text = f"{phase}{' again' if again else ''}, iteration {run.state.iteration}"
         run.note("phase.started", text, phase=phase, label=LABELS[phase], iteration=run.state.iteration, again=again)
@@ -105,7 +105,7 @@ class SupervisorStrategy:
             issues=run.issues(Phase.PLANNING),
         )
         output = await run.ask(PLANNER, "plan", request)
-        queries = planned(output.sub_queries, state.iteration, limit)
+        queries = plan_sub_queries(output.sub_queries, state.iteration, limit)
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
         if state.sources or state.candidates:
             # A late reflection wants another plan: what was found for the first one is found for nothing.
@@ -141,7 +141,7 @@ class SupervisorStrategy:
     async def _refine(self, run: ResearchRun) -> Unit:
         state = run.state
         output = await run.ask(REFINER, "refine", refine_input(run))
-        state.gaps = assessed(state.gaps, output.gap_analysis)
+        state.gaps = apply_assessments(state.gaps, output.gap_analysis)
         state.report_improvements = output.report_improvements
         advice = output.iteration_recommendation
         position_of(state).recommended = advice.should_iterate or asked_for(state.gaps)
