@@ -133,7 +133,8 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
     assert first[0] == again[0] == 0
     assert "created" in first[1]
     assert OUTCOME_ATTRIBUTE in first[1]
-    assert again[1] == "namespace topology: as it should be\nsearch attributes: as they should be\n"
+    there = "namespace topology: there already; it keeps closed runs for 30 days"
+    assert again[1] == f"{there}\nsearch attributes: as they should be\n"
 
     client = await Client.connect(server.address, namespace="topology", data_converter=pydantic_data_converter)
     async with workers_of(hosts, [*COMMANDS, "models"]) as running:
