@@ -27,7 +27,7 @@ FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
 Finisher = Callable[[Draft[Any, Any]], tuple[RoleOutput, str | None]]
 
 FIRST_PROMPT: Final = f"{__name__}:first_prompt"
-FINISHED: Final = f"{__name__}:finished"
+FINISHED: Final = f"{__name__}:finish"
 
 FirstPrompt = tuple[str, str, str, int, list[str], dict[str, str]]
 """The fields of `RenderedPrompt`, and what is shown of each source at most."""
