@@ -6,7 +6,7 @@ from temporalio import activity
 
 from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
 from activities.failures import RECORDS
-from contracts.messages import Turn, TurnRequest
+from contracts.messages import QueueTurn, TurnRequest
 from providers.errors import RateLimited
 from providers.interfaces import RunQueue
 
@@ -22,7 +22,7 @@ class TurnActivities:
         self._queue = queue
 
     @activity.defn(name="take_turn")
-    async def take_turn(self, request: TurnRequest) -> Turn:
+    async def take_turn(self, request: TurnRequest) -> QueueTurn:
         """Place 0 once the run may begin; before that only news: the server asks again, and the history stays short."""
         async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
             turn = await self._queue.take(request.research_id, request.tenant)

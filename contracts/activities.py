@@ -12,6 +12,7 @@ from contracts.messages import (
     DocumentPieceRequest,
     Prepared,
     PrepareRequest,
+    QueueTurn,
     ReadRecord,
     ReadRequest,
     RenderedReport,
@@ -20,7 +21,6 @@ from contracts.messages import (
     SearchRequest,
     SearchResponse,
     SessionRef,
-    Turn,
     TurnRequest,
 )
 
@@ -38,7 +38,7 @@ async def check_providers(request: CheckProvidersRequest) -> CheckedProviders:
 
 
 @activity.defn(name="take_turn")
-async def take_turn(request: TurnRequest) -> Turn:
+async def take_turn(request: TurnRequest) -> QueueTurn:
     """See whether a run may begin, so that not more go on at once than there is room for."""
     raise AssertionError("a signature is never run")
 

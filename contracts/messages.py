@@ -48,7 +48,7 @@ class TurnRequest(Terse):
     """The place that the run was told last; 0 for none yet."""
 
 
-class Turn(Terse):
+class QueueTurn(Terse):
     """Whether a run may begin."""
 
     place: int = 0

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from contracts.base import Contract
 from contracts.documents import DocumentRef
-from contracts.messages import ReadRequest, SearchRequest, SearchResponse, Turn
+from contracts.messages import QueueTurn, ReadRequest, SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleInput, RoleSpec
 from contracts.sources import SearchHit
@@ -318,7 +318,7 @@ class Limiter(Protocol):
 class RunQueue(Protocol):
     """Which runs go on at once, for all workers together."""
 
-    async def take(self, research_id: str, tenant: str) -> Turn:
+    async def take(self, research_id: str, tenant: str) -> QueueTurn:
         """Whether the run may begin, else its place; asking again keeps it. Raises `RateLimited`."""
 
     async def leave(self, research_id: str) -> None:

@@ -12,7 +12,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from contracts import activities, failures, names
 from contracts.documents import ReportDraft
-from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, Turn, TurnRequest
+from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, QueueTurn, TurnRequest
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.plan import PlanAnswer
@@ -360,7 +360,7 @@ class WorkflowWatchers(Watchers):
         workflow.upsert_search_attributes([*updates, known])
 
 
-def queued_status(resolved: ResolvedResearch, turn: Turn) -> ResearchStatus:
+def queued_status(resolved: ResolvedResearch, turn: QueueTurn) -> ResearchStatus:
     """The status of a run that waits for its turn."""
     shown = status_of(ResearchState(resolved=resolved), 0.0)
     place = {"queue_place": turn.place, "queue_length": turn.waiting}

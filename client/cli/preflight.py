@@ -13,7 +13,7 @@ from client.cli.errors import CommandError, ExitCode
 from client.cli.estimate import Estimate, estimate_of
 from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.options import RunOptions
-from client.cli.request import Asked
+from client.cli.request import AskedRun
 from client.handle import ResearchClient
 from client.view.decision_wording import engine_words, searching_words
 from client.view.rendering import duration, plural, printable
@@ -104,7 +104,7 @@ def limits_words(limits: EffectiveLimits) -> str:
     return ", ".join(parts)
 
 
-async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) -> int:
+async def dry_run(context: CommandContext, asked: AskedRun, options: RunOptions) -> int:
     """Show what would be started; nothing is. Raises `CommandError` for what could not be done here."""
     resolved = _resolve(context, asked.request, options)
     if not context.settings.uses_cluster:
@@ -142,7 +142,7 @@ async def dry_run(context: CommandContext, asked: Asked, options: RunOptions) ->
     return ExitCode.COMPLETED
 
 
-async def prepare(context: CommandContext, asked: Asked, options: RunOptions) -> ResearchClient:
+async def prepare(context: CommandContext, asked: AskedRun, options: RunOptions) -> ResearchClient:
     """The server's client, when the index of the run's folder is up to date, too: the one comes up beside the other."""
     ensure_folder(context.settings.home, SET_HOME)
     if options.out is not None:
@@ -159,7 +159,7 @@ async def prepare(context: CommandContext, asked: Asked, options: RunOptions) ->
         await asyncio.gather(connecting, return_exceptions=True)
 
 
-async def update_index(context: CommandContext, asked: Asked, options: RunOptions) -> None:
+async def update_index(context: CommandContext, asked: AskedRun, options: RunOptions) -> None:
     """Register the folder and bring the index up to date; a cluster's workers look after their own."""
     name = asked.request.corpus
     if name is None or context.settings.uses_cluster:

@@ -20,14 +20,14 @@ from workers.settings.loading import Settings
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedRun:
     """A valid request, and the folder to register before it can be used."""
 
     request: ResearchRequest
     folder: Path | None = None
 
 
-def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) -> Asked:
+def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) -> AskedRun:
     """The request of the options over the file. Raises `CommandError` for anything that cannot be used."""
     values: dict[str, Any] = {} if options.request_file is None else read_request_file(options.request_file)
     values = merge(values, _flags(options))
@@ -50,7 +50,7 @@ def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) ->
     if named is None and request.web is False:
         message = "nothing to search: neither the web nor a folder (--corpus ./folder)"
         raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
-    return Asked(request, folder)
+    return AskedRun(request, folder)
 
 
 def _flags(options: RunOptions) -> dict[str, Any]:

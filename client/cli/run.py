@@ -16,7 +16,7 @@ from client.cli.folders import ensure_folder
 from client.cli.options import RunOptions
 from client.cli.preflight import announce, dry_run, model_flags, prepare, update_index
 from client.cli.report_files import default_folder, remember_folder, write_all
-from client.cli.request import Asked, ask, build_request, merge, parse_assignments
+from client.cli.request import AskedRun, ask, build_request, merge, parse_assignments
 from client.cli.research_ids import choose_id, short
 from client.cli.watch import first_interrupt, sink_for, stay_with
 from client.errors import ClientError, NoWorker, RunUnknown, WorkerStuck
@@ -161,7 +161,7 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
         request = build_request(merge(again, parse_assignments(options.assignments)))
         if resolved is not None:
             await announce(context, request, options, resolved, going_on=known.going_on)
-        return await Work(context, Asked(request), research_id, options, report_now=report_now).do()
+        return await Work(context, AskedRun(request), research_id, options, report_now=report_now).do()
 
 
 async def _known_id(context: CommandContext, given: str) -> str:
@@ -175,7 +175,7 @@ async def _known_id(context: CommandContext, given: str) -> str:
     return await context.resolve(given)
 
 
-async def _ask(context: CommandContext, options: RunOptions) -> Asked:
+async def _ask(context: CommandContext, options: RunOptions) -> AskedRun:
     """The request; the question of a known run when only its id is given."""
     if options.question is None and options.request_file is None and options.research_id is not None:
         state = await context.stored_state(options.research_id)
@@ -190,7 +190,7 @@ class Work:
     """What a command does for one run, from its beginning to the files of its report."""
 
     context: CommandContext
-    asked: Asked
+    asked: AskedRun
     research_id: str
     options: RunOptions
     report_now: bool = False

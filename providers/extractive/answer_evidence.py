@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from providers.extractive.asked_form import AnswerForm, Asked
+from providers.extractive.asked_form import AnswerForm, AskedForm
 from providers.language_words import WORD, LanguageWords, fold, language_words
 from providers.text import stem
 
@@ -72,27 +72,27 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class AnswerEvidence:
     """How well a piece holds the form (0 to 1), and by which words."""
 
     strength: float
     places: tuple[int, ...] = ()
 
 
-NONE: Final = Evidence(0.0)
+NONE: Final = AnswerEvidence(0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
     """What a form is looked for with."""
 
-    asked: Asked
+    asked: AskedForm
     piece: Piece
     known: LanguageWords
     is_name: Callable[[str], bool]
 
 
-def evidence(asked: Asked, piece: Piece, is_name: Callable[[str], bool] = bool) -> Evidence:
+def evidence(asked: AskedForm, piece: Piece, is_name: Callable[[str], bool] = bool) -> AnswerEvidence:
     """How well a piece of text holds the form of answer; `is_name` tells a capitalised word that is a name."""
     known = language_words(asked.language)
     if not piece.tokens or piece.text.rstrip().endswith("?"):
@@ -100,7 +100,7 @@ def evidence(asked: Asked, piece: Piece, is_name: Callable[[str], bool] = bool) 
     found = _FORMS.get(asked.form, _statement)(_Look(asked, piece, known, is_name))
     for bound in asked.bounds:
         if found.strength and asked.form is not AnswerForm.VALUE and not known.tells[bound].found(piece.tokens):
-            found = Evidence(found.strength * (0.8 if piece.row else 0.55), found.places)
+            found = AnswerEvidence(found.strength * (0.8 if piece.row else 0.55), found.places)
     return found
 
 
@@ -113,7 +113,7 @@ def _figures(look: _Look) -> list[int]:
     return sorted({*look.piece.places_of(FIGURE), *(p for p in look.known.tells["numbers"].places(look.piece.tokens))})
 
 
-def _person(look: _Look) -> Evidence:
+def _person(look: _Look) -> AnswerEvidence:
     makers = look.known.tells["makers"].places(look.piece.tokens)
     own = set(fold(look.asked.text))
     names = [
@@ -123,39 +123,39 @@ def _person(look: _Look) -> Evidence:
     ]
     near = _near(names, makers, 14)
     if near:
-        return Evidence(1.0, tuple(near))
+        return AnswerEvidence(1.0, tuple(near))
     if names:
-        return Evidence(0.85 if look.known.code != "de" else 0.7, tuple(names))
+        return AnswerEvidence(0.85 if look.known.code != "de" else 0.7, tuple(names))
     roles = [place for place in makers if len(look.piece.tokens[place]) > 3]
-    return Evidence(0.55, tuple(roles)) if roles else NONE
+    return AnswerEvidence(0.55, tuple(roles)) if roles else NONE
 
 
-def _time(look: _Look) -> Evidence:
+def _time(look: _Look) -> AnswerEvidence:
     months = look.known.tells["months"].places(look.piece.tokens)
     dates = [*look.piece.places_of(YEAR), *look.piece.places_of(DAY)]
     if dates:
-        return Evidence(1.0, tuple(dates))
+        return AnswerEvidence(1.0, tuple(dates))
     figures = _figures(look)
     if _near(months, figures, 2):
-        return Evidence(0.9, tuple(months))
+        return AnswerEvidence(0.9, tuple(months))
     tokens = fold(look.asked.text)
     past = any(word in _PAST for word in tokens)
     conditions = look.known.tells["condition"].places(look.piece.tokens)
-    return Evidence(0.7, tuple(conditions)) if conditions and not past else NONE
+    return AnswerEvidence(0.7, tuple(conditions)) if conditions and not past else NONE
 
 
-def _place(look: _Look) -> Evidence:
+def _place(look: _Look) -> AnswerEvidence:
     paths = look.piece.places_of(PATH)
     told = look.known.tells["place"].places(look.piece.tokens)
     if paths:
-        return Evidence(1.0, tuple(paths))
+        return AnswerEvidence(1.0, tuple(paths))
     strong = [place for place in told if len(look.piece.tokens[place]) > 3]
     if strong:
-        return Evidence(0.8, tuple(strong))
-    return Evidence(0.6, tuple(told)) if told else NONE
+        return AnswerEvidence(0.8, tuple(strong))
+    return AnswerEvidence(0.6, tuple(told)) if told else NONE
 
 
-def _count(look: _Look) -> Evidence:
+def _count(look: _Look) -> AnswerEvidence:
     figures = [*_figures(look), *look.known.tells["unlimited"].places(look.piece.tokens)]
     few, units = look.known.tells["few"].first_words(), look.known.tells["duration_units"]
     figures = [
@@ -169,110 +169,110 @@ def _count(look: _Look) -> Evidence:
     if not figures:
         return NONE
     if look.piece.row:
-        return Evidence(1.0, tuple(figures))
+        return AnswerEvidence(1.0, tuple(figures))
     counted = {stem(word, look.asked.language) for word in look.asked.counted}
     nouns = [place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in counted]
     close = [
         place for place in figures if any(-2 <= beside - place <= 4 or 0 < place - beside <= 8 for beside in nouns)
     ]
     if close:
-        return Evidence(1.0, tuple(close))
+        return AnswerEvidence(1.0, tuple(close))
     return (
-        Evidence(0.6, tuple(figures))
+        AnswerEvidence(0.6, tuple(figures))
         if look.known.tells["maximum"].found(look.piece.tokens) or look.piece.label
-        else Evidence(0.3, tuple(figures))
+        else AnswerEvidence(0.3, tuple(figures))
     )
 
 
-def _size(look: _Look) -> Evidence:
+def _size(look: _Look) -> AnswerEvidence:
     figures = _figures(look)
     sizes = [place for place in look.known.tells["size_units"].places(look.piece.tokens) if _near([place], figures, 3)]
     signs = look.piece.places_of(SIZE_SIGN)
     if sizes or signs:
-        return Evidence(1.0, (*sizes, *signs))
+        return AnswerEvidence(1.0, (*sizes, *signs))
     free = look.known.tells["unlimited"].places(look.piece.tokens)
     if free:
-        return Evidence(0.9, tuple(free))
+        return AnswerEvidence(0.9, tuple(free))
     if figures:
-        return Evidence(
+        return AnswerEvidence(
             0.7 if look.piece.row or look.known.tells["maximum"].found(look.piece.tokens) else 0.4, tuple(figures)
         )
     return NONE
 
 
-def _money(look: _Look) -> Evidence:
+def _money(look: _Look) -> AnswerEvidence:
     found = [*look.piece.places_of(CURRENCY), *look.known.tells["money"].places(look.piece.tokens)]
     if found:
-        return Evidence(1.0, tuple(found))
+        return AnswerEvidence(1.0, tuple(found))
     paid = _near(_figures(look), look.known.tells["pay"].places(look.piece.tokens), 4)
-    return Evidence(0.9, tuple(paid)) if paid else NONE
+    return AnswerEvidence(0.9, tuple(paid)) if paid else NONE
 
 
-def _amount(look: _Look) -> Evidence:
+def _amount(look: _Look) -> AnswerEvidence:
     if look.known.tells["pay"].found(fold(look.asked.text)):
         return _money(look)
     size = _size(look)
     figures = _figures(look)
-    return size if size.strength > 0.6 else Evidence(0.7, tuple(figures)) if figures else NONE
+    return size if size.strength > 0.6 else AnswerEvidence(0.7, tuple(figures)) if figures else NONE
 
 
-def _duration(look: _Look) -> Evidence:
+def _duration(look: _Look) -> AnswerEvidence:
     figures = [*_figures(look), *(p for p, t in enumerate(look.piece.tokens) if t in ("a", "an"))]
     units = look.known.tells["duration_units"].places(look.piece.tokens)
     near = _near(units, figures, 2)
     years = look.piece.places_of(YEAR)
     signs = look.piece.places_of(_TIME_SIGN)
     if near or signs:
-        return Evidence(1.0, (*near, *signs))
+        return AnswerEvidence(1.0, (*near, *signs))
     if years:
-        return Evidence(0.8, tuple(years))
+        return AnswerEvidence(0.8, tuple(years))
     return _size(look)
 
 
-def _frequency(look: _Look) -> Evidence:
+def _frequency(look: _Look) -> AnswerEvidence:
     told = look.known.tells["frequency"].places(look.piece.tokens)
     units = look.known.tells["duration_units"].places(look.piece.tokens)
     if _near(told, units, 8) or (told and _figures(look)):
-        return Evidence(1.0, tuple(told))
-    return Evidence(0.7, tuple(told)) if told else NONE
+        return AnswerEvidence(1.0, tuple(told))
+    return AnswerEvidence(0.7, tuple(told)) if told else NONE
 
 
-def _number(look: _Look) -> Evidence:
+def _number(look: _Look) -> AnswerEvidence:
     figures = [*_figures(look), *look.known.tells["unlimited"].places(look.piece.tokens)]
-    return Evidence(1.0, tuple(figures)) if figures else NONE
+    return AnswerEvidence(1.0, tuple(figures)) if figures else NONE
 
 
-def _value(look: _Look) -> Evidence:
+def _value(look: _Look) -> AnswerEvidence:
     """A default with what it is: after `default is`, or before `is the default`."""
     told = look.known.tells["default"].places(look.piece.tokens)
     if not told:
         return NONE
     values = sorted({*look.piece.places_of(SYMBOL_VALUE), *_figures(look), *look.piece.places_of(_SETTING_WORD)})
     near = [place for place in values if any(0 <= place - at <= 8 or 0 < at - place <= 8 for at in told)]
-    return Evidence(1.0 if near else 0.6, tuple(told))
+    return AnswerEvidence(1.0 if near else 0.6, tuple(told))
 
 
-def _steps(look: _Look) -> Evidence:
+def _steps(look: _Look) -> AnswerEvidence:
     told = look.known.tells["steps"].places(look.piece.tokens)
     marked = look.piece.places_of(_COMMAND)
     if told and marked:
-        return Evidence(1.0, tuple(told))
+        return AnswerEvidence(1.0, tuple(told))
     if told:
-        return Evidence(0.75, tuple(told))
-    return Evidence(0.4, tuple(marked)) if marked else NONE
+        return AnswerEvidence(0.75, tuple(told))
+    return AnswerEvidence(0.4, tuple(marked)) if marked else NONE
 
 
-def _reason(look: _Look) -> Evidence:
+def _reason(look: _Look) -> AnswerEvidence:
     told = look.known.tells["reason"].places(look.piece.tokens)
     denied = look.known.tells["negation"]
     strength = 1.0 if not denied.found(fold(look.asked.text)) or denied.found(look.piece.tokens) else 0.6
-    return Evidence(strength, tuple(told)) if told else Evidence(0.25)
+    return AnswerEvidence(strength, tuple(told)) if told else AnswerEvidence(0.25)
 
 
-def _definition(look: _Look) -> Evidence:
+def _definition(look: _Look) -> AnswerEvidence:
     """The term at the head of the sentence, then a word that says what it is; or the text of a term line."""
     if look.piece.label:
-        return Evidence(1.0)
+        return AnswerEvidence(1.0)
     wanted = [stem(token, look.asked.language) for word in look.asked.content for token in fold(word)]
     stems = [stem(token, look.asked.language) for token in look.piece.tokens[:24]]
     ends = [place for place, key in enumerate(stems) if key in wanted]
@@ -292,56 +292,56 @@ def _definition(look: _Look) -> Evidence:
             and look.piece.tokens[copulas[0] + 1] in look.known.tells["definition_head"].first_words()
         )
         strength = 0.75 + (0.25 if article else 0.1) - 0.12 * min(extra, 6) - (0.25 if first else 0.0)
-        return Evidence(max(0.2, 0.9 if look.piece.lead else 0.0, min(1.0, strength)), (copulas[0],))
+        return AnswerEvidence(max(0.2, 0.9 if look.piece.lead else 0.0, min(1.0, strength)), (copulas[0],))
     if dash:
         head = fold(dash[0])
         extra = sum(stem(token, look.asked.language) not in wanted for token in head)
-        return Evidence(max(0.2, 0.95 - 0.45 * extra))
+        return AnswerEvidence(max(0.2, 0.95 - 0.45 * extra))
     if look.piece.lead and ends[0] <= 4:
-        return Evidence(0.85)
-    return Evidence(0.2)
+        return AnswerEvidence(0.85)
+    return AnswerEvidence(0.2)
 
 
-def _purpose(look: _Look) -> Evidence:
+def _purpose(look: _Look) -> AnswerEvidence:
     return max(_definition(look), _reason(look), key=lambda one: one.strength)
 
 
-def _items(look: _Look) -> Evidence:
+def _items(look: _Look) -> AnswerEvidence:
     told = look.known.tells["items"].places(look.piece.tokens)
     commas = len(_COMMA.findall(look.piece.text))
     if look.piece.text.rstrip().endswith(":"):
-        return Evidence(1.0, tuple(told))
+        return AnswerEvidence(1.0, tuple(told))
     if told and commas >= 2:
-        return Evidence(0.95, tuple(told))
+        return AnswerEvidence(0.95, tuple(told))
     if commas >= 3:
-        return Evidence(0.8)
-    return Evidence(0.5, tuple(told)) if told else Evidence(0.2)
+        return AnswerEvidence(0.8)
+    return AnswerEvidence(0.5, tuple(told)) if told else AnswerEvidence(0.2)
 
 
-def _choice(look: _Look) -> Evidence:
+def _choice(look: _Look) -> AnswerEvidence:
     """A name of the kind that is asked for: written so that it stands out, and no word of the question."""
     own = set(fold(look.asked.text))
     found = [place for place in look.piece.places_of(MARKED_NAME) if look.piece.tokens[place] not in own and place > 0]
     if look.piece.label or _GLOSS.search(look.piece.text[:140]):
-        return Evidence(0.95)
+        return AnswerEvidence(0.95)
     figures = [place for place in _figures(look) if place not in found]
-    return Evidence(0.85, tuple(found)) if found else Evidence(0.6 if figures else 0.4, tuple(figures))
+    return AnswerEvidence(0.85, tuple(found)) if found else AnswerEvidence(0.6 if figures else 0.4, tuple(figures))
 
 
-def _replacement(look: _Look) -> Evidence:
+def _replacement(look: _Look) -> AnswerEvidence:
     told = look.known.tells["replacement"].places(look.piece.tokens)
-    return Evidence(1.0, tuple(told)) if told else NONE
+    return AnswerEvidence(1.0, tuple(told)) if told else NONE
 
 
-def _difference(look: _Look) -> Evidence:
+def _difference(look: _Look) -> AnswerEvidence:
     if contrast := look.known.tells["contrast"].places(look.piece.tokens):
-        return Evidence(1.0, tuple(contrast))
+        return AnswerEvidence(1.0, tuple(contrast))
     told = look.known.tells["difference"].places(look.piece.tokens)
-    return Evidence(0.7, tuple(told)) if told else Evidence(0.3)
+    return AnswerEvidence(0.7, tuple(told)) if told else AnswerEvidence(0.3)
 
 
-def _statement(look: _Look) -> Evidence:
-    return Evidence(0.6 if len(look.piece.tokens) >= 5 else 0.2)
+def _statement(look: _Look) -> AnswerEvidence:
+    return AnswerEvidence(0.6 if len(look.piece.tokens) >= 5 else 0.2)
 
 
 _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())

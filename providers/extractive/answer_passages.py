@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from providers.extractive.answer_search import Answer
+from providers.extractive.answer_search import FoundAnswer
 from providers.extractive.asked_form import AnswerForm
 from providers.extractive.passages import grow, leans, span_of
 from providers.extractive.text_structure import Structure, TextBlockKind
@@ -27,7 +27,7 @@ SPACIOUS: Final = frozenset(
 LISTING: Final = frozenset({TextBlockKind.ITEM, TextBlockKind.CODE})
 
 
-def answer_span(answer: Answer, form: AnswerForm) -> tuple[int, int] | None:
+def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None:
     """The character range to quote, or None where the sentence cannot stand by itself."""
     document, seed = answer.reading.document, answer.index
     block = document.block_of(seed)

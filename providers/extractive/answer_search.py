@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from providers.extractive.answer_evidence import Evidence, Piece, evidence
-from providers.extractive.asked_form import MEASURES, AnswerForm, Asked
+from providers.extractive.answer_evidence import AnswerEvidence, Piece, evidence
+from providers.extractive.asked_form import MEASURES, AnswerForm, AskedForm
 from providers.extractive.lexicon import ASIDE_OPENING, HYPOTHETICAL, OF_THE_TEXT, PAST, RELATED
 from providers.extractive.question_terms import Frequencies, key_words, text_keys, text_pairs, word_keys
 from providers.extractive.sentence_places import HISTORY
@@ -98,14 +98,14 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FoundAnswer:
     """A sentence of a source that answers, and how surely (0 to about 1)."""
 
     reading: Reading
     index: int
     strength: float
     coverage: float
-    evidence: Evidence
+    evidence: AnswerEvidence
     leans_on: int
     """First sentence that it cannot be understood without."""
 
@@ -114,19 +114,19 @@ class Answer:
 class AnswerSearch:
     """One question against the sources that were read."""
 
-    asked: Asked
+    asked: AskedForm
     wanted: tuple[Wanted, ...]
     pairs: frozenset[tuple[str, str]] = frozenset()
     """Neighbours that must stand side by side: a name and its number."""
-    _seen: dict[tuple[str, int], Answer | None] = field(default_factory=dict)
+    _seen: dict[tuple[str, int], FoundAnswer | None] = field(default_factory=dict)
     _replied: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, asked: Asked, known: Frequencies) -> "AnswerSearch":
+    def of(cls, asked: AskedForm, known: Frequencies) -> "AnswerSearch":
         """Weigh the words of a question by how rare they are."""
         return cls(asked, tuple(_wanted(asked, known)), _numbered(asked))
 
-    def find(self, every: Iterable[Reading]) -> list[Answer]:
+    def find(self, every: Iterable[Reading]) -> list[FoundAnswer]:
         """All sentences that answer, the surest first; ties by place."""
         every = list(every)
         found = [answer for reading in every for answer in self._replies(reading)]
@@ -138,7 +138,7 @@ class AnswerSearch:
         ]
         return sorted(found, key=lambda one: (-round(one.strength, 6), one.reading.source.id, one.index))
 
-    def _replies(self, reading: Reading) -> Iterable[Answer]:
+    def _replies(self, reading: Reading) -> Iterable[FoundAnswer]:
         """The first sentences after a question of the document that is the very question asked."""
         document = reading.document
         for index in range(len(document.sentences) - 1):
@@ -146,7 +146,7 @@ class AnswerSearch:
             if document.text[sentence.end - 1] != "?" or document.text[document.sentences[index + 1].end - 1] == "?":
                 continue
             if self._same_question(document.of(sentence), document.language):
-                made = Answer(reading, index + 1, REPLY_STRENGTH, 1.0, Evidence(1.0), index + 1)
+                made = FoundAnswer(reading, index + 1, REPLY_STRENGTH, 1.0, AnswerEvidence(1.0), index + 1)
                 self._seen[(reading.source.id, index + 1)] = made
                 yield made
 
@@ -161,7 +161,7 @@ class AnswerSearch:
             keys - {one.key for one in self.wanted if one.wide}
         )
 
-    def of_sentence(self, reading: Reading, index: int) -> Answer | None:
+    def of_sentence(self, reading: Reading, index: int) -> FoundAnswer | None:
         """The answer that a sentence gives, or None."""
         place = (reading.source.id, index)
         if place not in self._seen:
@@ -183,7 +183,7 @@ class AnswerSearch:
         ]
         return max((answer.strength for answer in inside), default=0.0)
 
-    def _look(self, reading: Reading, index: int) -> Answer | None:
+    def _look(self, reading: Reading, index: int) -> FoundAnswer | None:
         if not self.wanted:
             return None
         document = reading.document
@@ -217,9 +217,9 @@ class AnswerSearch:
         strength = 0.55 * covered + 0.3 * held.strength + self._extras(reading, index, around, piece, text)
         if strength < LEAST_STRENGTH:
             return None
-        return Answer(reading, index, strength, covered, held, around.first)
+        return FoundAnswer(reading, index, strength, covered, held, around.first)
 
-    def _evidence(self, piece: Piece, around: "_Around") -> Evidence:
+    def _evidence(self, piece: Piece, around: "_Around") -> AnswerEvidence:
         """The form as the sentence holds it, weaker where it stands far from what it is to be said of."""
         held = evidence(self.asked, piece, around.names_of)
         if self.asked.form not in POINTED or piece.row or not held.places:
@@ -371,7 +371,7 @@ class _Around:
         return len(own - asked) <= 1 and not any("_" in word for word in self.label_text.split())
 
 
-def _wanted(asked: Asked, known: Frequencies) -> Iterable[Wanted]:
+def _wanted(asked: AskedForm, known: Frequencies) -> Iterable[Wanted]:
     words_of = language_words(asked.language)
     counted = [
         known.weight(key)
@@ -410,7 +410,7 @@ _GROUPS: Final = (
 )
 
 
-def _numbered(asked: Asked) -> frozenset[tuple[str, str]]:
+def _numbered(asked: AskedForm) -> frozenset[tuple[str, str]]:
     """A name and the number behind it, as the question has them: `SQLite 4`."""
     found = text_pairs(asked.text, asked.language)
     return frozenset(pair for pair in found if pair[1][0].isdigit() and pair[0][0].isalpha())

@@ -71,7 +71,7 @@ LONGEST_HEAD: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedForm:
     """A question as read for its answer."""
 
     text: str
@@ -86,7 +86,7 @@ class Asked:
     """What is counted or chosen, by the words of meaning that stand first: `autovacuum processes`."""
 
 
-def read_asked(text: str, language: str) -> Asked:
+def read_asked(text: str, language: str) -> AskedForm:
     """Read what form of answer a question asks for; in a language that is not known the rules are those of English."""
     known = language_words(language)
     text = first_question(text)
@@ -97,7 +97,7 @@ def read_asked(text: str, language: str) -> Asked:
     form = _narrow(form, tokens, place + length, bounds, known)
     content = _content(written, tokens, range(place, place + length), form, known)
     counted = _first_run(written[place + length :], content) if form is AnswerForm.COUNT else ()
-    return Asked(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted)
+    return AskedForm(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted)
 
 
 def first_question(text: str) -> str:

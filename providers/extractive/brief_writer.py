@@ -9,7 +9,7 @@ from contracts.roles import ReportTextDraft, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GapStatus, NodeStatus
 from providers.extractive.answer_search import AnswerSearch
 from providers.extractive.arrangement import MORE, Arrangement, BriefSection, arrange
-from providers.extractive.asked_form import Asked, first_question, read_asked
+from providers.extractive.asked_form import AskedForm, first_question, read_asked
 from providers.extractive.brief_quotations import Quotation, quotations
 from providers.extractive.brief_text import BriefWords, blockquote, one_line
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION
@@ -53,7 +53,7 @@ def title_of(query: str) -> str:
     return shorten(first_question(query), LONGEST_TITLE)
 
 
-def _answering(asked: Asked, task: WriteInput, every: list[Reading], quoted: list[Quotation]) -> list[Quotation]:
+def _answering(asked: AskedForm, task: WriteInput, every: list[Reading], quoted: list[Quotation]) -> list[Quotation]:
     """The quotations that answer in the form that the question asks for, the surest first."""
     search = AnswerSearch.of(asked, known_frequencies(task, every, task.query))
     at_hand = {reading.source.id: reading for reading in every}
@@ -76,7 +76,12 @@ def _side(
 
 
 def _brief(
-    task: WriteInput, plan: Arrangement, quoted: list[Quotation], every: list[Reading], asked: Asked, say: BriefWords
+    task: WriteInput,
+    plan: Arrangement,
+    quoted: list[Quotation],
+    every: list[Reading],
+    asked: AskedForm,
+    say: BriefWords,
 ) -> str:
     lines = [f"# {one_line(title_of(task.query))}", "", f"> {say['admission']}", ">"]
     lines += [f"> {_counts(task, quoted, say)}", ""]

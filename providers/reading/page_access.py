@@ -48,11 +48,11 @@ def judge_access(found: Extraction, signals: PageSignals) -> PageAccess:
     """What the page shows; `OPEN` unless a rule says otherwise."""
     if signals.prose >= (LOOKED_AT if signals.free is False else TEASER):
         return PageAccess.OPEN
-    page = _Page(found, signals)
+    page = _JudgedPage(found, signals)
     return next((access for access, applies in RULES if applies(page)), PageAccess.OPEN)
 
 
-class _Page:
+class _JudgedPage:
     """A page with little prose, looked at for phrases."""
 
     def __init__(self, found: Extraction, signals: PageSignals) -> None:
@@ -127,19 +127,19 @@ class _Page:
         return holding >= MOST_OF_IT * sum(map(len, sentences))
 
 
-def _is_bot_check(page: _Page) -> bool:
+def _is_bot_check(page: _JudgedPage) -> bool:
     access = PageAccess.BOT_CHECK
     if page.is_notice(access) or (page.is_called(access) and page.prose < NOTICE):
         return True
     return access in page.signals.marks and page.prose < OTHER_PROSE and (page.says_aside(access) or page.prose < 60)
 
 
-def _is_soft_not_found(page: _Page) -> bool:
+def _is_soft_not_found(page: _JudgedPage) -> bool:
     access = PageAccess.SOFT_NOT_FOUND
     return page.is_notice(access) or (page.is_called(access) and page.prose < NOTICE / 2)
 
 
-def _is_paywall(page: _Page) -> bool:
+def _is_paywall(page: _JudgedPage) -> bool:
     access = PageAccess.PAYWALL
     if page.signals.free is False and (page.prose < TEASER or page.ends_with(access)):
         return True
@@ -148,7 +148,7 @@ def _is_paywall(page: _Page) -> bool:
     return page.ends_with(access) and (page.prose < UNMARKED_TEASER or access in page.signals.marks)
 
 
-def _is_login(page: _Page) -> bool:
+def _is_login(page: _JudgedPage) -> bool:
     access = PageAccess.LOGIN_REQUIRED
     if page.is_notice(access) or (page.prose < UNMARKED_TEASER and page.stops_at(access)):
         return True
@@ -157,7 +157,7 @@ def _is_login(page: _Page) -> bool:
     return page.is_called(access) and page.prose < HARDLY_ANYTHING
 
 
-def _is_consent_wall(page: _Page) -> bool:
+def _is_consent_wall(page: _JudgedPage) -> bool:
     access = PageAccess.CONSENT_WALL
     if page.is_notice(access) or (page.signals.consent_host and page.prose < NOTICE):
         return True
@@ -165,7 +165,7 @@ def _is_consent_wall(page: _Page) -> bool:
     return hints and page.prose < HARDLY_ANYTHING and PageAccess.SCRIPT_REQUIRED not in page.signals.marks
 
 
-def _is_script_required(page: _Page) -> bool:
+def _is_script_required(page: _JudgedPage) -> bool:
     access = PageAccess.SCRIPT_REQUIRED
     if page.is_notice(access):
         return True
@@ -174,7 +174,7 @@ def _is_script_required(page: _Page) -> bool:
     return access in page.signals.marks or page.says_aside(access) or _name(page.text) in _list_names(access)
 
 
-RULES: Final[tuple[tuple[PageAccess, Callable[[_Page], bool]], ...]] = (
+RULES: Final[tuple[tuple[PageAccess, Callable[[_JudgedPage], bool]], ...]] = (
     (PageAccess.BOT_CHECK, _is_bot_check),
     (PageAccess.SOFT_NOT_FOUND, _is_soft_not_found),
     (PageAccess.PAYWALL, _is_paywall),

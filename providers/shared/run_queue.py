@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import structlog
 from pydantic import BaseModel
 
-from contracts.messages import Turn
+from contracts.messages import QueueTurn
 from providers.errors import ProviderError
 from providers.interfaces import SharedStore
 from providers.shared.compare_and_swap import Agreement, Change, dump_state, load_state
@@ -69,10 +69,10 @@ class QueueState(BaseModel):
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueueAnswer:
     """A turn, and whether it is time to look which of the running ones are lost."""
 
-    turn: Turn
+    turn: QueueTurn
     look: bool = False
 
 
@@ -101,12 +101,12 @@ def begin_order(state: QueueState, limits: QueueLimits) -> Iterator[Holder]:
             heapq.heappush(heap, (count + 1, queues[tenant][0].since, tenant))
 
 
-def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float) -> Answer:
+def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float) -> QueueAnswer:
     """Admit a run or give it its place; changes the state. One that goes on already is admitted again."""
     state.running = [one for one in state.running if one.until > now]
     state.waiting = [one for one in state.waiting if one.until > now]
     if any(one.id == research_id for one in state.running):
-        return Answer(Turn())
+        return QueueAnswer(QueueTurn())
     mine = next((one for one in state.waiting if one.id == research_id), None)
     if mine is None:
         mine = Holder(id=research_id, tenant=tenant, since=now, until=now)
@@ -116,7 +116,7 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
     if place is not None and place < limits.at_once - len(state.running):
         state.waiting.remove(mine)
         state.running.append(mine.model_copy(update={"since": now, "until": now + LONGEST_RUN_SECONDS}))
-        return Answer(Turn())
+        return QueueAnswer(QueueTurn())
     if place is None:  # of a tenant that has all it may have: behind those who only wait for room
         named = {one.id for one in order}
         place = len(order) + [one.id for one in state.waiting if one.id not in named].index(research_id)
@@ -124,7 +124,7 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
     mine.until = now + pause_at(place) + GRACE_SECONDS
     look = now - state.looked >= LOOKED_EVERY_SECONDS
     state.looked = now if look else state.looked
-    return Answer(Turn(place=place, waiting=len(state.waiting), pause_seconds=pause_at(place)), look)
+    return QueueAnswer(QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause_at(place)), look)
 
 
 def leave(state: QueueState, research_id: str) -> None:
@@ -150,7 +150,7 @@ class SharedRunQueue:
         self._limits = limits or QueueLimits()
         self._open_runs = open_runs
 
-    async def take(self, research_id: str, tenant: str) -> Turn:
+    async def take(self, research_id: str, tenant: str) -> QueueTurn:
         """Whether the run may begin, else its place. Raises `RateLimited` under lasting contention."""
         answer = await self._change(lambda state, now: ask(state, research_id, tenant, self._limits, now))
         if not answer.look or self._open_runs is None:

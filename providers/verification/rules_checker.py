@@ -13,7 +13,7 @@ from typing import Final
 
 from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
-from providers.verification.quantities import PER, Match, Quantity, compare
+from providers.verification.quantities import PER, Agreement, Quantity, compare
 from providers.verification.statement import Statement, negative_form
 from providers.verification.units import MONTHS, UNITS
 from providers.verification.wording import (
@@ -68,7 +68,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judgement:
+class ClaimJudgement:
     """A verdict with its reason, in words for a reader."""
 
     verdict: Verdict
@@ -76,7 +76,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class CitedText:
     """The cited passages, sentence by sentence, and as a whole."""
 
     sentences: list[Statement]
@@ -85,7 +85,7 @@ class Evidence:
     """Titles and headings: what the passages are about without saying it."""
 
     @classmethod
-    def of(cls, passages: Sequence[str], about: Sequence[str], language: str) -> "Evidence":
+    def of(cls, passages: Sequence[str], about: Sequence[str], language: str) -> "CitedText":
         """Take the passages apart."""
         sentences = [
             Statement(passage[start:end], language) for passage in passages for start, end in sentence_spans(passage)
@@ -93,14 +93,14 @@ class Evidence:
         return cls(sentences, Statement("\n".join(passages), language), Statement("\n".join(about), language))
 
 
-def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> Judgement:
+def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> ClaimJudgement:
     """Judge one claim by the words of its passages. `claim` is plain text without citation numbers.
 
     `about` are the titles and headings of the passages: a name may stand there alone.
     """
-    said, evidence = Statement(claim, language), Evidence.of(passages, about, language)
+    said, evidence = Statement(claim, language), CitedText.of(passages, about, language)
     if len(said.quantities) > LONGEST:
-        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has too many numbers to compare them.")
+        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has too many numbers to compare them.")
     closest = _closest_difference(said, evidence)
     doubt = None
     for rule in (_numbers, _names):
@@ -109,45 +109,49 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
                 return problem
             doubt = problem.reason
     if not said.content and not said.quantities:
-        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has no words that can be compared.")
+        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, "The sentence has no words that can be compared.")
     share = _coverage(said, evidence.whole, evidence.about)
     if share < RELATED_ENOUGH:
         return _unrelated(said, evidence, share)
     if closest.same:
-        return Judgement(Verdict.SUPPORTED, AGREES)
+        return ClaimJudgement(Verdict.SUPPORTED, AGREES)
     found = _first(rule(said, evidence) for rule in (_opposites, _negations, _directions, _attributions))
     found = found or next(_exchanges(closest, evidence), None) or next(_strength(said, evidence), None)
     if found is not None:
-        return found if closest.share >= DECISIVE else Judgement(Verdict.NOT_ENOUGH_INFORMATION, _MAYBE + found.reason)
+        return (
+            found
+            if closest.share >= DECISIVE
+            else ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, _MAYBE + found.reason)
+        )
     doubt = doubt or (TOO_DIFFERENT if share < ENOUGH else next(_doubts(closest, evidence), None))
     if doubt is not None:
-        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, doubt)
-    return Judgement(Verdict.SUPPORTED, AGREES)
+        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, doubt)
+    return ClaimJudgement(Verdict.SUPPORTED, AGREES)
 
 
-def _first(found: Iterable[Iterator[Judgement]]) -> Judgement | None:
+def _first(found: Iterable[Iterator[ClaimJudgement]]) -> ClaimJudgement | None:
     return next((judgement for each in found for judgement in each), None)
 
 
-def _unrelated(claim: Statement, evidence: Evidence, share: float) -> Judgement:
+def _unrelated(claim: Statement, evidence: CitedText, share: float) -> ClaimJudgement:
     """Few shared words: another subject, or the same in other words if a figure or a name is shared."""
     figures = any(
-        compare(one, other) in (Match.EXACT, Match.APPROXIMATE)
+        compare(one, other) in (Agreement.EXACT, Agreement.APPROXIMATE)
         for one in claim.quantities
         for other in evidence.whole.quantities
     )
     if share >= FOREIGN or figures or not claim.content:
-        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, TOO_DIFFERENT)
-    return Judgement(Verdict.UNSUPPORTED, "The cited passages are about something else.")
+        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, TOO_DIFFERENT)
+    return ClaimJudgement(Verdict.UNSUPPORTED, "The cited passages are about something else.")
 
 
-def _closest_difference(claim: Statement, evidence: Evidence) -> Difference:
+def _closest_difference(claim: Statement, evidence: CitedText) -> Difference:
     """How the claim differs from the sentence that it keeps most of."""
     near = _aligned(claim, evidence)[:CANDIDATES] or [Statement("", claim.language)]
     return max((difference(claim, sentence) for sentence in near), key=lambda found: found.share)
 
 
-def _exchanges(found: Difference, evidence: Evidence) -> Iterator[Judgement]:
+def _exchanges(found: Difference, evidence: CitedText) -> Iterator[ClaimJudgement]:
     """Another number, name, duty or quantifier in the place of the source's, all else being equal."""
     for theirs, ours in found.replaced:
         for sort in (Sort.QUANTITY, Sort.NAME):
@@ -160,36 +164,36 @@ def _exchanges(found: Difference, evidence: Evidence) -> Iterator[Judgement]:
                 if sort is Sort.NAME and not _same_role(old[0], new[0], evidence):
                     continue
                 reason = f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
-                yield Judgement(Verdict.CONTRADICTED, reason)
+                yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         if found.share >= COPY and _denies(theirs) != _denies(ours):
             yield _denial(_denies(ours))
         signs = {part.key: part.text for part in theirs if part.sort is Sort.SIGN}
         said = {part.key: part.text for part in ours if part.sort is Sort.SIGN}
         if {"(may)", "(must)"} == {*signs, *said} and signs.keys() != said.keys():
             reason = f"The claim says “{min(said.values())}” where its source says “{min(signs.values())}”."
-            yield Judgement(Verdict.PARTIAL, reason)
+            yield ClaimJudgement(Verdict.PARTIAL, reason)
     if found.share >= COPY and found.denied and (_denies(found.added) or any(map(_denies, found.left_out))):
         yield _denial(_denies(found.added))
     names = [part for part in found.moved if part.sort is Sort.NAME]
     if len(names) >= 2 and not found.turned and not found.opposites:
-        yield Judgement(Verdict.CONTRADICTED, "The claim exchanges the parts of what its source says.")
+        yield ClaimJudgement(Verdict.CONTRADICTED, "The claim exchanges the parts of what its source says.")
 
 
 def _denies(parts: Sequence[Part]) -> bool:
     return any(part.key == "(not)" for part in parts)
 
 
-def _denial(by_claim: bool) -> Judgement:
+def _denial(by_claim: bool) -> ClaimJudgement:
     reason = "The claim denies what its source affirms." if by_claim else "Its source denies what the claim affirms."
-    return Judgement(Verdict.CONTRADICTED, reason)
+    return ClaimJudgement(Verdict.CONTRADICTED, reason)
 
 
-def _same_role(old: Part, new: Part, evidence: Evidence) -> bool:
+def _same_role(old: Part, new: Part, evidence: CitedText) -> bool:
     """Whether two names may stand for each other: both in the passages, not merely in a title."""
     return old.text[0].isupper() and _has(evidence.whole, new.key, new.text.casefold())
 
 
-def _doubts(found: Difference, evidence: Evidence) -> Iterator[str]:
+def _doubts(found: Difference, evidence: CitedText) -> Iterator[str]:
     """What keeps rules from calling a claim supported, without a sign that it is wrong."""
     if found.other_names:
         yield f"The closest sentence is not about “{found.other_names[0].text}”."
@@ -227,7 +231,7 @@ def _doubts_of_paraphrase(found: Difference) -> Iterator[str]:
         yield "The names stand in another order in the source."
 
 
-def _known(part: Part, evidence: Evidence) -> bool:
+def _known(part: Part, evidence: CitedText) -> bool:
     return any(_has(text, part.key, part.text.casefold()) for text in (evidence.whole, evidence.about))
 
 
@@ -252,7 +256,7 @@ def _inside(word: str, passage: Statement) -> bool:
     return len(word) >= 6 and any(other.startswith(word[:6]) for other in passage.low_words)
 
 
-def _aligned(claim: Statement, evidence: Evidence) -> list[Statement]:
+def _aligned(claim: Statement, evidence: CitedText) -> list[Statement]:
     """The sentences that say something of the same kind, the closest first.
 
     What is said counts more than of whom: the subject is often a pronoun, or named in the sentence before.
@@ -262,7 +266,7 @@ def _aligned(claim: Statement, evidence: Evidence) -> list[Statement]:
     rated = []
     for place, sentence in enumerate(evidence.sentences):
         share = sum(weight for stem, weight in weights.items() if _has(sentence, stem, stem)) / total
-        same = any(compare(one, other) is Match.EXACT for one in claim.quantities for other in sentence.quantities)
+        same = any(compare(one, other) is Agreement.EXACT for one in claim.quantities for other in sentence.quantities)
         rated.append((share + SAME_QUANTITY * same, -place, sentence))
     near = sorted((one for one in rated if one[0] >= ALIGNED), key=lambda one: one[:2], reverse=True)
     return [sentence for _, _, sentence in near]
@@ -279,7 +283,7 @@ def _closest_part(claim: Statement, sentence: Statement) -> Statement:
 
 
 # --- what makes a claim say something else ----------------------------------------------------------------------------
-def _numbers(claim: Statement, evidence: Evidence, closest: Difference) -> Iterator[Judgement]:
+def _numbers(claim: Statement, evidence: CitedText, closest: Difference) -> Iterator[ClaimJudgement]:
     """A quantity that the passages do not have, or have of something else."""
     there = evidence.whole.quantities
     for quantity in claim.quantities:
@@ -287,21 +291,21 @@ def _numbers(claim: Statement, evidence: Evidence, closest: Difference) -> Itera
             continue
         matches = [(compare(quantity, other), other) for other in there]
         kinds = {match for match, _ in matches}
-        if Match.EXACT in kinds or Match.APPROXIMATE in kinds:
+        if Agreement.EXACT in kinds or Agreement.APPROXIMATE in kinds:
             continue
-        if Match.OPPOSED in kinds:
+        if Agreement.OPPOSED in kinds:
             verdict = Verdict.CONTRADICTED if closest.share >= NEAR else Verdict.NOT_ENOUGH_INFORMATION
-            yield Judgement(verdict, f"“{quantity.raw}” is a least in one and a most in the other.")
+            yield ClaimJudgement(verdict, f"“{quantity.raw}” is a least in one and a most in the other.")
         elif _small_count(quantity) or _derived(quantity, there):
             continue
         elif closest.share < NEAR and not any(sign.isdigit() for sign in quantity.raw):
             reason = f"“{quantity.raw}” is not found, yet the wording is too different to be sure."
-            yield Judgement(Verdict.NOT_ENOUGH_INFORMATION, reason)
+            yield ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, reason)
         elif rival := _rival(quantity, there):
             reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
-            yield Judgement(Verdict.CONTRADICTED, reason)
+            yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         else:
-            yield Judgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” stands in no cited passage.")
+            yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” stands in no cited passage.")
 
 
 def _small_count(quantity: Quantity) -> bool:
@@ -331,14 +335,14 @@ def _rival(quantity: Quantity, there: Sequence[Quantity]) -> Quantity | None:
     return None
 
 
-def _names(claim: Statement, evidence: Evidence, _: Difference) -> Iterator[Judgement]:
+def _names(claim: Statement, evidence: CitedText, _: Difference) -> Iterator[ClaimJudgement]:
     """A name that no passage has."""
     for low, word in claim.names.items():
         if low in UNITS:
             continue
         if any(_has(text, word.stem, low) or _part_of_name(low, text) for text in (evidence.whole, evidence.about)):
             continue
-        yield Judgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")
+        yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")
 
 
 def _part_of_name(low: str, passage: Statement) -> bool:
@@ -352,7 +356,7 @@ def _part_of_name(low: str, passage: Statement) -> bool:
     return 2 <= len(bare) <= 5 and bare in initials
 
 
-def _opposites(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+def _opposites(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement]:
     """`rose` where the closest sentence says `fell`, unless one of the two is denied."""
     for sentence in _aligned(claim, evidence)[:1]:
         names = [part for part in difference(claim, sentence).moved if part.sort is Sort.NAME]
@@ -363,10 +367,10 @@ def _opposites(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
             if claim.negative != sentence.negative:
                 continue
             other = min(opposite)
-            yield Judgement(Verdict.CONTRADICTED, f"The claim says “{word.low}” where its source says “{other}”.")
+            yield ClaimJudgement(Verdict.CONTRADICTED, f"The claim says “{word.low}” where its source says “{other}”.")
 
 
-def _negations(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+def _negations(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement]:
     """A shared word that one of the two denies."""
     aligned = _aligned(claim, evidence)
     for sentence in aligned[:1]:
@@ -383,7 +387,7 @@ def _negations(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
         who = "The claim denies" if ours and not theirs else "Its source denies"
         other = "affirms" if ours != theirs else "does not"
         whose = "its source" if ours and not theirs else "the claim"
-        yield Judgement(Verdict.CONTRADICTED, f"{who} what {whose} {other} (“{denied}”).")
+        yield ClaimJudgement(Verdict.CONTRADICTED, f"{who} what {whose} {other} (“{denied}”).")
 
 
 def _agrees(claim: Statement, sentence: Statement, denied: frozenset[str]) -> bool:
@@ -399,7 +403,7 @@ def _denied_by_prefix(one: Statement, other: Statement) -> frozenset[str]:
     return frozenset(stem for stem in denied if stem)
 
 
-def _directions(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+def _directions(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement]:
     """Exchanged parts: `A replaced B` for `B replaced A`."""
     for sentence in _aligned(claim, evidence)[:1]:
         theirs = list(sentence.directed())
@@ -411,10 +415,10 @@ def _directions(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
                 kept = len(set(before) & set(left)) + len(set(behind) & set(right))
                 if forth and back and len(forth) + len(back) > kept:
                     reason = "The claim exchanges the parts of what its source says."
-                    yield Judgement(Verdict.CONTRADICTED, reason)
+                    yield ClaimJudgement(Verdict.CONTRADICTED, reason)
 
 
-def _attributions(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+def _attributions(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement]:
     """A number that the passages give, yet of another name than the claim does."""
     names = set(claim.names)
     for quantity in claim.quantities if names else ():
@@ -422,23 +426,23 @@ def _attributions(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
             (sentence, other)
             for sentence in evidence.sentences
             for other in sentence.quantities
-            if compare(quantity, other) in (Match.EXACT, Match.APPROXIMATE)
+            if compare(quantity, other) in (Agreement.EXACT, Agreement.APPROXIMATE)
         ]
         if not holders:
             continue
         if all(_of_another(names, quantity, sentence, other, evidence) for sentence, other in holders):
             reason = f"“{quantity.raw}” is said of another in the cited passages."
-            yield Judgement(Verdict.CONTRADICTED, reason)
+            yield ClaimJudgement(Verdict.CONTRADICTED, reason)
 
 
-def _of_another(names: set[str], ours: Quantity, sentence: Statement, held: Quantity, evidence: Evidence) -> bool:
+def _of_another(names: set[str], ours: Quantity, sentence: Statement, held: Quantity, evidence: CitedText) -> bool:
     """Whether the part with this number names another, and the passages have another number of the kind for ours."""
     place = sentence.clause_at(held.start)
     here = _names_near(sentence, place)
     if not here - names or not (names - here) & evidence.whole.low_words:
         return False
     return any(
-        other.unit == held.unit and other.is_year == held.is_year and compare(ours, other) is Match.NONE
+        other.unit == held.unit and other.is_year == held.is_year and compare(ours, other) is Agreement.NONE
         for one in evidence.sentences
         for other in one.quantities
     )
@@ -455,25 +459,25 @@ def _names_near(sentence: Statement, place: int) -> set[str]:
 
 
 # --- what makes it say more -------------------------------------------------------------------------------------------
-def _strength(claim: Statement, evidence: Evidence) -> Iterator[Judgement]:
+def _strength(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement]:
     """A wider quantifier, a lost hedge, a duty made of a choice."""
     for sentence in _aligned(claim, evidence)[:1]:
         ours, theirs = claim.low_words, _closest_part(claim, sentence).low_words
         limited = theirs & (PARTLY | MOSTLY | RARELY)
         if ours & UNIVERSAL and limited and not theirs & UNIVERSAL:
             reason = f"The claim says “{min(ours & UNIVERSAL)}” where its source says “{min(limited)}”."
-            yield Judgement(Verdict.PARTIAL, reason)
+            yield ClaimJudgement(Verdict.PARTIAL, reason)
         if ours & MOSTLY and theirs & (PARTLY | RARELY) and not theirs & (MOSTLY | UNIVERSAL):
             reason = f"The claim says “{min(ours & MOSTLY)}” where its source says less."
-            yield Judgement(Verdict.PARTIAL, reason)
+            yield ClaimJudgement(Verdict.PARTIAL, reason)
         if ours & EXCLUSIVE and not theirs & EXCLUSIVE:
-            yield Judgement(Verdict.PARTIAL, f"Its source does not say “{min(ours & EXCLUSIVE)}”.")
+            yield ClaimJudgement(Verdict.PARTIAL, f"Its source does not say “{min(ours & EXCLUSIVE)}”.")
         if ours & UNIVERSAL and not theirs & (UNIVERSAL | EXCLUSIVE) and not evidence.whole.low_words & UNIVERSAL:
-            yield Judgement(Verdict.PARTIAL, f"Its source does not say “{min(ours & UNIVERSAL)}”.")
+            yield ClaimJudgement(Verdict.PARTIAL, f"Its source does not say “{min(ours & UNIVERSAL)}”.")
         hedged = theirs & HEDGES
         if hedged and not ours & (HEDGES | OPTIONS):
-            yield Judgement(Verdict.PARTIAL, f"Its source is less sure: it says “{min(hedged)}”.")
+            yield ClaimJudgement(Verdict.PARTIAL, f"Its source is less sure: it says “{min(hedged)}”.")
         if ours & OBLIGATIONS and theirs & OPTIONS and not theirs & OBLIGATIONS:
-            yield Judgement(
+            yield ClaimJudgement(
                 Verdict.PARTIAL, f"The claim says “{min(ours & OBLIGATIONS)}” where its source leaves a choice."
             )

@@ -40,7 +40,7 @@ def extract_odt(raw: bytes) -> Extraction:
     builder = TextBuilder()
     body = next((element for element in content.iter() if local_name(element) == "text" and _is_body(element)), None)
     if body is not None:
-        _Writer(builder, _Styles(sheets)).write(body)
+        _OdtWriter(builder, _Styles(sheets)).write(body)
     if not builder.blocks:
         raise SourceUnreadable("no_text", "the document holds no text")
     facts = stated_facts(parse_xml(read_entry(archive, "meta.xml")) if "meta.xml" in names else content)
@@ -102,7 +102,7 @@ def _number(text: str) -> float:
         return SMALLEST
 
 
-class _Writer:
+class _OdtWriter:
     """Walks the body of a text and writes its blocks."""
 
     def __init__(self, builder: TextBuilder, styles: _Styles) -> None:

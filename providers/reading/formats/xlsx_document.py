@@ -69,7 +69,7 @@ def _write_sheet(builder: TextBuilder, grid: GridWriter, sheet: Any, archive: zi
     builder.add(BlockKind.HEADING, one_line(clean(sheet.title)), before="# ", level=1)
     with archive.open(sheet._worksheet_path) as part:  # noqa: SLF001  # the library tells the name of no part
         layout = _layout_of(part)
-    looks = _Looks()
+    looks = _CellLooks()
     sheet.reset_dimensions()  # what a sheet says of its size need not be so
     for number, row in enumerate(sheet.iter_rows(), 1):
         if builder.cut or number > MOST_ROWS:
@@ -145,7 +145,7 @@ def _is_on(value: str | None) -> bool:
     return value in {"1", "true", "on"}
 
 
-class _Looks:
+class _CellLooks:
     """Which styles of cells hide what is in them; asked once for each style."""
 
     def __init__(self) -> None:

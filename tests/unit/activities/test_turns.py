@@ -7,7 +7,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.turns import TurnActivities, is_news
 from contracts import failures
-from contracts.messages import Turn, TurnRequest
+from contracts.messages import QueueTurn, TurnRequest
 from tests.unit.activities.scripted import environment
 
 
@@ -15,9 +15,9 @@ class Queue:
     """Gives the same place to everybody."""
 
     def __init__(self, place: int) -> None:
-        self.turn = Turn(place=place, waiting=40, pause_seconds=4.0)
+        self.turn = QueueTurn(place=place, waiting=40, pause_seconds=4.0)
 
-    async def take(self, research_id: str, tenant: str) -> Turn:
+    async def take(self, research_id: str, tenant: str) -> QueueTurn:
         return self.turn
 
     async def leave(self, research_id: str) -> None:
