@@ -16,7 +16,7 @@ import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.failures import Area, application_error
+from activities.failure_translation import Area, application_error
 from activities.metrics import CALL_FAILURES, REFUSALS, count
 from contracts import failures as kinds
 from contracts.usage import Usage

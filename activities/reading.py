@@ -10,7 +10,7 @@ from temporalio import activity
 
 from activities.assessment.source_assessment import Judge, best_quality
 from activities.attempts import Past, count_attempts
-from activities.failures import READING, RECORDS, translate_errors
+from activities.failure_translation import READING, RECORDS, translate_errors
 from activities.roles.lenient_values import one_line, shorten
 from activities.roles.untrusted import INVISIBLE
 from contracts.messages import ReadRecord, ReadRequest

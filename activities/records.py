@@ -11,7 +11,7 @@ from temporalio.service import RPCError
 from activities.assessment.source_assessment import best_quality
 from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
 from activities.configuration import ResearchConfiguration
-from activities.failures import RECORDS
+from activities.failure_translation import RECORDS
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures

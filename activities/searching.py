@@ -6,7 +6,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.attempts import count_attempts, send_heartbeats
-from activities.failures import RECORDS, SEARCHING, translate_errors
+from activities.failure_translation import RECORDS, SEARCHING, translate_errors
 from contracts.messages import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.notebooks import HitsEntry
 from contracts.sources import SearchHit

@@ -5,7 +5,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
-from activities.failures import RECORDS
+from activities.failure_translation import RECORDS
 from contracts.messages import QueueTurn, TurnRequest
 from providers.errors import RateLimited
 from providers.interfaces import RunQueue

@@ -30,7 +30,7 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ActivityError, WorkflowAlreadyStartedError
 
-from client.errors import (
+from client.client_errors import (
     DocumentMissing,
     IdInUse,
     MessageRefused,

@@ -1,7 +1,7 @@
 """The notebook of a run: what its activities found out, in entries that are stored once and never change.
 
 An entry is a document of the content store, known by its hash. The workflow keeps ids, labels and the hashes; whoever
-needs the details is sent the hashes and loads the entries (`providers.storage.notebooks`).
+needs the details is sent the hashes and loads the entries (`providers.storage.stored_notebooks`).
 """
 
 from typing import Any, Final, TypeVar

@@ -39,8 +39,8 @@ from providers.shared.rates import ServiceLimits
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.storage.content import ObstoreContentStore
 from providers.storage.left_behind import LEFT_BEHIND
-from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import open_records
 from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora

@@ -25,7 +25,7 @@ from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
 from workflows.driver import Driver
 from workflows.phases.counts import counts_of
-from workflows.phases.searching import CORPUS
+from workflows.phases.provider_searches import CORPUS
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import describe_unstarted, is_cancelled, reason_of

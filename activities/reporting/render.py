@@ -8,7 +8,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
-from activities.failures import RECORDS
+from activities.failure_translation import RECORDS
 from activities.records import changed_state
 from activities.reporting.html_report import compose_html
 from activities.reporting.json_report import compose_document, document_text

@@ -7,7 +7,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
-from activities.failures import MODELS, RECORDS, translate_errors
+from activities.failure_translation import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from client.cli import output
-from client.cli.context import CommandContext, open_context
-from client.cli.errors import CommandError, ExitCode, quote
+from client.cli.command_context import CommandContext, open_context
+from client.cli.command_errors import CommandError, ExitCode, quote
 from client.cli.folders import SET_HOME, ensure_folder, folder_named, name_for, name_of_folder
 from client.view.rendering import plural, printable
 from contracts.resolved import CorpusSnapshot

@@ -4,11 +4,11 @@ import asyncio
 from datetime import timedelta
 
 from client.cli import output
-from client.cli.context import CommandContext, open_context
-from client.cli.errors import CommandError, ExitCode
+from client.cli.command_context import CommandContext, open_context
+from client.cli.command_errors import CommandError, ExitCode
 from client.cli.research_ids import resolve
 from client.cli.stores import record_deleted_histories
-from client.errors import RunForeign, RunUnknown
+from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from providers.errors import SharedStateUnavailable
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents

@@ -16,9 +16,9 @@ from pathlib import Path
 from temporalio.client import RPCError, WorkflowExecutionStatus
 
 from client.cli import output
-from client.cli.context import CommandContext, open_context
+from client.cli.command_context import CommandContext, open_context
+from client.cli.command_errors import ExitCode, reason_of
 from client.cli.corpus import registered_folders
-from client.cli.errors import ExitCode, reason_of
 from client.handle import ResearchClient
 from contracts.names import DEEP_RESEARCH, POOLS, WORKFLOWS_QUEUE
 from contracts.resolved import ProviderChoice

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from client.cli.errors import CommandError, ExitCode, quote, reason_of
+from client.cli.command_errors import CommandError, ExitCode, quote, reason_of
 from client.cli.research_ids import ALLOWED
 from contracts.identity import short_hash
 

@@ -9,9 +9,17 @@ from typing import Final
 from rich.text import Text
 
 from client.cli import output
-from client.cli.context import INTERRUPTED, RUNNING, STATUS_OF_SERVER, UNKNOWN, CommandContext, ServerRun, open_context
-from client.cli.errors import CommandError, ExitCode, quote
-from client.errors import ClientError
+from client.cli.command_context import (
+    INTERRUPTED,
+    RUNNING,
+    STATUS_OF_SERVER,
+    UNKNOWN,
+    CommandContext,
+    ServerRun,
+    open_context,
+)
+from client.cli.command_errors import CommandError, ExitCode, quote
+from client.client_errors import ClientError
 from client.handle import ResearchHandle
 from client.run_results import reasons_of
 from client.view.rendering import local_time, printable

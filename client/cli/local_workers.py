@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from client.cli.context import CommandContext
+from client.cli.command_context import CommandContext
 from client.cli.watch import SHOW_CURSOR
 from client.handle import ResearchClient
 from contracts.names import POOLS

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, get_type_hint
 import typer
 
 from client.cli import output
-from client.cli.errors import run_guarded
+from client.cli.command_errors import run_guarded
 
 if TYPE_CHECKING:
     from workers.settings.loading import Flags, Settings

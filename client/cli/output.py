@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from client.cli.errors import CommandError
+from client.cli.command_errors import CommandError
 from client.view.one_line import cut_at_word
 from contracts.display_text import visible, visible_json
 

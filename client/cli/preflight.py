@@ -7,13 +7,13 @@ from typing import Final
 
 from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli import output
-from client.cli.context import CommandContext
+from client.cli.command_context import CommandContext
+from client.cli.command_errors import CommandError, ExitCode
 from client.cli.corpus import index, summary
-from client.cli.errors import CommandError, ExitCode
 from client.cli.estimate import Estimate, estimate_of
 from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.options import RunOptions
-from client.cli.request import AskedRun
+from client.cli.request_options import AskedRun
 from client.handle import ResearchClient
 from client.view.decision_wording import engine_words, searching_words
 from client.view.rendering import duration, plural, printable

@@ -114,7 +114,7 @@ def audit(
     research audit last
     research audit reports/2026-11-21-how-does-vacuum/report.json
     """
-    from client.cli.audit import audit as work
+    from client.cli.audit_command import audit as work
 
     finish(work(target, as_json=as_json))
 

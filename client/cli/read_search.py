@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from client.cli import output
-from client.cli.context import CommandContext, open_context
+from client.cli.command_context import CommandContext, open_context
+from client.cli.command_errors import CommandError, ExitCode, quote
 from client.cli.corpus import index, registered_folders
-from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.folders import find_corpus
 from client.cli.options import SearchCommandOptions, command_settings
 from client.view.rendering import plural, printable

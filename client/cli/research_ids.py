@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from client.cli.errors import CommandError, quote
+from client.cli.command_errors import CommandError, quote
 
 ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"
 """Without characters that look alike."""

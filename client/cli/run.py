@@ -9,17 +9,17 @@ from typing import Any, Final
 from rich.text import Text
 
 from client.cli import output
-from client.cli.context import CommandContext, last_outcome, open_context
+from client.cli.command_context import CommandContext, last_outcome, open_context
+from client.cli.command_errors import CommandError, ExitCode, exit_code, reason_of
 from client.cli.corpus import registered_folders
-from client.cli.errors import CommandError, ExitCode, exit_code, reason_of
 from client.cli.folders import ensure_folder
 from client.cli.options import RunOptions
 from client.cli.preflight import announce, dry_run, model_flags, prepare, update_index
 from client.cli.report_files import default_folder, remember_folder, write_all
-from client.cli.request import AskedRun, ask, build_request, merge, parse_assignments
+from client.cli.request_options import AskedRun, ask, build_request, merge, parse_assignments
 from client.cli.research_ids import choose_id, short
 from client.cli.watch import first_interrupt, sink_for, stay_with
-from client.errors import ClientError, NoWorker, RunUnknown, WorkerStuck
+from client.client_errors import ClientError, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
 from client.run_results import reasons_of, refusal_of
 from client.view.rendering import Frame, render_ending

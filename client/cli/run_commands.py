@@ -103,7 +103,7 @@ def steer(
 
     research steer last "Leave version 9 out, look at the settings of version 16"
     """
-    from client.cli.messages import steer as work
+    from client.cli.sent_messages import steer as work
 
     finish(work(research_id, text))
 
@@ -111,7 +111,7 @@ def steer(
 @runs.command("stop")
 def stop(research_id: RunId = "last") -> None:
     """Ask a run to write its report now, from what it has."""
-    from client.cli.messages import stop as work
+    from client.cli.sent_messages import stop as work
 
     finish(work(research_id))
 
@@ -129,7 +129,7 @@ def cancel(
     research cancel last
     research cancel 7k3f --force           ended by the server, for a run whose workers cannot go on with it
     """
-    from client.cli.messages import cancel as work
+    from client.cli.sent_messages import cancel as work
 
     finish(work(research_id, force=force))
 

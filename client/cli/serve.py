@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from client.cli import output
-from client.cli.context import NO_SERVER
-from client.cli.errors import CommandError, ExitCode
+from client.cli.command_context import NO_SERVER
+from client.cli.command_errors import CommandError, ExitCode
 from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.options import command_settings
 from workers.dev_server.attach import describe_server

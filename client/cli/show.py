@@ -11,10 +11,10 @@ from typing import Final
 from rich.text import Text
 
 from client.cli import output
-from client.cli.context import STATUS_OF_SERVER, CommandContext, open_context, status_at_checkpoint
-from client.cli.errors import CommandError, ExitCode, exit_code, quote
+from client.cli.command_context import STATUS_OF_SERVER, CommandContext, open_context, status_at_checkpoint
+from client.cli.command_errors import CommandError, ExitCode, exit_code, quote
 from client.cli.report_files import FORMATS, write_all, write_atomically
-from client.errors import ClientError
+from client.client_errors import ClientError
 from client.handle import ResearchHandle
 from client.run_results import reasons_of, refusal_of
 from client.view.decision_wording import opinion_words, providers_line

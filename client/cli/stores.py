@@ -21,8 +21,8 @@ from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
 from providers.search.corpus.published import open_published
 from providers.storage.content import ObstoreContentStore
-from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import Records, open_records
 from workers.settings.loading import Settings
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from client.cli import output
-from client.cli.errors import CommandError, ExitCode, quote
+from client.cli.command_errors import CommandError, ExitCode, quote
 from client.view.rendering import printable
 from workers.settings.configuration_files import FILE_NAME, TrustedFiles, parse_file, read_file, refused_keys
 from workers.settings.loading import user_config_folder, without_user

@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.text import Text
 
 from client.cli import output
-from client.cli.context import open_context
-from client.cli.errors import CommandError, ExitCode, exit_code
+from client.cli.command_context import open_context
+from client.cli.command_errors import CommandError, ExitCode, exit_code
 from client.cli.report_files import remembered_folder, write_all
 from client.handle import ResearchHandle
 from client.run_results import reasons_of

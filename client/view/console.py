@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.segment import Segment
 
-from client.errors import ClientError, RunUnknown, ServerUnreachable
+from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.live_view import LiveView, fold, with_status
 from client.view.plain_lines import SILENT_SECONDS, PlainLines, describe_standing

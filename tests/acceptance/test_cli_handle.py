@@ -13,7 +13,15 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from client import handle as handles
-from client.errors import IdInUse, MessageRefused, NoWorker, RunClosed, RunFinished, RunUnknown, ServerUnreachable
+from client.client_errors import (
+    IdInUse,
+    MessageRefused,
+    NoWorker,
+    RunClosed,
+    RunFinished,
+    RunUnknown,
+    ServerUnreachable,
+)
 from client.handle import ResearchClient, ResearchHandle
 from contracts import failures, names
 from contracts.messages import Prepared, PrepareRequest

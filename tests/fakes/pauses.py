@@ -4,7 +4,7 @@ from contracts.decisions import Pause
 from contracts.state import Unit
 from workflows.phases.pause import reflect
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.pause import conclude, evaluate_phase
+from workflows.strategies.supervisor.phase_pause import conclude, evaluate_phase
 
 
 async def pause_after(run: ResearchRun, phase: str, *, can_change: bool) -> Pause:

@@ -30,8 +30,8 @@ from providers.shared.paid_calls import SharedCallStore
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
-from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost

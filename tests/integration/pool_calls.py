@@ -6,7 +6,7 @@ from datetime import timedelta
 from temporalio import activity, workflow
 
 from activities.attempts import count_attempts
-from activities.failures import MODELS
+from activities.failure_translation import MODELS
 from contracts.names import POOLS
 from workers.pools import PoolContents
 

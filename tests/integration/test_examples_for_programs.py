@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from client.errors import DocumentMissing
+from client.client_errors import DocumentMissing
 from client.handle import ResearchClient
 from tests.architecture.repository import ROOT, load_script
 from tests.fakes.world import World

@@ -20,7 +20,7 @@ from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from providers.shared.limiter import SharedLimiter
 from providers.storage.content import ObstoreContentStore
-from providers.storage.notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.many_pages import QUESTION, RELATED, pages
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Latencies, WebWorld

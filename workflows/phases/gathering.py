@@ -13,7 +13,7 @@ from contracts.plan import PlanNode
 from contracts.request import SourceType, published_between
 from contracts.sources import SearchHit
 from workflows.phases.gathering_results import Gathered, merge
-from workflows.phases.searching import Answers, Searching
+from workflows.phases.provider_searches import Answers, Searching
 from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_share, unread
 from workflows.rules.duplicates import Identities
 from workflows.rules.sub_queries import room_of, sources_left

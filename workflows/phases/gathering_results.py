@@ -13,7 +13,7 @@ from contracts.plan import PlanNode
 from contracts.sources import Candidate, SearchHit, Source
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
-from workflows.phases.searching import Answers
+from workflows.phases.provider_searches import Answers
 from workflows.rules.allocation import Allotment, Identity
 from workflows.rules.duplicates import register_sources
 from workflows.rules.query_matching import record_of

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.attempts import MOST_FAILURES, count_attempts, past_of
-from activities.failures import READING, RECORDS, translate_errors
+from activities.failure_translation import READING, RECORDS, translate_errors
 from contracts import failures
 from contracts.usage import Usage
 from providers import errors

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.failures import MODELS, READING, RECORDS, SEARCHING, Area, application_error, translate_errors
+from activities.failure_translation import (
+    MODELS,
+    READING,
+    RECORDS,
+    SEARCHING,
+    Area,
+    application_error,
+    translate_errors,
+)
 from contracts import failures
 from contracts.usage import Usage
 from providers import errors

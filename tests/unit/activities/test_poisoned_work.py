@@ -25,8 +25,8 @@ from providers.interfaces import ExtractedDocument
 from providers.isolation.killable_calls import MOST_KILLED, KillableCalls
 from providers.isolation.pool import SubprocessPool
 from providers.models import paid_answers
-from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import RecordSessionStore
+from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
 from tests.fakes.kept_sessions import whole_change
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from client.errors import NoWorker, RunUnknown, ServerUnreachable
+from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.console import FRAME_BEGINS, FRAME_ENDS, PlainSink, QuietSink, SteadyLive, TerminalSink, follow
 from client.view.live_view import LiveView

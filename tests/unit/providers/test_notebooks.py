@@ -17,8 +17,8 @@ from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import documents_of
+from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun

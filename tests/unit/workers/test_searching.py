@@ -18,7 +18,7 @@ from providers.shared.circuit_breaker import FAILURES_TO_OPEN, OPEN_SECONDS, PRO
 from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
 from providers.storage.content import ObstoreContentStore
-from providers.storage.notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking, open_provider

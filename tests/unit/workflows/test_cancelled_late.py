@@ -15,7 +15,7 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
-from workflows.strategies.supervisor.resumption import reposition
+from workflows.strategies.supervisor.reposition import reposition
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 

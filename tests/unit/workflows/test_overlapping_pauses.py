@@ -23,7 +23,7 @@ from workflows.run.activity_options import CallOptions
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
-from workflows.strategies.supervisor.pause import evaluate_phase
+from workflows.strategies.supervisor.phase_pause import evaluate_phase
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 MODEL_ACTIVITIES = {role.activity for role in declared_roles()}

@@ -18,7 +18,7 @@ from contracts.vocabulary import (
 from tests.fakes import states
 from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.position import position_of
-from workflows.strategies.supervisor.resumption import reposition
+from workflows.strategies.supervisor.reposition import reposition
 
 ENDING = Ending(
     outcome=Outcome.CANCELLED,

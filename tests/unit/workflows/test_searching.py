@@ -15,7 +15,7 @@ from contracts.vocabulary import NodeStatus, Phase
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
-from workflows.phases.searching import Searching, places
+from workflows.phases.provider_searches import Searching, places
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun

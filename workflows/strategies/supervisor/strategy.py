@@ -16,10 +16,10 @@ from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, un
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.supervisor.iteration import should_iterate, stop_reason_after_synthesis
-from workflows.strategies.supervisor.pause import conclude, evaluate_phase
+from workflows.strategies.supervisor.phase_pause import conclude, evaluate_phase
+from workflows.strategies.supervisor.phase_progress import LABELS, phase_summary, progress_of
 from workflows.strategies.supervisor.position import position_of
-from workflows.strategies.supervisor.progress import LABELS, phase_summary, progress_of
-from workflows.strategies.supervisor.resumption import reposition
+from workflows.strategies.supervisor.reposition import reposition
 
 FOLLOWING = {
     Phase.PLANNING: Phase.GATHERING,

@@ -17,8 +17,8 @@ from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence
 from providers.interfaces import SkippedFile
-from providers.storage.notebooks import StoredNotebooks
 from providers.storage.sessions import RecordSessionStore
+from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
 from tests.fakes.isolation import HereCalls
 from tests.fakes.kept_sessions import whole_change

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.context import last_outcome, result_of, status_at_checkpoint
+from client.cli.command_context import last_outcome, result_of, status_at_checkpoint
 from client.cli.run import request_again
 from client.cli.stores import open_stores, read_deleted_histories, record_deleted_histories
 from contracts.outcome import ResearchResult

@@ -11,9 +11,9 @@ import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
 from client.cli import delete as deleting
-from client.cli.errors import CommandError, ExitCode
+from client.cli.command_errors import CommandError, ExitCode
 from client.cli.stores import open_stores
-from client.errors import RunUnknown
+from client.client_errors import RunUnknown
 from contracts.documents import DocumentRef
 from contracts.sources import Source
 from contracts.state import ResearchState

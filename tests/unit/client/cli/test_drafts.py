@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from client.cli.context import result_of
-from client.cli.errors import CommandError
+from client.cli.command_context import result_of
+from client.cli.command_errors import CommandError
 from client.cli.show import _documents
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus

@@ -2,7 +2,7 @@
 
 import pytest
 
-from client.cli.errors import exit_code
+from client.cli.command_errors import exit_code
 from contracts.vocabulary import Outcome, StopReason
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from client.cli.errors import CommandError
+from client.cli.command_errors import CommandError
 from client.cli.listing import RunFilter, RunRow, parse_since, parse_statuses
 
 ROW = RunRow("r-1", "refused", "2026-11-20T12:00:00+00:00", "How does Vacuum work?", "corpus: unknown")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import SecretStr
 
-from client.cli.errors import CommandError, ExitCode
+from client.cli.command_errors import CommandError, ExitCode
 from client.cli.options import RunOptions
 from client.cli.preflight import check_model_named, check_reachable, model_flags, resolve_here, use_local_endpoints
 from client.view.decision_wording import engine_words, searching_words

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.errors import CommandError
-from client.cli.request import build_request, known_paths, merge, parse_assignments, read_request_file
+from client.cli.command_errors import CommandError
+from client.cli.request_options import build_request, known_paths, merge, parse_assignments, read_request_file
 
 
 def test_set_is_typed_by_the_request() -> None:

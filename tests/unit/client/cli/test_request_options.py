@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.errors import CommandError, ExitCode
+from client.cli.command_errors import CommandError, ExitCode
 from client.cli.folders import find_corpus, name_of_folder
 from client.cli.options import RunOptions
 from client.cli.preflight import limits_words, resolve_here
-from client.cli.request import ask
+from client.cli.request_options import ask
 from client.view.decision_wording import providers_line
 from contracts.request import Depth, EngineChoice, Limits, ResearchRequest
 from contracts.vocabulary import EngineKind, ThinkMode

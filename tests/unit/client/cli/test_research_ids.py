@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from client.cli.errors import CommandError
+from client.cli.command_errors import CommandError
 from client.cli.research_ids import choose_id, new_id, resolve
 
 KNOWN = ["r-20261121-7k3f", "r-20261121-9abc", "r-20261120-7zzz", "my-run"]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from client.cli.errors import CommandError
+from client.cli.command_errors import CommandError
 from client.cli.run import begin, find_finished
-from client.errors import RunUnknown
+from client.client_errors import RunUnknown
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState

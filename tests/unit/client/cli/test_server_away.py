@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from client.cli.context import CommandContext
+from client.cli.command_context import CommandContext
 from client.cli.listing import _rows
 from client.cli.show import _status
 from client.cli.stores import open_stores

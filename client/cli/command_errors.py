@@ -64,7 +64,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     """The line and the code of an expected error, or None for an unforeseen one."""
     if isinstance(error, CommandError):
         return str(error), error.code
-    from client import errors as client  # noqa: PLC0415  loaded only when something went wrong
+    from client import client_errors as client  # noqa: PLC0415  loaded only when something went wrong
     from providers import errors as providers  # noqa: PLC0415
     from workers.dev_server.server_files import ServerError  # noqa: PLC0415
     from workers.pools import UnknownPoolError  # noqa: PLC0415

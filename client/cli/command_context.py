@@ -9,11 +9,11 @@ from urllib.parse import quote
 from temporalio.client import RPCError, RPCStatusCode
 
 from client.cli import output
-from client.cli.errors import CommandError, ExitCode
+from client.cli.command_errors import CommandError, ExitCode
 from client.cli.options import command_settings
 from client.cli.research_ids import resolve
 from client.cli.stores import Stores, open_stores, read_deleted_histories
-from client.errors import NoWorker, RunUnknown, ServerUnreachable, WorkerStuck
+from client.client_errors import NoWorker, RunUnknown, ServerUnreachable, WorkerStuck
 from client.handle import ResearchClient
 from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus

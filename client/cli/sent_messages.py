@@ -1,8 +1,8 @@
 """`steer`, `stop`, `cancel`: messages to a run."""
 
 from client.cli import output
-from client.cli.context import CommandContext, open_context
-from client.cli.errors import CommandError, ExitCode
+from client.cli.command_context import CommandContext, open_context
+from client.cli.command_errors import CommandError, ExitCode
 from client.handle import ResearchHandle
 
 

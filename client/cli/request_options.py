@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from client.cli.errors import CommandError, ExitCode
+from client.cli.command_errors import CommandError, ExitCode
 from client.cli.folders import corpus_of_cluster, find_corpus, name_for, start_of_file, unknown_corpus
 from client.cli.options import RunOptions
 from contracts.parse_request import InvalidRequest, error_lines, parse_request

@@ -8,8 +8,8 @@ from typing import Any
 from activities.reporting.audit import AuditResult
 from activities.reporting.audit import audit as check
 from client.cli import output
-from client.cli.context import CommandContext, open_context
-from client.cli.errors import CommandError, ExitCode
+from client.cli.command_context import CommandContext, open_context
+from client.cli.command_errors import CommandError, ExitCode
 from client.cli.folders import exists, start_of_file
 from client.cli.report_files import FORMATS
 from client.view.rendering import printable
