@@ -70,7 +70,7 @@ class SetupResult:
         added = f"added {', '.join(sorted(self.attributes_added))}" if self.attributes_added else "as they should be"
         days = self.retention / timedelta(days=1)
         return [
-            f"namespace {self.namespace}: {change}; it keeps closed runs for {days:g} days",
+            f"namespace {self.namespace}: {change}; it keeps closed runs for {days:g} {'day' if days == 1 else 'days'}",
             f"search attributes: {added}",
         ]
 

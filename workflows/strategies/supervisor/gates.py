@@ -4,9 +4,10 @@ They decide about a retry. Of the outcome only the check of the report is a part
 """
 
 from contracts.decisions import GateIssue, GateResult
-from contracts.independence import voice_of
+from contracts.evidence import Finding
+from contracts.independence import supported_confidence, voice_of
 from contracts.state import ResearchState
-from contracts.vocabulary import TOP_CONFIDENCE, GatePolicy, NodeStatus, Phase, Quality
+from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GatePolicy, NodeStatus, Phase, Quality
 from workflows.rules.report_check import report_issues
 
 MIN_QUERY_CHARACTERS = 10
@@ -76,9 +77,8 @@ def check_findings(state: ResearchState) -> GateResult:
     if len(state.findings) < MIN_FINDINGS:
         message = f"{len(state.findings)} findings, at least {MIN_FINDINGS}"
         issues.append(GateIssue(code="too_few_findings", message=message))
-    # Only independent voices make a confidence high: of one collection none can be asked for.
-    voices = {voice_of(source.url, source.publisher) for source in state.readable_sources()}
-    if state.findings and not high and len(voices) > 1:
+    # A finding that its own sources do not bear out highly gets no better by being analyzed again.
+    if state.findings and not high and any(_is_borne_out(state, finding) for finding in state.findings):
         issues.append(GateIssue(code="no_high_confidence", message="no finding is of high confidence"))
     if coverage < MIN_COVERAGE:
         message = f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%}"
@@ -90,6 +90,13 @@ def check_findings(state: ResearchState) -> GateResult:
         "not_analyzed": float(len(state.readable_sources()) - len(analyzed)),
     }
     return _result(Phase.ANALYSIS, state, issues, min(10.0, 2.0 * len(state.findings) + high), metrics)
+
+
+def _is_borne_out(state: ResearchState, finding: Finding) -> bool:
+    """Whether the sources of a finding are independent and good enough for a high confidence."""
+    sources = [state.sources[name] for name in finding.source_ids if name in state.sources]
+    voices = ((voice_of(source.url, source.publisher), source.quality) for source in sources)
+    return supported_confidence(voices) is Confidence.HIGH
 
 
 def check_report(state: ResearchState) -> GateResult:
