@@ -72,6 +72,8 @@ class Gathering:
             identity = identity_of(choice.hit)
             first, request = self._found.reads[identity], self._read_request(identity, choice.hit)
             if request != self._requests[identity] and not first.cancelled() and first.exception() is None:
+                # What the first reading left in the notebook goes with the run.
+                self._run.state.note_entry(first.result().entry)
                 self._found.reads[identity] = asyncio.ensure_future(
                     self._read_again(request, choice.hit, first.result())
                 )
