@@ -114,7 +114,7 @@ HTML_POISON: Final[Mapping[str, Poison]] = {
     ),
     "mixed-encodings": Poison(half_and_half, READABLE),
     "no-such-character": Poison(lambda: html(f"<p>&#x110000; &#xFFFFFFFFFF; {SENTENCE}"), READABLE, keeps=SENTENCE),
-    "styles": Poison(lambda: html("<p style='" + "left:-" * 400_000 + f"'>{SENTENCE}"), READABLE),
+    "styles": Poison(lambda: html("<p style='" + "left:-" * 250_000 + f"'>{SENTENCE}"), READABLE),
     "classes": Poison(lambda: html(f"<p class='{'nav-' * 600_000}'>{SENTENCE}"), READABLE | GIVES_UP),
     "sidebars": Poison(
         lambda: nested("div class=sidebar", 500, f"<p>{SENTENCE}</p>" * 5_000), READABLE, keeps=SENTENCE
