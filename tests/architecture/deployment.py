@@ -31,7 +31,7 @@ KEY_HOLDERS = {
 FOLDERS = {
     "workflows": frozenset[str](),
     "models": frozenset({"/data", "/data/content"}),
-    "search": frozenset({"/data", "/data/corpora"}),
+    "search": frozenset({"/data", "/data/content", "/data/corpora"}),
     "reading": frozenset({"/data", "/data/content", "/data/corpora"}),
     "records": frozenset({"/data/content", "/data/corpora", "/data/sessions"}),
 }
