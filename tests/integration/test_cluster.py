@@ -172,7 +172,7 @@ async def test_a_set_up_leaves_the_retention_of_others_alone(server: Server) -> 
     async with asyncio.timeout(60):
         prepared = await set_up(settings)
     assert (prepared.created, prepared.retention) == (False, timedelta(days=1))
-    assert "for 1 days" in prepared.lines()[0]
+    assert "for 1 day" in prepared.lines()[0]
     assert len(prepared.attributes_added) == 5
     assert await ensure_namespace(short, timedelta(days=30)) == (False, timedelta(days=1))
     assert timedelta(seconds=RETENTION_SECONDS) == timedelta(days=30)

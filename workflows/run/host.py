@@ -137,6 +137,7 @@ class TemporalHost:
         name = self._unused_id(options.activity_id)
         self._awaiting[name] = Awaited(what=options.summary, since=self.now().isoformat(timespec="milliseconds"))
         self._changed()
+        left = False
         try:
             return await workflow.execute_activity(
                 activity,
@@ -152,6 +153,11 @@ class TemporalHost:
                 priority=self._first if options.first else self._priority,
                 cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
             )
+        except GeneratorExit:
+            # The workflow leaves this worker's memory: nothing of it may ask the engine any more.
+            left = True
+            raise
         finally:
             del self._awaiting[name]
-            self._changed()
+            if not left:
+                self._changed()
