@@ -1,6 +1,6 @@
 """What the engine itself costs per call: `python -m benchmarks.engine_time`.
 
-One kind of run: fourteen role calls (two of them repeat a request, which the journal answers), three searches and
+One kind of run: ten role calls (one of them repeats a request, which the journal answers), three searches and
 twenty-six pages, each run with pages of its own. The model, the search engine and the pages are fakes on loopback, in
 processes of their own, that answer at once: all the time that passes is ours. Server, worker and their children are
 whole processes with the settings that users have; their processor time is counted, that of the fakes and of this
@@ -34,8 +34,8 @@ from tests.integration.runs import start
 from workers.dev_server.attach import describe_server
 from workers.dev_server.server import find_binary, read_version
 
-ROLE_CALLS: Final = 14
-PAID_CALLS: Final = 12
+ROLE_CALLS: Final = 10
+PAID_CALLS: Final = 9
 SEARCHES: Final = 3
 READS: Final = 26
 CALLS: Final = ROLE_CALLS + SEARCHES + READS
