@@ -22,7 +22,7 @@ from benchmarks.processes import cpu_seconds, stolen_seconds
 from workers.dev_server.attach import describe_server, detach_server, ensure_server, stop_server
 
 SHAPE: Final = (1, 1, 1, 1, 3, 27, 3, 5, 5, 1)
-"""Activities side by side, step after step: 48 with checkpoints, as in a run of ten role calls, 3 searches, 26 pages."""
+"""Activities side by side, step after step: 48, as in a run of ten role calls, 3 searches, 26 pages and its records."""
 QUEUE: Final = "bare"
 WARM_RUNS: Final = 3
 AT_ONCE: Final = 20
@@ -78,7 +78,8 @@ async def measure(home: Path, runs: int) -> None:
         after = cpu_seconds(server.server_pid), cpu_seconds(worker.pid)
         of_server, of_worker = ((late - early) / runs for early, late in zip(before, after, strict=True))
         print(f"{sum(SHAPE)} activities that do nothing: {statistics.median(walls):.3f} s wall")
-        print(f"processor time of a run: {of_server + of_worker:.2f} s (server {of_server:.2f}, worker {of_worker:.2f})")
+        told = f"server {of_server:.2f}, worker {of_worker:.2f}"
+        print(f"processor time of a run: {of_server + of_worker:.2f} s ({told})")
         began = time.monotonic()
         await asyncio.gather(*(run() for _ in range(AT_ONCE)))
         print(f"{AT_ONCE} runs at once: {time.monotonic() - began:.2f} s wall")
