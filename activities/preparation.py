@@ -5,29 +5,35 @@ from typing import Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.parse_request import unavailable
-from contracts.presets import depth_of, effective_gates, effective_limits, preset
+from contracts.presets import chosen_limits, depth_of, effective_gates, effective_limits, preset
 from contracts.request import (
     SAME_LANGUAGE,
     Constraints,
     Depth,
     EngineChoice,
+    Mode,
     ResearchRequest,
     SearchOptions,
     Verify,
 )
 from contracts.resolved import (
     CorpusSnapshot,
+    EffectiveLimits,
     EffectiveSearch,
     Hook,
     ModelPrice,
     ProviderChoice,
     ResolvedResearch,
 )
+from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from contracts.where_text_goes import where_text_goes
 from providers.text import detect_language
 
 CORPUS: Final = "corpus"
+ANSWERS_NEED_A_MODEL: Final = (
+    "mode: an answer without research needs a model, and none does the work: ask with mode quick, or configure a model"
+)
 KEPT: Final = "a resumed run keeps its own; leave it out, or start a new run"
 
 
@@ -52,8 +58,9 @@ def resolve(
         raise RunRefused(StopReason.INVALID_INPUT, "\n".join(lines))
     engine = choose_engine(request, configuration)
     models = choose_models(request, configuration) if engine is EngineKind.MODEL else {}
-    key = (request.strategy, depth_of(request.depth))
-    limits = effective_limits(configuration.presets.get(key) or preset(*key), request.limits)
+    if request.mode is Mode.DIRECT and engine is EngineKind.EXTRACTIVE:
+        raise RunRefused(StopReason.INVALID_INPUT, ANSWERS_NEED_A_MODEL)
+    limits, choices = choose_limits(request, configuration)
     asked = may_be_asked(models, configuration)
     host = hosts_of_models(asked, configuration)
     providers = choose_providers(request, corpus, configuration.web_search)
@@ -63,7 +70,9 @@ def resolve(
         query=request.query,
         language=detect_language(request.query),
         strategy=request.strategy,
-        depth=key[1],
+        mode=request.mode,
+        depth=depth_of(request.depth),
+        choices=choices,
         engine=engine,
         models=models,
         model_host=host,
@@ -94,6 +103,26 @@ def resolve(
         egress=where_text_goes(host, hosts_of(providers), pages=web),
         advice=advice_for(engine, providers, configuration) if web else [],
     )
+
+
+def choose_limits(
+    request: ResearchRequest, configuration: ResearchConfiguration
+) -> tuple[EffectiveLimits, dict[str, EffectiveLimits]]:
+    """The limits to begin with, and those that the run may choose once it knows the question better."""
+    strategy = declaration(request.strategy)
+
+    def of_depth(depth: Depth) -> EffectiveLimits:
+        return configuration.presets.get((strategy.name, depth)) or preset(strategy.name, depth)
+
+    if request.mode in strategy.modes:
+        return effective_limits(strategy.modes[request.mode], request.limits), {}
+    choices: dict[str, EffectiveLimits] = {}
+    if strategy.decides and request.depth is Depth.AUTO:
+        choices |= {depth.value: of_depth(depth) for depth in strategy.presets}
+    if strategy.decides and request.mode is Mode.AUTO:
+        choices |= {mode.value: limits for mode, limits in strategy.modes.items()}
+    limits = effective_limits(of_depth(depth_of(request.depth)), request.limits)
+    return limits, chosen_limits(choices, request.limits)
 
 
 def report_language(request: ResearchRequest) -> str | None:

@@ -56,5 +56,7 @@ class ReportDraft(Contract):
     """False where the writer found that no passage answers in the form that is asked for; null: not judged."""
     unanswered: str = ""
     """Why it does not, as a clause."""
+    direct: bool = False
+    """True for an answer that was given without research: it cites nothing."""
     empty: bool = False
     """True for the brief that says that nothing was found: it cites nothing."""

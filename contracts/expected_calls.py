@@ -11,7 +11,7 @@ from typing import Any, Final
 from contracts import roles
 from contracts.evidence import Finding
 from contracts.resolved import ModelPrice
-from contracts.roles import AnalyzeInput, RefineInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 
 MILLION: Final = 1_000_000
 
@@ -120,6 +120,8 @@ def _material(request: RoleInput) -> int:
     if isinstance(request, WriteInput):
         titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
         return titles + sum(_finding(finding) for finding in request.findings)
+    if isinstance(request, BriefedInput):
+        return len(request.hits) * SNIPPET_TOKENS
     if isinstance(request, RefineInput) and request.draft is not None:
         return DRAFT_CHARACTERS
     return 0

@@ -147,6 +147,10 @@ class Limits(StrictContract):
     max_model_calls: int | None = Field(default=None, ge=0, le=10_000)
     max_tokens: int | None = Field(default=None, ge=0)
     max_cost_usd: float | None = Field(default=None, ge=0)
+    min_steps: int | None = Field(default=None, ge=1, le=50)
+    max_steps: int | None = Field(default=None, ge=1, le=50)
+    max_searches_per_step: int | None = Field(default=None, ge=1, le=20)
+    max_reads_per_step: int | None = Field(default=None, ge=1, le=100)
 
 
 class Gates(StrictContract):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Turn, Verify
+from contracts.request import Depth, Mode, OnDeadline, SearchPolicy, SourceType, Turn, Verify
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -25,6 +25,11 @@ class EffectiveLimits(Contract):
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
     severity_floor: Severity = Severity.MODERATE
+    min_steps: int = 0
+    """Steps that are done before a reflection may end the research; 0 where a strategy has no steps."""
+    max_steps: int = 0
+    max_searches_per_step: int = 0
+    max_reads_per_step: int = 0
 
 
 class EffectiveGates(Contract):
@@ -93,7 +98,10 @@ class ResolvedResearch(Contract):
     query: str
     language: str = "en"
     strategy: str = "supervisor"
+    mode: Mode = Mode.AUTO
     depth: Depth = Depth.MEDIUM
+    choices: dict[str, EffectiveLimits] = {}
+    """Limits by what the run may decide for itself, a depth or a mode; empty where the request has decided."""
     engine: EngineKind
     models: dict[str, str] = {}
     """Model name by tier; empty without a model."""

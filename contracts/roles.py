@@ -17,6 +17,7 @@ from contracts.evidence import Evidence, Finding, FindingLabel, Gap, QualityUpda
 from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
+from contracts.sources import SearchHit
 from contracts.usage import CallAccount
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
 
@@ -73,15 +74,22 @@ def words_of(kind: type[StrEnum]) -> dict[str, Any]:
     return {"enum": [member.value for member in kind]}
 
 
-# --- planner -------------------------------------------------------------------------------------------------------
-class PlanInput(RoleInput):
-    """Hand-off to the planner."""
+class BriefedInput(RoleInput):
+    """Input of a role that hears everything the request says: who plans, and who decides how much is planned."""
 
     system_prompt: str | None = None
     context: list[Turn] = []
+    corpus: CorpusSnapshot | None = None
+    hits: list[SearchHit] = []
+    """What was found before the plan: titles and snippets, no page."""
+
+
+# --- planner -------------------------------------------------------------------------------------------------------
+class PlanInput(BriefedInput):
+    """Hand-off to the planner."""
+
     min_sub_queries: int = 2
     max_sub_queries: int = 5
-    corpus: CorpusSnapshot | None = None
     previous: list[str] = []
     """The sub-queries of the plan that is done again."""
 

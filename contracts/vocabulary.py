@@ -61,6 +61,7 @@ class StopReason(StrEnum):
     NO_ACTIONABLE_GAPS = "no_actionable_gaps"
     COVERAGE_SUFFICIENT = "coverage_sufficient"
     MAX_ITERATIONS = "max_iterations"
+    ANSWERED_DIRECTLY = "answered_directly"
     BUDGET_TIME = "budget_time"
     BUDGET_TOKENS = "budget_tokens"
     BUDGET_CALLS = "budget_calls"
@@ -79,6 +80,7 @@ NATURAL_STOPS: Final = (
     StopReason.NO_ACTIONABLE_GAPS,
     StopReason.MAX_ITERATIONS,
     StopReason.COVERAGE_SUFFICIENT,
+    StopReason.ANSWERED_DIRECTLY,
 )
 """The run stopped because its work was done; no limit, fault or person cut it short."""
 
@@ -87,6 +89,7 @@ STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
     StopReason.NO_ACTIONABLE_GAPS: "the gaps that are left could not be closed with further searches",
     StopReason.COVERAGE_SUFFICIENT: "the gaps that are left were judged not to be worth another iteration",
     StopReason.MAX_ITERATIONS: "the limit of iterations was reached",
+    StopReason.ANSWERED_DIRECTLY: "the question was answered without research",
     StopReason.BUDGET_TIME: "the time limit was reached",
     StopReason.BUDGET_TOKENS: "the token limit was reached",
     StopReason.BUDGET_CALLS: "the limit of model calls was reached",

@@ -36,6 +36,9 @@ class Driver:
         self._strategy = strategy
         self._at_boundary = at_boundary
         self._stored = stored
+        self._ringing: asyncio.Task[None] | None = None
+        self._rings_for = 0.0
+        """The deadline that the alarm was set for."""
         self._reflecting: dict[str, asyncio.Task[None]] = {}
         """By unit: its reflection, under way or done."""
 
@@ -43,13 +46,13 @@ class Driver:
         """Run to the end and close with a report. A cancelled run saves its session and raises."""
         run = self._run
         run.state.status = RunStatus.RUNNING
-        alarm = asyncio.ensure_future(self._alarm())
+        self._set_alarm()
         if not self._stored:
             # From the beginning there is something to go on from: a run that is terminated finds its paid answers.
             run.checkpoints.save_in_background()
         try:
             reason = await self._work()
-            alarm.cancel()
+            self._end_alarm()
             # No save of an older state may come after the last one.
             await run.checkpoints.settle()
             run.inbox.closing = True
@@ -62,7 +65,7 @@ class Driver:
             await self._keep_cancelled()
             raise
         finally:
-            alarm.cancel()
+            self._end_alarm()
             run.checkpoints.abandon()
 
     async def keep_failed(self) -> None:
@@ -93,6 +96,7 @@ class Driver:
         state = self._run.state
         self._check_interruption()
         self._take_steering()
+        self._set_alarm()
         if not state.open_pauses or state.open_pauses[-1].meanwhile is not None:
             self._reflect()
             done = await self._strategy.advance(self._run)
@@ -130,6 +134,17 @@ class Driver:
             if not state.open_pauses:
                 self._reflecting.clear()
                 return pause
+
+    def _set_alarm(self) -> None:
+        """Set the alarm for the deadline, anew where a unit has changed it."""
+        if self._rings_for != self._run.state.deadline_at:
+            self._end_alarm()
+            self._rings_for = self._run.state.deadline_at
+            self._ringing = asyncio.ensure_future(self._alarm())
+
+    def _end_alarm(self) -> None:
+        if self._ringing is not None:
+            self._ringing.cancel()
 
     async def _alarm(self) -> None:
         """The one durable timer of a run: rings when the work must give way to writing."""

@@ -45,6 +45,12 @@ class RunOptions:
         str | None,
         typer.Option("--strategy", metavar="NAME", help="supervisor, reflective, living, orchestrator or recursive"),
     ] = None
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            "--mode", metavar="NAME", help="auto, deep; of reflective also quick (15 s), direct (no research)"
+        ),
+    ] = None
     depth: Annotated[str | None, typer.Option("--depth", metavar="NAME", help="auto, light, medium or extended")] = None
     engine: Annotated[
         str | None,

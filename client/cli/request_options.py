@@ -57,6 +57,7 @@ def _flags(options: RunOptions) -> dict[str, Any]:
     given = {
         "query": options.question,
         "strategy": options.strategy,
+        "mode": options.mode,
         "depth": options.depth,
         "engine": options.engine,
         "web": True if options.web else None,

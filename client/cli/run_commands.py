@@ -13,7 +13,8 @@ runs = CommandLine()
 
 
 NOT_OF_RESUME = (
-    "question", "strategy", "depth", "engine", "corpus", "corpus_name", "web", "request_file", "research_id", "dry_run"
+    "question", "strategy", "mode", "depth", "engine", "corpus", "corpus_name", "web", "request_file", "research_id",
+    "dry_run",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
-from contracts.roles import AnalyzeInput, PlanInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, BriefedInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Quality
@@ -97,15 +97,21 @@ class StoredNotebooks:
                 "canary": resolved.canary if role.sees_outside_text else "",
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
             }
-            if isinstance(request, PlanInput):
+            if isinstance(request, BriefedInput):
                 update |= {"system_prompt": resolved.system_prompt, "context": resolved.context}
-            if isinstance(request, PlanInput | WriteInput):
+            if isinstance(request, BriefedInput | WriteInput):
                 update["corpus"] = resolved.corpus
+        if isinstance(request, BriefedInput) and request.hits:
+            update["hits"] = list(await asyncio.gather(*map(self._complete_hit, request.hits)))
         if isinstance(request, AnalyzeInput):
             update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
         if isinstance(request, WriteInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update) if update else request
+
+    async def _complete_hit(self, given: SearchHit) -> SearchHit:
+        found = hit_of(await self.read_all(given.entries, HitsEntry), given.url, given.doi) if given.entries else None
+        return found or given
 
     async def _complete_extract(self, given: SourceExtract) -> SourceExtract:
         if given.entry is None:

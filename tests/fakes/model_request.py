@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import model_work
+from tests.fakes import model_work, reflective_work
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
 ROLE_BY_PROPERTY = {
@@ -16,7 +16,10 @@ ROLE_BY_PROPERTY = {
     "action": "supervisor",
     "markdown": "synthesizer",
 }
-ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "scout", "scribe")
+ROLES = (
+    *("planner", "analyzer", "synthesizer", "refiner", "supervisor", "scout", "scribe"),
+    *("coordinator", "investigator", "step_planner", "researcher", "reflector", "responder"),
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class ModelRequest:
 
     def good_answer(self, *, with_gap: bool = False) -> str:
         """What a sensible model answers: JSON, or Markdown for the report."""
+        if self.role == "responder":
+            return reflective_work.answer(self.prompt)
         if self.role in ("synthesizer", "scribe"):
             return model_work.report(self.prompt)
         if self.role == "analyzer":
@@ -47,6 +52,11 @@ class ModelRequest:
             "scout": model_work.plan,
             "refiner": model_work.refinement,
             "supervisor": model_work.reflection,
+            "coordinator": reflective_work.classification,
+            "investigator": reflective_work.background,
+            "step_planner": reflective_work.steps,
+            "researcher": reflective_work.searches,
+            "reflector": reflective_work.reflection,
         }
         return json.dumps(work[self.role](self.prompt)) if self.role in work else "I do not know what is wanted."
 

@@ -26,12 +26,14 @@ from workflows.run.research_run import ResearchRun
 class Gathering:
     """One pass over a set of sub-queries."""
 
-    def __init__(self, run: ResearchRun, sub_queries: list[PlanNode]) -> None:
+    def __init__(self, run: ResearchRun, sub_queries: list[PlanNode], most: int | None = None) -> None:
+        """With `most`, at most so many sources are read in this pass."""
         self._run = run
         self._sub_queries = sub_queries
         self._known = frozenset(run.state.sources)
         limits = run.resolved.limits
-        self._budget = sources_left(run.state, limits)
+        left = sources_left(run.state, limits)
+        self._budget = left if most is None else min(left, most)
         self._room = {query.id: room_of(query, limits) for query in sub_queries}
         self._searching = Searching(run, sub_queries)
         self._turns = asyncio.Semaphore(limits.max_parallel)

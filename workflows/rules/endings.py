@@ -29,6 +29,7 @@ LOST: Final[Mapping[str, str]] = {
     failures.WORKER_LOST: "the workers that read them were lost",
 }
 """Reasons of a failed read that say nothing about its source: the fault is ours, and another run could read it."""
+WITHOUT_RESEARCH: Final = "Nothing was searched or read for this answer, so nothing in it is cited or checked."
 MUCH_LOST = 0.2
 """From this share of the sources on, a run lacks too much to be called completed."""
 LIMITS = (
@@ -45,6 +46,8 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
 
     Gates do not decide it, what is missing does; but for the report itself, which must pass its check.
     """
+    if is_direct(state):
+        return Outcome.COMPLETED
     searched = any(node.status is NodeStatus.COMPLETED for node in state.plan.sub_queries) or state.readable_sources()
     if not state.findings:
         if reason is StopReason.BUDGET_TIME:
@@ -60,9 +63,14 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
 
+def is_direct(state: ResearchState) -> bool:
+    """Whether the question was answered without research."""
+    return state.draft is not None and state.draft.direct
+
+
 def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
     """A run without findings stops for want of evidence unless something else stopped it."""
-    if not state.findings and reason in NATURAL_STOPS:
+    if not state.findings and not is_direct(state) and reason in NATURAL_STOPS:
         outage = state.failed_branches or lost_sources(state)
         return StopReason.PROVIDER_OUTAGE if outage else StopReason.NO_EVIDENCE
     return reason
@@ -112,7 +120,7 @@ def _gaps_of(node: PlanNode, state: ResearchState) -> set[str]:
 
 def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
     """How much of the question is covered, whatever the outcome is called."""
-    if not state.findings:
+    if not state.findings and not is_direct(state):
         return Completeness.EMPTY
     return Completeness.FULL if outcome is Outcome.COMPLETED else Completeness.PARTIAL
 
@@ -120,6 +128,8 @@ def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
 def limitations_of(question: str, state: ResearchState, reason: StopReason) -> list[str]:
     """What a reader must know: why it was cut short, what is not answered, which gaps stay."""
     lines = list(state.limitations)
+    if is_direct(state):
+        lines.append(WITHOUT_RESEARCH)
     if reason in LIMITS or reason is StopReason.USER_STOPPED:
         why = STOP_REASON_TEXTS[reason]
         report = "; the report was written from what was there" if state.draft else ""

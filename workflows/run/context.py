@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from contracts.canary import holds_private, repeats
 from contracts.decisions import AgentDecision, GateIssue, Guidance, Moment
+from contracts.request import Depth
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft
 from contracts.state import ResearchState
@@ -41,6 +42,19 @@ class RunContext:
     def remaining_seconds(self) -> float:
         """Seconds until the report must be there."""
         return self.state.deadline_at - self.host.now().timestamp()
+
+    def choose_limits(self, choice: str) -> None:
+        """Go on under the limits of a choice that the request left open; the deadline counts from the start.
+
+        Nothing happens for a choice that the request does not leave open, or once one was made.
+        """
+        chosen = self.resolved.choices.get(choice)
+        if chosen is None:
+            return
+        depth = Depth(choice) if choice in set(Depth) else self.resolved.depth
+        self.resolved = self.resolved.model_copy(update={"limits": chosen, "depth": depth, "choices": {}})
+        self.state.resolved = self.resolved
+        self.state.deadline_at = self.state.clock_started_at + chosen.deadline_seconds
 
     def elapsed_seconds(self) -> float:
         """Active seconds of this session so far."""

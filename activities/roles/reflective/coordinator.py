@@ -1,0 +1,80 @@
+"""The coordinator: how much ceremony a question gets, and how deep it is looked into."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from activities.roles.finishers import Draft
+from activities.roles.lenient_values import find_member, line_of
+from activities.roles.prompt_blocks import PromptRendering
+from activities.roles.reflective.blocks import earlier_turns
+from contracts.reflective_roles import (
+    ClassificationDraft,
+    ClassificationOutput,
+    ClassifyInput,
+    Complexity,
+    FollowUp,
+    Route,
+)
+from contracts.request import Depth
+from providers.extractive.asked_form import read_asked
+from providers.extractive.planner import ONE_SIDED
+from providers.extractive.question import QuestionType, read_question
+
+MOST_QUESTIONS: Final = 3
+REASON_CHARACTERS: Final = 400
+QUESTION_CHARACTERS: Final = 300
+FEW_WORDS: Final = 5
+"""Words of meaning up to which a question that asks for one thing is simple."""
+MANY_WORDS: Final = 14
+DIRECT_ROUTE: Final = (
+    "- `direct`: no research is needed at all: a greeting, arithmetic, a rewording, what was answered before."
+)
+MANY_SIDED: Final = (QuestionType.COMPARE, QuestionType.CONSEQUENCE, QuestionType.WHY)
+
+
+def prompt_values(request: ClassifyInput, rendering: PromptRendering) -> dict[str, str]:
+    """What its prompt is filled with, besides what all have in common."""
+    direct = (
+        "- `direct`: no research is needed at all: a greeting, arithmetic, a rewording, what was answered before.\n"
+    )
+    return {"context": earlier_turns(request.context, rendering.share), "direct": direct if request.may_answer else ""}
+
+
+def draft(request: ClassifyInput, _: Mapping[str, str]) -> ClassificationDraft:
+    """Without a model: by what the question asks for and how many words it takes. Never without research."""
+    question, asked = read_question(request.query, request.language), read_asked(request.query, request.language)
+    wordy = len(asked.content)
+    if asked.form in ONE_SIDED and wordy <= FEW_WORDS:
+        complexity = Complexity.SIMPLE
+    elif question.kind in MANY_SIDED or wordy > MANY_WORDS or request.query.count("?") > 1:
+        complexity = Complexity.COMPLEX
+    else:
+        complexity = Complexity.MODERATE
+    return ClassificationDraft(
+        complexity=complexity.value,
+        follow_up_type=(FollowUp.COMPLEX_FOLLOW_UP if request.context else FollowUp.NEW_TOPIC).value,
+        reasoning=f"The question asks for {question.kind.value.replace('_', ' ')} in {wordy} words of meaning.",
+    )
+
+
+def finish(work: Draft[ClassifyInput, ClassificationDraft]) -> ClassificationOutput:
+    """The classification in known words; what cannot be read is as careful as possible: moderate, and researched."""
+    given = work.draft
+    complexity, route = find_member(Complexity, given.complexity), find_member(Route, given.route)
+    if complexity is None:
+        work.warnings.append("an unknown complexity was taken for moderate")
+    if route is None or (route is Route.DIRECT and not work.request.may_answer):
+        work.warnings.append("a route that cannot be taken was taken for deep")
+        route = Route.DEEP
+    depth = find_member(Depth, given.recommended_depth)
+    questions = [line_of(text, QUESTION_CHARACTERS) for text in given.clarifying_questions[:MOST_QUESTIONS]]
+    return ClassificationOutput(
+        complexity=complexity or Complexity.MODERATE,
+        follow_up_type=find_member(FollowUp, given.follow_up_type) or FollowUp.NEW_TOPIC,
+        route=route,
+        recommended_depth=(depth or Depth.AUTO).value,
+        is_ambiguous=given.is_ambiguous,
+        clarifying_questions=[text for text in questions if text],
+        reasoning=line_of(given.reasoning, REASON_CHARACTERS),
+        account=work.account_with_warnings(),
+    )
