@@ -1,6 +1,7 @@
 """Everything a run needs, in one process: real activities over real stores in a temporary folder."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,10 @@ from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.isolation import HereCalls
 from tests.fakes.model_engine import engine_over
+
+
+READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+"""When every page is read: a report says it, and is the same on every day."""
 
 
 class NoWeb:
@@ -92,7 +97,9 @@ class World:
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )
         searching = SearchingActivities(self.providers, notebooks=self.notebooks)
-        reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge, notebooks=self.notebooks)
+        reading = ReadingActivities(
+            RoutedReader(self.corpus, self.web), self.content, judge, clock=lambda: READ_AT, notebooks=self.notebooks
+        )
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )

@@ -95,8 +95,8 @@ async def conducted(world: World, wishes: dict[str, Any], api: MessagesApi | Non
         "report.md": await world.content.get_text(files.markdown),
         "report.json": await world.content.get_text(files.json_document),
         "report.html": STYLE.sub("", await world.content.get_text(files.html)),
-        # Analyses run side by side, so what they tell has no order.
-        "calls.txt": "\n".join(sorted(host.note_entry)) + "\n",
+        # Analyses run side by side, so what they tell has no order; how many checkpoints become one is chance.
+        "calls.txt": "\n".join(sorted(call for call in host.note_entry if not call.startswith("save_session"))) + "\n",
         "events.txt": "\n".join(sorted(f"{one.type}: {one.text} {json.dumps(one.data)}" for one in state.events))
         + "\n",
         "result.json": state.result.model_dump_json(indent=1, exclude={"report", "report_ref", "files"}) + "\n",
