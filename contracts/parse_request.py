@@ -97,6 +97,8 @@ STEP_LIMITS: Final = ("min_steps", "max_steps", "max_searches_per_step", "max_re
 
 def _beyond_strategy(request: ResearchRequest) -> list[str]:
     """What the strategy that the request names does not know, though another one may."""
+    if request.strategy in PLANNED:
+        return []  # said already
     strategy = declaration(request.strategy)
     lines = []
     if request.mode not in (Mode.AUTO, Mode.DEEP, *strategy.modes):

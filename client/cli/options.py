@@ -47,9 +47,7 @@ class RunOptions:
     ] = None
     mode: Annotated[
         str | None,
-        typer.Option(
-            "--mode", metavar="NAME", help="auto, deep; of reflective also quick (15 s), direct (no research)"
-        ),
+        typer.Option("--mode", metavar="NAME", help="auto, deep; reflective: quick (15 s), direct (no research)"),
     ] = None
     depth: Annotated[str | None, typer.Option("--depth", metavar="NAME", help="auto, light, medium or extended")] = None
     engine: Annotated[

@@ -39,7 +39,6 @@ from tests.fakes.host import InProcessHost
 from tests.fakes.isolation import HereCalls
 from tests.fakes.model_engine import engine_over
 
-
 READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 """When every page is read: a report says it, and is the same on every day."""
 

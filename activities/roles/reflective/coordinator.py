@@ -1,6 +1,5 @@
 """The coordinator: how much ceremony a question gets, and how deep it is looked into."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from activities.roles.finishers import Draft
@@ -16,20 +15,13 @@ from contracts.reflective_roles import (
     Route,
 )
 from contracts.request import Depth
-from providers.extractive.asked_form import read_asked
-from providers.extractive.planner import ONE_SIDED
-from providers.extractive.question import QuestionType, read_question
 
 MOST_QUESTIONS: Final = 3
 REASON_CHARACTERS: Final = 400
 QUESTION_CHARACTERS: Final = 300
-FEW_WORDS: Final = 5
-"""Words of meaning up to which a question that asks for one thing is simple."""
-MANY_WORDS: Final = 14
 DIRECT_ROUTE: Final = (
     "- `direct`: no research is needed at all: a greeting, arithmetic, a rewording, what was answered before."
 )
-MANY_SIDED: Final = (QuestionType.COMPARE, QuestionType.CONSEQUENCE, QuestionType.WHY)
 
 
 def prompt_values(request: ClassifyInput, rendering: PromptRendering) -> dict[str, str]:
@@ -38,23 +30,6 @@ def prompt_values(request: ClassifyInput, rendering: PromptRendering) -> dict[st
         "- `direct`: no research is needed at all: a greeting, arithmetic, a rewording, what was answered before.\n"
     )
     return {"context": earlier_turns(request.context, rendering.share), "direct": direct if request.may_answer else ""}
-
-
-def draft(request: ClassifyInput, _: Mapping[str, str]) -> ClassificationDraft:
-    """Without a model: by what the question asks for and how many words it takes. Never without research."""
-    question, asked = read_question(request.query, request.language), read_asked(request.query, request.language)
-    wordy = len(asked.content)
-    if asked.form in ONE_SIDED and wordy <= FEW_WORDS:
-        complexity = Complexity.SIMPLE
-    elif question.kind in MANY_SIDED or wordy > MANY_WORDS or request.query.count("?") > 1:
-        complexity = Complexity.COMPLEX
-    else:
-        complexity = Complexity.MODERATE
-    return ClassificationDraft(
-        complexity=complexity.value,
-        follow_up_type=(FollowUp.COMPLEX_FOLLOW_UP if request.context else FollowUp.NEW_TOPIC).value,
-        reasoning=f"The question asks for {question.kind.value.replace('_', ' ')} in {wordy} words of meaning.",
-    )
 
 
 def finish(work: Draft[ClassifyInput, ClassificationDraft]) -> ClassificationOutput:

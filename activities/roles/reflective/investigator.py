@@ -1,13 +1,9 @@
 """The background investigator: two or three searches that show what there is, before anything is planned."""
 
-from collections.abc import Mapping
-
 from activities.roles.finishers import Draft
 from activities.roles.prompt_blocks import PromptRendering, corpus_block
 from activities.roles.reflective.blocks import distinct_queries, earlier_turns
 from contracts.reflective_roles import InvestigateInput, QueriesDraft, QueriesOutput
-from contracts.roles import PlanInput
-from providers.extractive.planner import plan
 
 
 def prompt_values(request: InvestigateInput, rendering: PromptRendering) -> dict[str, str]:
@@ -17,12 +13,6 @@ def prompt_values(request: InvestigateInput, rendering: PromptRendering) -> dict
         "corpus": corpus_block(request.corpus),
         "context": earlier_turns(request.context, rendering.share),
     }
-
-
-def draft(request: InvestigateInput, _: Mapping[str, str]) -> QueriesDraft:
-    """Without a model: the question itself and what a plan would look for first."""
-    asked = PlanInput(query=request.query, language=request.language, max_sub_queries=request.most_queries)
-    return QueriesDraft(queries=[item.query for item in plan(asked).sub_queries])
 
 
 def finish(work: Draft[InvestigateInput, QueriesDraft]) -> QueriesOutput:

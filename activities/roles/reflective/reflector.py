@@ -1,6 +1,5 @@
 """The reflector: after each step, whether to go on, to adjust the plan, or to write."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from activities.roles.finishers import Draft
@@ -13,7 +12,6 @@ from contracts.reflective_roles import (
     StepReflectionDraft,
     StepReflectionOutput,
 )
-from contracts.vocabulary import NodeStatus
 
 MOST_CHANGES: Final = 5
 REASON_CHARACTERS: Final = 600
@@ -31,22 +29,6 @@ def prompt_values(request: ReflectOnStepInput, rendering: PromptRendering) -> di
         "fewest": str(request.fewest_steps),
         "adjusting": "" if request.may_adjust else "The plan cannot be adjusted any more: decide between the others.\n",
     }
-
-
-def draft(request: ReflectOnStepInput, _: Mapping[str, str]) -> StepReflectionDraft:
-    """Without a model: go on while steps are planned; adjust once where the last step found nothing."""
-    done = [step for step in request.steps if step.status is NodeStatus.COMPLETED]
-    if not request.pending:
-        return StepReflectionDraft(decision=ReflectionDecision.COMPLETE.value, reasoning="Every step is done.")
-    if done and not done[-1].finding_count and request.may_adjust and request.open_gaps:
-        return StepReflectionDraft(
-            decision=ReflectionDecision.ADJUST.value,
-            reasoning="The last step found nothing that can be quoted.",
-            suggested_changes=[],
-        )
-    return StepReflectionDraft(
-        decision=ReflectionDecision.CONTINUE.value, reasoning=f"{len(request.pending)} steps are planned."
-    )
 
 
 def finish(work: Draft[ReflectOnStepInput, StepReflectionDraft]) -> StepReflectionOutput:

@@ -1,7 +1,5 @@
 """The researcher of a step: what to search for next, or that the step is done."""
 
-from collections.abc import Mapping
-
 from activities.roles.finishers import Draft
 from activities.roles.prompt_blocks import PromptRendering, list_items
 from activities.roles.reflective.blocks import distinct_queries
@@ -20,13 +18,6 @@ def prompt_values(request: ResearchStepInput, _: PromptRendering) -> dict[str, s
         "asked": list_items("Queries asked so far:", "asked", request.asked),
         "most": str(request.most_queries),
     }
-
-
-def draft(request: ResearchStepInput, _: Mapping[str, str]) -> ResearchTurnDraft:
-    """Without a model: the step itself, once."""
-    if request.turn > 1:
-        return ResearchTurnDraft(reasoning="The step was searched for in its own words.")
-    return ResearchTurnDraft(queries=[request.description or request.step_title])
 
 
 def finish(work: Draft[ResearchStepInput, ResearchTurnDraft]) -> QueriesOutput:

@@ -1,6 +1,5 @@
 """The step planner: new steps only; those that are done stay as they are, whoever plans."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from activities.roles.finishers import Draft
@@ -10,9 +9,7 @@ from activities.roles.reflective.blocks import earlier_turns, hits_block, steps_
 from activities.roles.untrusted import guard
 from contracts.identity import normalized_text
 from contracts.reflective_roles import PlanStepsInput, StepDraft, StepKind, StepsDraft, StepsOutput
-from contracts.roles import PlanInput
 from providers.errors import InvalidOutput
-from providers.extractive.planner import plan
 
 TITLE_CHARACTERS: Final = 200
 DESCRIPTION_CHARACTERS: Final = 500
@@ -31,24 +28,6 @@ def prompt_values(request: PlanStepsInput, rendering: PromptRendering) -> dict[s
         "feedback": list_items("Why the plan is changed:", "feedback", request.feedback),
         "system_prompt": f"<additional_context>\n{told}\n</additional_context>" if told else "",
     }
-
-
-def draft(request: PlanStepsInput, _: Mapping[str, str]) -> StepsDraft:
-    """Without a model: one step for each part of an answer; an adjusted plan looks first where a gap was stated."""
-    done = [step.title for step in request.steps]
-    asked = PlanInput(
-        query=request.query,
-        language=request.language,
-        guidance=request.guidance,
-        system_prompt=request.system_prompt,
-        min_sub_queries=request.fewest,
-        max_sub_queries=request.most + len(done),
-        previous=[title for title in done if done],
-    )
-    proposed = plan(asked)
-    wanted = [StepDraft(title=text, description=text) for text in request.feedback]
-    steps = [StepDraft(title=item.query, description=item.query) for item in proposed.sub_queries]
-    return StepsDraft(title=request.query, thought=proposed.research_brief, steps=[*wanted, *steps])
 
 
 def finish(work: Draft[PlanStepsInput, StepsDraft]) -> StepsOutput:

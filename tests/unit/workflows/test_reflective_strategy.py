@@ -231,7 +231,7 @@ async def test_the_coordinator_chooses_the_limits_once(tmp_path: Path, monkeypat
 
 
 async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mode deep is deep, whatever the coordinator says (C1-2); a depth that is named stays."""
+    """Mode deep is deep, whatever the coordinator says, and a depth that is named stays (C1-2)."""
     classify = reflective_work.classification
     monkeypatch.setattr(reflective_work, "classification", lambda prompt: {**classify(prompt), "route": "quick"})
     state, _, roles, _ = await with_model(tmp_path, mode="deep", depth="light")
