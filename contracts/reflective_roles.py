@@ -130,8 +130,10 @@ class PlanStepsInput(BriefedInput):
 
     steps: list[StepSummary] = []
     """Steps that are done: they stay as they are."""
-    feedback: list[str] = []
-    """Why the plan is adjusted, and what the reflector suggests."""
+    feedback: str = ""
+    """Why the plan is adjusted."""
+    suggested_changes: list[str] = []
+    """What other steps should find out, as the reflector suggests."""
     fewest: int = 1
     most: int = 3
 

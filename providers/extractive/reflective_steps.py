@@ -66,7 +66,7 @@ def plan_steps(request: PlanStepsInput) -> StepsDraft:
         previous=[title for title in done if done],
     )
     proposed = plan(asked)
-    wanted = [StepDraft(title=text, description=text) for text in request.feedback]
+    wanted = [StepDraft(title=text, description=text) for text in request.suggested_changes]
     steps = [StepDraft(title=item.query, description=item.query) for item in proposed.sub_queries]
     return StepsDraft(title=request.query, thought=proposed.research_brief, steps=[*wanted, *steps])
 

@@ -25,7 +25,11 @@ def prompt_values(request: PlanStepsInput, rendering: PromptRendering) -> dict[s
         "context": earlier_turns(request.context, rendering.share),
         "background": hits_block(request.hits, rendering.share),
         "steps": steps_block(request.steps, rendering.share),
-        "feedback": list_items("Why the plan is changed:", "feedback", request.feedback),
+        "feedback": list_items(
+            "Why the plan is changed, and what is suggested:",
+            "feedback",
+            [text for text in (request.feedback, *request.suggested_changes) if text],
+        ),
         "system_prompt": f"<additional_context>\n{told}\n</additional_context>" if told else "",
     }
 

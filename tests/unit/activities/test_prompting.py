@@ -98,7 +98,8 @@ INPUTS: list[tuple[RoleSpec[Any, Any], Any]] = [
                 context=EARLIER,
                 hits=[SearchHit(url=URL, title="Vacuum", snippet="what vacuum does")],
                 steps=[reflective.StepSummary(title="Research costs", observations=["Vacuum costs little."])],
-                feedback=["look at limits"],
+                feedback="the plan misses limits",
+                suggested_changes=["look at limits"],
             )
         ),
     ),

@@ -42,8 +42,9 @@ class ReflectivePosition(Position):
     choice: str = ""
     """What was chosen where the request left it open: a depth or a mode."""
     background: list[SearchHit] = []
-    feedback: list[str] = []
+    feedback: str = ""
     """Why the plan is adjusted; empty for the first plan."""
+    suggested_changes: list[str] = []
     turns: int = 0
     """Turns that the step under way has had."""
     reflections: list[StepReflection] = []

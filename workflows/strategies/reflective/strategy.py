@@ -148,6 +148,7 @@ class ReflectiveStrategy:
             hits=position.background,
             steps=summaries_of(state, NodeStatus.COMPLETED),
             feedback=position.feedback,
+            suggested_changes=position.suggested_changes,
             fewest=max(1, limits.min_steps - len(done)),
             most=max(1, limits.max_steps - len(done)),
         )
@@ -160,7 +161,7 @@ class ReflectiveStrategy:
             run.decide(STEP_PLANNER.name, "enough_context_ignored", "nothing has been found yet")
         if fresh:
             state.plan = with_new_steps(state.plan, output.title, output.thought, fresh)
-        position.feedback = []
+        position.feedback, position.suggested_changes = "", []
         run.note("plan.drafted", f"{len(steps_of(state.plan))} steps", count=len(steps_of(state.plan)))
 
     async def _research(self, run: ResearchRun) -> None:
@@ -190,7 +191,7 @@ class ReflectiveStrategy:
         self._record(run, made, said)
         action = Action.PROCEED
         if made.decision is ReflectionDecision.ADJUST:
-            position.feedback = [made.reasoning, *(said.suggested_changes if said else [])]
+            position.feedback, position.suggested_changes = made.reasoning, said.suggested_changes if said else []
             position.next_unit, action = UnitKind.PLANNING, Action.ITERATE
             state.start_new_iteration()
             state.candidates = []
