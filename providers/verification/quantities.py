@@ -69,7 +69,7 @@ _COMPARATORS: Final = {
 OPPOSED: Final = frozenset((("min", "max"), ("min", "under"), ("over", "max"), ("over", "under")))
 
 
-class QuantityMatch(StrEnum):
+class Match(StrEnum):
     """How two quantities agree."""
 
     EXACT = "exact"
@@ -105,7 +105,7 @@ class Quantity:
         return not self.unit and len(self.raw) == 4 and any(FIRST_YEAR <= v <= LAST_YEAR for v in self.values)
 
 
-def compare(claim: Quantity, source: Quantity) -> QuantityMatch:
+def compare(claim: Quantity, source: Quantity) -> Match:
     """Whether the source's quantity is what the claim says: rounding is allowed in the claim, not in the source."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
@@ -116,11 +116,11 @@ def compare(claim: Quantity, source: Quantity) -> QuantityMatch:
     if claim.unit == CENT and source.unit in MONEY:
         claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
     if claim.unit != source.unit and not (_may_lack_unit(claim, source)):
-        return QuantityMatch.NONE
+        return Match.NONE
     found = _closest(claim, source)
     both = (claim.comparator, source.comparator)
-    if found is not QuantityMatch.NONE and (both in OPPOSED or both[::-1] in OPPOSED):
-        return QuantityMatch.OPPOSED
+    if found is not Match.NONE and (both in OPPOSED or both[::-1] in OPPOSED):
+        return Match.OPPOSED
     return found
 
 
@@ -129,23 +129,23 @@ def _may_lack_unit(claim: Quantity, source: Quantity) -> bool:
     return not source.unit and claim.unit in ("", "%", *MONEY) and not source.noun
 
 
-def _compare_forms(claim: Quantity, source: Quantity) -> QuantityMatch:
+def _compare_forms(claim: Quantity, source: Quantity) -> Match:
     if claim.forms and source.forms:
         if set(claim.forms) & set(source.forms):
-            return QuantityMatch.EXACT
+            return Match.EXACT
         # `in March 2024` follows from a day of that month, and a day without its year from the whole date.
         wider = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
                     for form in claim.forms for full in source.forms)  # fmt: skip
-        return QuantityMatch.APPROXIMATE if wider else QuantityMatch.NONE
+        return Match.APPROXIMATE if wider else Match.NONE
     if CLOCK in (claim.unit, source.unit) and not (claim.forms and source.forms) and "" in (claim.unit, source.unit):
-        return QuantityMatch.APPROXIMATE if set(claim.values) & set(source.values) else QuantityMatch.NONE
+        return Match.APPROXIMATE if set(claim.values) & set(source.values) else Match.NONE
     if claim.is_year and source.unit == "date":
-        return QuantityMatch.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else QuantityMatch.NONE
-    return QuantityMatch.NONE
+        return Match.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else Match.NONE
+    return Match.NONE
 
 
-def _closest(claim: Quantity, source: Quantity) -> QuantityMatch:
-    best = QuantityMatch.NONE
+def _closest(claim: Quantity, source: Quantity) -> Match:
+    best = Match.NONE
     mine, others = claim.values, source.values
     written = AMBIGUOUS.match(claim.raw)
     if written and source.raw.startswith(written[0]):
@@ -153,9 +153,9 @@ def _closest(claim: Quantity, source: Quantity) -> QuantityMatch:
         mine, others = mine[: (len(mine) + 1) // 2], others[: (len(others) + 1) // 2]
     for said, true in product(mine, others):
         if math.isclose(said, true, rel_tol=1e-9, abs_tol=1e-12):
-            return QuantityMatch.EXACT
+            return Match.EXACT
         if _rounds_to(claim, said, source, true):
-            best = QuantityMatch.APPROXIMATE
+            best = Match.APPROXIMATE
     return best
 
 
