@@ -205,7 +205,7 @@ def _reflective_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tupl
 declare(
     StrategyDeclaration(
         name="reflective",
-        implementation="workflows.strategies.reflective.strategy:ReflectiveStrategy",
+        implementation="workflows.strategies.reflective.reflective_strategy:ReflectiveStrategy",
         roles=(*reflective.ROLES, ANALYZER, SYNTHESIZER),
         presets=STEP_LIMITS,
         expected_calls=_reflective_calls,

@@ -22,9 +22,9 @@ from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
 from workflows.strategies import Finished
-from workflows.strategies.reflective.position import ReflectivePosition, UnitKind, position_of
+from workflows.strategies.reflective.reflective_position import ReflectivePosition, UnitKind, position_of
+from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
 from workflows.strategies.reflective.steps import completed_steps, steps_of
-from workflows.strategies.reflective.strategy import ReflectiveStrategy
 
 Answer = Callable[[str], dict[str, Any]]
 

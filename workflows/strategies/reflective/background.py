@@ -11,7 +11,7 @@ from contracts.vocabulary import AgentRole
 from workflows.phases.provider_searches import Answers, Searching
 from workflows.rules.query_matching import record_of
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.reflective.position import position_of
+from workflows.strategies.reflective.reflective_position import position_of
 
 MOST_QUERIES: Final = 3
 HITS_OF_EACH: Final = 5

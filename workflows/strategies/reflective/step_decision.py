@@ -3,7 +3,7 @@
 from contracts.reflective_roles import ReflectionDecision, StepReflectionOutput
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
-from workflows.strategies.reflective.position import StepReflection
+from workflows.strategies.reflective.reflective_position import StepReflection
 from workflows.strategies.reflective.steps import completed_steps, pending_steps, steps_of
 
 CONTINUE, ADJUST, COMPLETE = ReflectionDecision.CONTINUE, ReflectionDecision.ADJUST, ReflectionDecision.COMPLETE

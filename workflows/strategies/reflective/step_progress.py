@@ -5,7 +5,7 @@ from typing import Final
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus
-from workflows.strategies.reflective.position import UnitKind, position_of
+from workflows.strategies.reflective.reflective_position import UnitKind, position_of
 from workflows.strategies.reflective.steps import completed_steps, observations_of, steps_of
 
 LABELS: Final = {

@@ -11,7 +11,7 @@ from contracts.vocabulary import EngineKind, NodeStatus
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.reflective.position import position_of
+from workflows.strategies.reflective.reflective_position import position_of
 from workflows.strategies.reflective.steps import is_analysis, observations_of, query_nodes, reads_left, titles_of
 
 SHOWN_TITLES: Final = 10

@@ -26,7 +26,12 @@ from workflows.rules.report_check import report_issues
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.reflective.background import investigate
-from workflows.strategies.reflective.position import ReflectivePosition, StepReflection, UnitKind, position_of
+from workflows.strategies.reflective.reflective_position import (
+    ReflectivePosition,
+    StepReflection,
+    UnitKind,
+    position_of,
+)
 from workflows.strategies.reflective.routing import limits_choice, only_step, route_of
 from workflows.strategies.reflective.step_decision import decide_step, fewest_steps, may_adjust
 from workflows.strategies.reflective.step_progress import LABELS, progress_of, unit_summary
