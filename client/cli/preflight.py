@@ -90,8 +90,12 @@ async def announce(
 
 def limits_words(limits: EffectiveLimits) -> str:
     """What bounds a run, for a person."""
+    if limits.max_steps:
+        rounds = f"{plural(limits.max_steps, 'step')} in at most {plural(limits.max_iterations, 'plan')}"
+    else:
+        rounds = f"{plural(limits.max_iterations, 'iteration')} of {plural(limits.max_sub_queries, 'sub-query')}"
     parts = [
-        f"{plural(limits.max_iterations, 'iteration')} of {plural(limits.max_sub_queries, 'sub-query')}",
+        rounds,
         plural(limits.max_sources, "source"),
         f"{duration(limits.deadline_seconds)} {'hours' if limits.deadline_seconds >= 3_600 else 'minutes'}",
     ]

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contracts.parse_request import InvalidRequest, parse_request
+from contracts.plan import Plan
+from contracts.reflective_roles import StepDraft
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, NodeStatus, Outcome, StopReason
 from tests.comparable import comparable
@@ -24,7 +28,7 @@ from workflows.run.resumption import resume_state
 from workflows.strategies import Finished
 from workflows.strategies.reflective.reflective_position import ReflectivePosition, UnitKind, position_of
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
-from workflows.strategies.reflective.steps import completed_steps, steps_of
+from workflows.strategies.reflective.steps import completed_steps, step_node, steps_of, with_new_steps
 
 Answer = Callable[[str], dict[str, Any]]
 
@@ -310,3 +314,17 @@ def test_a_position_is_read_back_as_it_was() -> None:
     stored = ResearchState.model_validate_json(state.model_dump_json())
     assert isinstance(position_of(stored), ReflectivePosition)
     assert position_of(stored).next_unit is UnitKind.STEP
+
+
+STATUSES = st.sampled_from([NodeStatus.PENDING, NodeStatus.EXECUTING, NodeStatus.COMPLETED, NodeStatus.SKIPPED])
+TITLES = st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=6)
+
+
+@given(TITLES.flatmap(lambda titles: st.tuples(*(st.tuples(st.just(title), STATUSES) for title in titles))), TITLES)
+def test_no_plan_changes_what_was_begun(before: tuple[tuple[str, NodeStatus], ...], fresh: list[str]) -> None:
+    """Whatever is planned anew, steps that were begun stay where and as they are; only pending ones go (S1-021)."""
+    nodes = [step_node(StepDraft(title=title), 1).model_copy(update={"status": status}) for title, status in before]
+    plan = with_new_steps(Plan(nodes=nodes), "", "", [step_node(StepDraft(title=title), 2) for title in fresh])
+    kept = [node.model_dump_json() for node in nodes if node.status is not NodeStatus.PENDING]
+    assert [node.model_dump_json() for node in plan.nodes[: len(kept)]] == kept
+    assert [node.text for node in plan.nodes[len(kept) :]] == fresh

@@ -27,7 +27,7 @@ def decide_step(
     `said` is None where nobody reflects: then the plan is carried out to its end.
     """
     wanted = said.decision if said else CONTINUE
-    reasoning = said.reasoning if said else "nobody reflects"
+    reasoning = said.reasoning if said else "the plan is carried out to its end"
     decision = wanted
     if decision is ADJUST and not may_adjust(state, limits):
         decision = CONTINUE
