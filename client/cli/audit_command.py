@@ -54,7 +54,10 @@ async def audit(target: str, *, as_json: bool) -> int:
 
 def is_bundle(path: Path) -> bool:
     """Whether a file is meant as a bundle, by its name or its first bytes. Raises `CommandError` without a file."""
-    return not path.is_dir() and (path.suffix == ".zip" or start_of_file(path, 4, "the report") in ZIP_SIGNS)
+    if path.is_dir():
+        return False
+    start = start_of_file(path, 4, "the bundle" if path.suffix == ".zip" else "the report")
+    return path.suffix == ".zip" or start in ZIP_SIGNS
 
 
 async def _audit_archived(target: str, *, is_file: bool) -> tuple[ReportToAudit, AuditResult]:

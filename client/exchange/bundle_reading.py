@@ -48,7 +48,9 @@ class BundleReader:
         try:
             self._archive = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError, EOFError):
-            raise BundleUnusable(f"{path} is no ZIP file: make a bundle with `research export ID --bundle FILE.zip`") from None
+            raise BundleUnusable(
+                f"{path} is no ZIP file: make a bundle with `research export ID --bundle FILE.zip`"
+            ) from None
         try:
             self._entries = _checked_entries(self._archive.infolist())
             self.manifest = self._read_manifest()
@@ -59,7 +61,9 @@ class BundleReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._archive.close()
 
     def differences(self) -> list[FileDifference]:
@@ -69,17 +73,16 @@ class BundleReader:
         for path, file in listed.items():
             try:
                 data = self.read(path)
-            except ContentMissing:
-                found.append(FileDifference("file_missing", path, "the manifest lists this file, and it is not there"))
             except ContentCorrupt:
                 found.append(FileDifference("file_differs", path, "the file is damaged: it cannot be unpacked"))
+            except ContentMissing:
+                found.append(FileDifference("file_missing", path, "the manifest lists this file, and it is not there"))
             else:
                 if hashlib.sha256(data).hexdigest() != file.sha256:
-                    found.append(FileDifference("file_differs", path, "the file is not what its hash in the manifest says"))
-        for path in self._entries:
-            if path not in listed and path != MANIFEST:
-                found.append(FileDifference("file_unlisted", path, "the manifest does not list this file"))
-        return found
+                    found.append(FileDifference("file_differs", path, "the file is not what its hash says"))
+        extra = [path for path in self._entries if path not in listed and path != MANIFEST]
+        unlisted = "the manifest does not list this file"
+        return [*found, *(FileDifference("file_unlisted", path, unlisted) for path in extra)]
 
     def read(self, path: str) -> bytes:
         """A file whole. Raises `ContentMissing`, `ContentCorrupt`."""

@@ -12,9 +12,7 @@ NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
 READABLE: Final = 0o100644
 
 
-def compose_bundle(
-    files: Mapping[str, bytes], *, research_id: str, product_version: str, quotes_only: bool
-) -> bytes:
+def compose_bundle(files: Mapping[str, bytes], *, research_id: str, product_version: str, quotes_only: bool) -> bytes:
     """A ZIP file of these files by path, behind a manifest of their hashes."""
     manifest = Manifest(
         research_id=research_id,

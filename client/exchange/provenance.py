@@ -152,7 +152,10 @@ def _add_searches(made: ProvenanceDocument, report: ExportedReport) -> None:
 
 def _add_provider(made: ProvenanceDocument, provider: str) -> str:
     return made.add(
-        "agent", f"run:provider-{_local(provider)}", prov__type=_name("prov:SoftwareAgent"), prov__label=safe_line(provider)
+        "agent",
+        f"run:provider-{_local(provider)}",
+        prov__type=_name("prov:SoftwareAgent"),
+        prov__label=safe_line(provider),
     )
 
 
@@ -204,7 +207,9 @@ def _add_evidence(made: ProvenanceDocument, report: ExportedReport) -> None:
         )
         text = texts.get(item.source_id)
         made.relate(
-            "wasDerivedFrom", generatedEntity=passage, usedEntity=_hash(text) if text else f"run:{_local(item.source_id)}"
+            "wasDerivedFrom",
+            generatedEntity=passage,
+            usedEntity=_hash(text) if text else f"run:{_local(item.source_id)}",
         )
     known = {item.id for item in report.evidence}
     for finding in report.findings:

@@ -119,6 +119,7 @@ def _statements(report: ExportedReport) -> Iterator[TextBlock]:
         verdict = VERDICT_WORDS.get(claim.verdict, safe_line(claim.verdict))
         method = METHOD_WORDS.get(claim.method, safe_line(claim.method))
         words = safe_line(plain_text(claim.text))
-        runs = [TextRun(f"{verdict} ({method}): ", bold=True), TextRun(words), TextRun(f" {safe_line(claim.reason)}", italic=True)]
+        reason = TextRun(f" {safe_line(claim.reason)}", italic=True)
+        runs = [TextRun(f"{verdict} ({method}): ", bold=True), TextRun(words), reason]
         items.append([TextBlock("paragraph", runs)])
     yield TextBlock("list", parts=items, start=1)

@@ -7,6 +7,7 @@ from typing import Final
 
 from docx import Document
 from docx.document import Document as WordDocument
+from docx.enum.text import WD_PARAGRAPH_ALIGNMENT
 from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
@@ -56,7 +57,7 @@ def _add_blocks(document: WordDocument, blocks: Sequence[TextBlock], *, depth: i
                 paragraph = _paragraph(document, depth, quoted=False)
                 _look(paragraph.add_run(safe_text(block.text)), TextRun("", code=True))
             case "rule":
-                document.add_paragraph("⁂").alignment = 1
+                document.add_paragraph("⁂").alignment = WD_PARAGRAPH_ALIGNMENT.CENTER
             case _:
                 _add_runs(_paragraph(document, depth, quoted=quoted), block.runs)
 
