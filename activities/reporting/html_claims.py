@@ -15,13 +15,14 @@ OPEN, CLOSE = "\ue102", "\ue103"
 SIGN: Final = "‖"
 """Around our marks: punctuation, so that emphasis beside them begins and ends as before."""
 MARK: Final = re.compile(f"{SIGN}{OPEN}(\\d+)([be]){CLOSE}{SIGN}")
-PIECES: Final = re.compile(f'{MARK.pattern}|(<(?:[^>"]|"[^"]*")*>)|([^<{SIGN}]+|.)', re.DOTALL)
-WORDS: Final = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
+PIECES: Final = re.compile(f"{MARK.pattern}|(<[^<>]*+>)|([^<{SIGN}]++|.)", re.DOTALL)
+"""Safe HTML has no angle brackets in attributes: addresses have them encoded, and our own labels have none."""
 LINKED: Final = re.compile(r"<(?:a|span)[\s>]")
 """Where a link is, or one of our numbers, which is a span of links."""
 UNLINKED: Final = ("</a>", "</span>")
 MOST_RENDERINGS: Final = 64
-"""Of one text, while sentences are sought whose marks would change what Markdown makes of them."""
+MOST_RENDERED: Final = 2_000_000
+"""Renderings and characters in all, while claims are sought whose marks would change what Markdown makes of a text."""
 WORDS_SHOWN: Final = 240
 """Characters of a statement above its check; the text has all of it."""
 UNKNOWN: Final = "unverified"
@@ -77,7 +78,8 @@ def keep_harmless(
     `render` makes safe HTML of the text with the marks of some claims. A claim whose marks would change it is left
     without them: its words stay as they are, and its check stands with its passage.
     """
-    plain, left = render(()), [MOST_RENDERINGS]
+    plain = render(())
+    left = [max(1, min(MOST_RENDERINGS, MOST_RENDERED // (len(plain) + 1)))]
 
     def harmless(some: Sequence[PlacedClaim]) -> list[PlacedClaim]:
         left[0] -= 1
@@ -129,11 +131,10 @@ def _verdict(claim: Claim) -> str:
 
 
 def _link(text: str, item: PlacedClaim) -> str:
-    found = WORDS.fullmatch(text)
-    assert found is not None
-    before, words, after = found.groups()
+    words = text.strip()
     if not words:
         return text
+    before, _, after = text.partition(words)
     opening = f'<a class="said v-{_verdict(item.claim)}" href="#claim-{item.index}" tabindex="-1">'
     return f"{before}{opening}{words}</a>{after}"
 
