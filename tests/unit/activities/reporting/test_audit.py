@@ -164,6 +164,23 @@ CASES: list[tuple[str, list[str | int], Any]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("change", "counted", "skipped"),
+    [
+        ({"evidence_ids": [], "citation_numbers": [], "verdict": "unsupported", "method": "none"}, 1, 0),
+        ({"verdict": "contradicted", "method": "model"}, 0, 1),
+    ],
+)
+async def test_what_no_rule_can_judge_again_is_counted(
+    store: MemoryStore, change: dict[str, Any], counted: int, skipped: int
+) -> None:
+    """A statement without a citation, and the verdict of a model, are no differences; neither is called compared."""
+    result = await audited(store, changed(["claims", 5], lambda claim: claim | change))
+    assert result.problems == []
+    assert result.checked.get("claims without a citation", 0) == counted
+    assert result.unchecked.get("verdicts of a model, which no rule gives again", 0) == skipped
+
+
 @pytest.mark.parametrize(("kind", "path", "value"), CASES, ids=[f"{kind}-{n}" for n, (kind, _, _) in enumerate(CASES)])
 async def test_every_altered_field_is_found(
     store: MemoryStore, kind: str, path: list[str | int], value: object

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activities.reporting import markdown_report
+from activities.reporting.citations import CitationMark
 from activities.reporting.claims import Claim
 from activities.reporting.html_body import render_body
 from activities.reporting.html_claims import MARK, PlacedClaim, filter_by_verdict, place_claims
@@ -138,6 +140,32 @@ def test_a_claim_whose_marks_would_change_the_text_is_left_alone() -> None:
     assert f'href="{url}"' in body.html
     assert body.claims == {2}
     assert not MARK.search(body.html)
+
+
+def test_links_and_numbers_within_a_sentence_stay_and_the_words_around_them_lead() -> None:
+    """No link lies within another, and a sentence leads to its check also behind one."""
+    url = "https://good.test/a"
+    text = f"See [it]({url}), they say [1], so it is."
+    mark = CitationMark(text.index("[1]"), text.index("[1]") + 3, 1, (SAMPLE.rule.id,))
+    placed = [PlacedClaim(1, claim(text, verdict="partial"), 0, len(text))]
+    html = render_body(text, [mark], Registry.of([url]), placed).html
+    assert re.findall(r'<a class="said[^>]*>(.*?)</a>', html) == ["See", ", they say", ", so it is."]
+    assert f'<a href="{url}" rel="noopener noreferrer nofollow ugc">it</a>' in html
+    assert f'<span class="cite" id="cite-1">[<a role="doc-noteref" href="#{SAMPLE.rule.id}"' in html
+
+
+def test_a_statement_without_a_passage_leads_to_its_check_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cites nothing is listed by itself, with the way back to the text."""
+    words = "Nobody knows why."
+    uncited = replace(claim(words, verdict="unsupported"), start=5, end=5 + len(words), method="none")
+    monkeypatch.setattr(markdown_report, "find_claims", lambda *_, **__: [uncited])
+    made = render(SAMPLE.state(), f"# T\n\n{words}\n", SAMPLE.texts, SKIPPED, "0.1.0")
+    page = harmless(made.html)
+    assert {each["href"] for each in page.with_class("said")} == {"#claim-1"}
+    listed = made.html[made.html.index('id="statements"') :]
+    assert 'id="claim-1"' in listed
+    assert 'href="#said-1"' in listed
+    assert "So it is." in listed
 
 
 def test_claims_that_share_words_each_have_a_sign() -> None:
