@@ -42,9 +42,12 @@ class FileDifference:
 
 
 class BundleReader:
-    """An opened bundle. Making one raises `BundleUnusable`."""
+    """An opened bundle. Making one raises `BundleUnusable`, or OSError for a file that cannot be read."""
 
     def __init__(self, path: Path) -> None:
+        size = path.stat().st_size
+        if size > LARGEST_BYTES:
+            raise BundleUnusable(f"{path} has {size:,} bytes; a bundle has at most {LARGEST_BYTES:,}")
         try:
             self._archive = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError, EOFError):

@@ -283,6 +283,15 @@ def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         BundleReader(path)
 
 
+def test_a_file_larger_than_any_bundle_is_not_opened(tmp_path: Path) -> None:
+    """Its directory alone could fill the memory."""
+    path = tmp_path / "b.zip"
+    with path.open("wb") as file:
+        file.truncate(LARGEST_BYTES + 1)
+    with pytest.raises(BundleUnusable, match="500,000,001 bytes"):
+        BundleReader(path)
+
+
 def test_equal_reports_give_equal_bundles() -> None:
     """No clock is in a bundle; the manifest has the SHA-256 and the size of each file."""
     assert bundle() == bundle()
