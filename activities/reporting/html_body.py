@@ -2,19 +2,21 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 import nh3
 from markdown_it.token import Token
 
 from activities.reporting.citations import CitationMark
+from activities.reporting.html_claims import MARK, PlacedClaim, keep_harmless, link_sentences, marks_of_claims
 from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import PARSER
 from activities.reporting.readable_passage import CELL_BORDER, without_marks
 
 OPEN, CLOSE = "\ue100", "\ue101"
 PLACE = re.compile(f"\\[{OPEN}(\\d+){CLOSE}\\]")
+CLAIM_MARKS = re.compile(f"(?:{MARK.pattern})+")
 TAGS = {"p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "a"}
 TAGS |= {"h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"}
 ATTRIBUTES = {"a": {"href"}, "ol": {"start"}} | {f"h{level}": {"id"} for level in range(2, 7)}
@@ -39,14 +41,18 @@ class Body:
     sections: list[ReportSection]
     places: dict[str, list[str]]
     """Anchors of the citations by evidence id."""
+    claims: set[int] = field(default_factory=set)
+    """Numbers of the claims whose words lead to their check."""
 
 
-def _with_places(text: str, marks: Sequence[CitationMark]) -> str:
-    """The Markdown with each number replaced by a place holder that no draft can hold."""
+def _with_places(text: str, marks: Sequence[CitationMark], claims: Sequence[PlacedClaim]) -> str:
+    """The Markdown with each number replaced by a place holder that no draft can hold, and each claim marked."""
+    edits = [(mark.start, mark.end, f"[{OPEN}{index}{CLOSE}]") for index, mark in enumerate(marks)]
+    edits += [(place, place, sign) for place, sign in marks_of_claims(claims)]
     pieces, last = [], 0
-    for index, mark in enumerate(marks):
-        pieces += [text[last : mark.start], f"[{OPEN}{index}{CLOSE}]"]
-        last = mark.end
+    for start, end, replacement in sorted(edits, key=lambda edit: edit[:2]):
+        pieces += [text[last:start], replacement]
+        last = end
     return "".join(pieces) + text[last:]
 
 
@@ -98,7 +104,11 @@ def _show_lines(children: list[Token]) -> None:
     begins = True
     for child in children:
         if begins and child.type == "text":
-            child.content = without_marks(child.content).replace(f"{CELL_BORDER}[{OPEN}", f" [{OPEN}")
+            lead = CLAIM_MARKS.match(child.content)
+            words = child.content[lead.end() if lead else 0 :]
+            child.content = (lead[0] if lead else "") + without_marks(words).replace(
+                f"{CELL_BORDER}[{OPEN}", f" [{OPEN}"
+            )
         begins = child.type in ("hardbreak", "softbreak")
 
 
@@ -114,10 +124,34 @@ def _citation(mark: CitationMark, anchor: str) -> str:
     return f'<span class="cite" id="{anchor}">[{"".join(links)}]</span>'
 
 
-def render_body(text: str, marks: Sequence[CitationMark], registry: Registry) -> Body:
-    """The Markdown between title and sources as HTML. `marks` are the places of its numbers."""
+def render_body(
+    text: str, marks: Sequence[CitationMark], registry: Registry, claims: Sequence[PlacedClaim] = ()
+) -> Body:
+    """The Markdown between title and sources as HTML. `marks` are the places of its numbers, `claims` those in it."""
+    sections: list[ReportSection] = []
+
+    def render(some: Sequence[PlacedClaim]) -> str:
+        safe, found = _safe_html(_with_places(text, marks, some), registry)
+        if not some:
+            sections[:] = found
+        return safe
+
+    safe, kept = keep_harmless(claims, render)
+    places: dict[str, list[str]] = {}
+
+    def cite(match: re.Match[str]) -> str:
+        index = int(match.group(1))
+        for identity in marks[index].evidence_ids:
+            places.setdefault(identity, []).append(f"cite-{index + 1}")
+        return _citation(marks[index], f"cite-{index + 1}")
+
+    linked, leading = link_sentences(PLACE.sub(cite, safe), kept)
+    return Body(linked, sections, places, leading)
+
+
+def _safe_html(text: str, registry: Registry) -> tuple[str, list[ReportSection]]:
     environment: dict[str, object] = {}
-    tokens = PARSER.parse(_with_places(text, marks), environment)
+    tokens = PARSER.parse(text, environment)
     sections = _prepare(tokens, registry)
     rendered = PARSER.renderer.render(tokens, PARSER.options, environment)
     safe = nh3.clean(
@@ -130,13 +164,4 @@ def render_body(text: str, marks: Sequence[CitationMark], registry: Registry) ->
         link_rel=LINK_REL,
     )
     framed = safe.replace("<table>", '<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>')
-    framed = framed.replace("</table>", "</table></div>")
-    places: dict[str, list[str]] = {}
-
-    def cite(match: re.Match[str]) -> str:
-        index = int(match.group(1))
-        for identity in marks[index].evidence_ids:
-            places.setdefault(identity, []).append(f"cite-{index + 1}")
-        return _citation(marks[index], f"cite-{index + 1}")
-
-    return Body(PLACE.sub(cite, framed), sections, places)
+    return framed.replace("</table>", "</table></div>"), sections

@@ -13,6 +13,7 @@ from activities.reporting.quoted_passages import QuotedPassage, digest_form
 from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.verification import summarize_verification
 from contracts.evidence import Finding
+from contracts.identity import digest
 from contracts.sources import Source
 from contracts.vocabulary import Confidence, NodeStatus
 
@@ -41,7 +42,7 @@ def _source(source: Source, matter: ReportInputs, *, cited: bool) -> dict[str, A
     data["url"] = source.url
     raw = source.raw.hash if source.raw else source.content_hash
     text = source.text.hash if source.text else None
-    return data | {"content_hash": raw, "text_hash": text, "cited": cited}
+    return data | {"content_hash": raw, "text_hash": text, "cited": cited, "query_ids": source.sub_query_ids}
 
 
 def _evidence(passage: QuotedPassage, matter: ReportInputs) -> dict[str, Any]:
@@ -73,8 +74,8 @@ def section_titles(markdown: str) -> list[str]:
     return [plain_text(tokens[place + 1].content) for place in places]
 
 
-def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
-    """The content of `report.json`."""
+def compose_document(matter: ReportInputs, text: ReportText, html: str) -> dict[str, Any]:
+    """The content of `report.json`; `html` is the page that is rendered with it, of which it has the hash."""
     state, resolved, ending = matter.state, matter.resolved, matter.ending
     corpus = resolved.corpus
     cited = {item.source.id for item in matter.cited}
@@ -98,6 +99,7 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
         "iterations": state.iteration,
         "started_at": state.started_at,
         "ended_at": ending.ended_at,
+        "forms": {"report.md": digest(text.markdown), "report.html": digest(html)},
         "report": {
             "markdown": text.markdown,
             "sections": section_titles(text.markdown),

@@ -37,6 +37,8 @@ class ReportText:
     """Markdown of the remark under the title, or empty."""
     body: str
     """The text between title and sources."""
+    body_start: int
+    """Where it begins in `markdown`."""
     body_marks: list[CitationMark]
     """Offsets in `body`."""
     claims: list[Claim]
@@ -155,6 +157,7 @@ def compose_markdown(matter: ReportInputs) -> ReportText:
         title=title,
         notice=remark,
         body=body,
+        body_start=len(top),
         body_marks=in_body,
         claims=claims,
     )

@@ -55,8 +55,8 @@ def render(
     """
     matter = gather_matter(state, draft, texts, skipped, product_version)
     text = compose_markdown(matter)
-    document = compose_document(matter, text)
-    return RenderedForms(matter, text.markdown, compose_html(matter, text), document_text(document))
+    html = compose_html(matter, text)
+    return RenderedForms(matter, text.markdown, html, document_text(compose_document(matter, text, html)))
 
 
 Rendered = tuple[str, str, str, str]

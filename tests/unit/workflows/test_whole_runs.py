@@ -33,7 +33,9 @@ FOLDER = Path(__file__).parent / "whole_runs"
 CANARY = "c0ffee" * 4
 MARK = re.compile(r'Below, names of elements of data end in "-(\w+)", and their lines begin with "(\w+)¦"\.')
 STYLE = re.compile(r"(?<=<style>).*?(?=</style>)", re.DOTALL)
-MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?|(?<=read )\d{4}-\d\d-\d\d")
+FORMS = re.compile(r'("report\.(?:md|html)": )"sha256:[0-9a-f]{64}"')
+"""Hashes of files with moments in them."""
 WISHES = {
     "system_prompt": "Write for people who run databases.",
     "context": [{"question": "What is a transaction?", "answer": "All or nothing."}],
@@ -106,7 +108,7 @@ async def conducted(world: World, wishes: dict[str, Any], api: MessagesApi | Non
     kept["details.md"] = details_markdown(state, now) + "\n"
     if api is not None:
         kept["requests.txt"] = requests_as_text(api.requests)
-    return {name: MOMENT.sub("MOMENT", text) for name, text in kept.items()}
+    return {name: FORMS.sub(r'\1"HASH"', MOMENT.sub("MOMENT", text)) for name, text in kept.items()}
 
 
 async def demanding(folder: Path) -> dict[str, str]:

@@ -15,9 +15,9 @@ from workers.settings.loading import child_environment
 
 COMMANDS = {
     "run", "start", "watch", "resume", "steer", "stop", "cancel", "delete", "sweep", "status", "list", "report", "open",
-    "sources", "source", "decisions", "audit", "corpus", "read", "search", "worker", "serve", "doctor", "trust",
+    "sources", "source", "decisions", "audit", "export", "corpus", "read", "search", "worker", "serve", "doctor", "trust",
 }  # fmt: skip
-WITH_EXAMPLES = ["run", "start", "watch", "resume", "steer", "delete", "report", "source", "audit", "corpus", "read", "search",
+WITH_EXAMPLES = ["run", "start", "watch", "resume", "steer", "delete", "report", "source", "audit", "export", "corpus", "read", "search",
                  "trust"]  # fmt: skip
 
 

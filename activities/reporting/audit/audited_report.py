@@ -1,0 +1,93 @@
+"""What the audit reads of a `report.json`."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from activities.reporting.citations import CitationMark, numbers_in
+from activities.reporting.links import Registry
+from contracts.base import Contract
+
+
+class AuditedSource(Contract):
+    """A source with the hashes of its text and of its original."""
+
+    id: str
+    url: str
+    title: str
+    cited: bool
+    content_hash: str | None
+    text_hash: str | None
+
+
+class AuditedEvidence(Contract):
+    """A passage with its place."""
+
+    id: str
+    source_id: str
+    quote: str = Field(min_length=1)
+    quote_hash: str
+    heading: str
+    prefix: str = Field(max_length=32)
+    suffix: str = Field(max_length=32)
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
+
+
+class AuditedClaim(Contract):
+    """A statement of the text."""
+
+    id: str
+    text: str
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    citation_numbers: list[int]
+    evidence_ids: list[str]
+    verdict: str
+    method: str
+
+
+class AuditedCitation(Contract):
+    """A number and its source."""
+
+    number: int
+    source_id: str
+
+
+class AuditedFinding(Contract):
+    """A finding and its passages."""
+
+    id: str
+    evidence_ids: list[str]
+
+
+class AuditedText(Contract):
+    """The text."""
+
+    markdown: str
+
+
+class AuditedReport(Contract):
+    """What the audit compares."""
+
+    schema_version: Literal[1]
+    query: str
+    language: str
+    report: AuditedText
+    sources: list[AuditedSource]
+    evidence: list[AuditedEvidence]
+    claims: list[AuditedClaim]
+    citations: list[AuditedCitation]
+    findings: list[AuditedFinding]
+    forms: dict[str, str] = {}
+    """The hashes of `report.md` and `report.html`; empty in reports of older versions."""
+
+
+def registry_of(report: AuditedReport) -> Registry:
+    """The addresses that the text may name."""
+    return Registry.of([source.url for source in report.sources], report.query)
+
+
+def marks_of(report: AuditedReport) -> list[CitationMark]:
+    """The numbers of the text with their places."""
+    return [CitationMark(match.start(), match.end(), int(match[1]), ()) for match in numbers_in(report.report.markdown)]
