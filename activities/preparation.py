@@ -25,6 +25,7 @@ from contracts.resolved import (
 )
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from contracts.where_text_goes import where_text_goes
+from providers.language_words import guidance_words
 from providers.text import detect_language
 
 CORPUS: Final = "corpus"
@@ -88,6 +89,7 @@ def resolve(
         metadata=request.metadata,
         tenant=request.tenant,
         priority=request.priority,
+        guidance_words=guidance_words(detect_language(request.query)),
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
@@ -266,6 +268,7 @@ def resolve_again(
             "verify": request.verify or stored.verify,
             "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
             "metadata": stored.metadata if request.metadata is None else request.metadata,
+            "guidance_words": stored.guidance_words or guidance_words(stored.language),
         }
     )
     again = _search_again(_engine_again(again, request, configuration), request, configuration)

@@ -6,6 +6,7 @@ from typing import Final
 from contracts.decisions import Guidance
 
 PERSON: Final = "person"
+HOOK: Final = "hook"
 KEPT: Final = 20
 """Of a run, in its state."""
 HEARD: Final = 6

@@ -12,6 +12,7 @@ from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import refine_input, write_input
 from workflows.rules.gaps import apply_assessments, asked_for
+from workflows.rules.leaving_out import skip_left_out
 from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, unread_candidates
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
@@ -105,7 +106,7 @@ class SupervisorStrategy:
             issues=run.issues(Phase.PLANNING),
         )
         output = await run.ask(PLANNER, "plan", request)
-        queries = plan_sub_queries(output.sub_queries, state.iteration, limit)
+        queries = skip_left_out(state, plan_sub_queries(output.sub_queries, state.iteration, limit))
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
         if state.sources or state.candidates:
             # A late reflection wants another plan: what was found for the first one is found for nothing.
