@@ -26,8 +26,10 @@ from contracts.resolved import (
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from contracts.where_text_goes import where_text_goes
 from providers.language_words import guidance_words
-from providers.text import detect_language
+from providers.text import detect_language, meaning_words
 
+MOST_READ: Final = 1_000
+"""Characters of a question that are looked at for what it is about."""
 CORPUS: Final = "corpus"
 KEPT: Final = "a resumed run keeps its own; leave it out, or start a new run"
 
@@ -90,6 +92,7 @@ def resolve(
         tenant=request.tenant,
         priority=request.priority,
         guidance_words=guidance_words(detect_language(request.query)),
+        question_words=meaning_words(request.query[:MOST_READ], detect_language(request.query)),
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
@@ -269,6 +272,7 @@ def resolve_again(
             "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
             "metadata": stored.metadata if request.metadata is None else request.metadata,
             "guidance_words": stored.guidance_words or guidance_words(stored.language),
+            "question_words": stored.question_words or meaning_words(stored.query[:MOST_READ], stored.language),
         }
     )
     again = _search_again(_engine_again(again, request, configuration), request, configuration)

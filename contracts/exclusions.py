@@ -35,12 +35,10 @@ INFLECTIONS: Final = frozenset(
     )
 )
 """Endings that make no other word of it, in the languages that the engine knows: workflows have no stemmer."""
-TELLING: Final = 4
-"""Letters from which on a word of a question counts."""
 SENTENCE_END: Final = re.compile(r"(?<=[.!?;:])\s+|\n+")
 TITLE_PARTS: Final = re.compile(r"\s[-–—|·/]\s|:\s|\s[»›]\s")
-ADDRESS: Final = re.compile(r"(?:[a-z]+://)?((?:[a-z0-9_-]+\.)+[a-z]{2,}(?:/[^\s,;]*)?|[\w-]+/[\w./-]*)", re.IGNORECASE)
-"""A host, or a path in a folder."""
+BESIDE_ADDRESS: Final = " .,;:!?\"'“”„()"
+LEAST_SUFFIX: Final = 2
 
 
 @lru_cache(maxsize=4_096)
@@ -74,30 +72,27 @@ def _is_same(word: str, other: str) -> bool:
     return common >= least and INFLECTIONS.issuperset(rests)
 
 
-def covers(question: str, subject: str) -> bool:
+def covers(asked: str, subject: str) -> bool:
     """Whether nothing is left of a question without a subject."""
-    return find_about(question, [subject], question) is not None
+    return find_about(asked, [subject], asked) is not None
 
 
-def find_about(text: str, subjects: Iterable[str], question: str) -> str | None:
+def find_about(text: str, subjects: Iterable[str], asked: str) -> str | None:
     """The subject that a query or a gap is about: one that it names.
 
-    Where the question names it itself, a query that still asks for most of the rest of the question is not about it.
+    `asked` is the question, without words that say nothing of what it is about. Where it names the subject itself, a
+    query that still asks for most of the rest of it is not about that.
     """
-    return next((subject for subject in subjects if _is_about(text, subject, question)), None)
+    return next((subject for subject in subjects if _is_about(text, subject, asked)), None)
 
 
-def _is_about(text: str, subject: str, question: str) -> bool:
+def _is_about(text: str, subject: str, asked: str) -> bool:
     if not mentions(text, subject):
         return False
-    if not mentions(question, subject):
+    if not mentions(asked, subject):
         return True
     own, found = tokens(subject), tokens(text)
-    rest = [
-        word
-        for word in tokens(question)
-        if (len(word) >= TELLING or word[0].isdigit()) and not any(_is_same(one, word) for one in own)
-    ]
+    rest = [word for word in tokens(asked) if not any(_is_same(one, word) for one in own)]
     kept = sum(any(_is_same(word, other) for other in found) for word in rest)
     return 2 * kept <= len(rest)
 
@@ -124,15 +119,30 @@ def _has_title(title: str, subject: str) -> bool:
     return any(mentions(part, subject) and 2 * size >= len(tokens(part)) for part in TITLE_PARTS.split(title))
 
 
+def find_addresses(text: str) -> list[str]:
+    """The hosts and the paths of files in a text, without a scheme, folded."""
+    words = (word.strip(BESIDE_ADDRESS).casefold().partition("://") for word in text.replace(",", " ").split())
+    bare = [(rest if scheme else first).strip("/") for first, scheme, rest in words]
+    return [word for word in bare if _is_address(word)]
+
+
+def _is_address(word: str) -> bool:
+    """Whether a word is `example.org`, `example.org/path` or `notes/old.md`."""
+    host, _, path = word.partition("/")
+    name = host if "." in host else path.rpartition("/")[2]
+    labels = name.split(".")
+    known = all(label.replace("-", "").replace("_", "").isalnum() for label in labels)
+    return len(labels) > 1 and known and labels[-1].isalpha() and len(labels[-1]) >= LEAST_SUFFIX
+
+
 def is_at(url: str, place: str) -> bool:
     """Whether an address is at a place: a host with everything below it, or a path within a folder."""
-    found = ADDRESS.fullmatch(place.strip())
-    if found is None:
+    if " " in place or find_addresses(place) != [place.casefold()]:
         return False
-    wanted = found[1].casefold().strip("/")
+    wanted = place.casefold()
     if url.startswith(CORPUS_SCHEME):
-        path = f"/{url.removeprefix(CORPUS_SCHEME).casefold()}"
-        return f"/{wanted}/" in f"{path}/"
+        path = url.removeprefix(CORPUS_SCHEME).casefold()
+        return f"/{wanted}/" in f"/{path}/"
     parts = urlsplit(url.casefold())
     host, _, path = wanted.partition("/")
     own = parts.hostname or ""

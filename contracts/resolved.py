@@ -153,6 +153,8 @@ class ResolvedResearch(Contract):
     priority: int = 3
     guidance_words: GuidanceWords | None = None
     """None in old histories: there guidance is told and searched for as it is."""
+    question_words: list[str] = []
+    """The words of the question that say what it is about."""
     search_attributes: bool = False
     canary: str = ""
     """What only this run knows, and nothing going out may hold (`contracts.canary`); empty in old histories."""

@@ -4,6 +4,7 @@ from typing import TypeVar
 
 from contracts.exclusions import find_about, find_mainly_about, is_kept_out
 from contracts.roles import AnalyzeInput, RoleInput, SourceExtract, WriteInput
+from providers.text import meaning_words
 
 I = TypeVar("I", bound=RoleInput)
 
@@ -47,11 +48,12 @@ def _writing(request: I) -> I:
     used = {key for finding in findings for key in finding.evidence_ids}
     cited = {key for finding in findings for key in finding.source_ids}
     subjects = [one.subject for one in request.exclusions]
+    asked = " ".join(meaning_words(request.query, request.language))
     return request.model_copy(
         update={
             "sources": [source for source in sources if source.id in cited],
             "evidence": [item for key, item in evidence.items() if key in used],
             "findings": findings,
-            "gaps": [gap for gap in request.gaps if not find_about(gap.description, subjects, request.query)],
+            "gaps": [gap for gap in request.gaps if not find_about(gap.description, subjects, asked)],
         }
     )

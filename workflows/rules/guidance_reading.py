@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.decisions import Guidance
-from contracts.exclusions import ADDRESS, covers, tokens
+from contracts.exclusions import covers, find_addresses, tokens
 from contracts.resolved import GuidanceWords
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
@@ -46,7 +46,7 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
     if resolved is None or resolved.guidance_words is None:
         return said
     reading = read(said.text, resolved.guidance_words)
-    asked = [subject for subject in reading.left_out if covers(resolved.query, subject)]
+    asked = [subject for subject in reading.left_out if covers(" ".join(resolved.question_words), subject)]
     left_out = [subject for subject in reading.left_out if subject not in asked]
     room = max(0, MOST_EXCLUSIONS - len(state.exclusions))
     done = {
@@ -144,7 +144,7 @@ class _Rules:
         if not tokens(plain):
             return
         for way in self._ways["only_from"] + self._ways["not_from"]:
-            if (what := _what(way, plain)) is not None and (places := _addresses(what)):
+            if (what := _what(way, plain)) is not None and (places := find_addresses(what)):
                 (reading.only_from if way in self._ways["only_from"] else reading.left_out).extend(places)
                 return
         for way in self._ways["leave_out"]:
@@ -199,7 +199,3 @@ def _is_whole(head: str) -> bool:
 def _what(way: re.Pattern[str], clause: str) -> str | None:
     found = way.fullmatch(clause)
     return found["what"] if found else None
-
-
-def _addresses(what: str) -> list[str]:
-    return [match[1].strip("./").casefold() for match in ADDRESS.finditer(what)]

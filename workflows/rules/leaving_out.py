@@ -24,11 +24,15 @@ def take_exclusions(state: ResearchState, said: Guidance) -> None:
     state.only_from = list(dict.fromkeys([*state.only_from, *said.only_from]))
 
 
+def asked_words(state: ResearchState) -> str:
+    """What the question is about, in its own words."""
+    return " ".join(state.resolved.question_words) if state.resolved else ""
+
+
 def why_left_out(state: ResearchState, text: str, pending: Iterable[Guidance] = ()) -> str | None:
     """Why a query or a gap is left out; None for one that is not. `pending` is guidance that was not taken up yet."""
     subjects = [*(one.subject for one in state.exclusions), *(name for said in pending for name in said.left_out)]
-    question = state.resolved.query if state.resolved else ""
-    subject = find_about(text, subjects, question) if subjects else None
+    subject = find_about(text, subjects, asked_words(state)) if subjects else None
     return f"{LEFT_OUT}: {subject}" if subject else None
 
 

@@ -1,19 +1,28 @@
 """What every part of a run works with: its state, inbox, host, clock and records."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 from contracts.canary import holds_private, repeats
 from contracts.decisions import AgentDecision, GateIssue, Guidance, Moment
+from contracts.exclusions import find_about
+from contracts.plan import PlanNode
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft
 from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
-from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason
+from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
 from workflows.rules.gaps import STEER, open_gaps
 from workflows.rules.guidance_reading import read_guidance
-from workflows.rules.leaving_out import drop_left_out, keeps_out, skip_left_out, take_exclusions, why_left_out
+from workflows.rules.leaving_out import (
+    asked_words,
+    drop_left_out,
+    keeps_out,
+    skip_left_out,
+    take_exclusions,
+    why_left_out,
+)
 from workflows.run.event_ring import add_event
 from workflows.run.guidance import HEARD, HOOK, PERSON, newest, with_guidance
 from workflows.run.host import Host
@@ -129,7 +138,7 @@ class RunContext:
             self.decide(AgentRole.SUPERVISOR, "guidance_read", said.answer, {"origin": said.origin}, did)
         take_exclusions(state, said)
         if said.left_out or said.only_from:
-            self._leave_out()
+            self._leave_out(said)
         # Old histories have nobody who reads guidance: a person's is searched for as it is.
         wanted = said.look_at if said.answer else [said.text] * (said.origin == PERSON)
         drafts = [
@@ -143,18 +152,22 @@ class RunContext:
                 AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, {"status": gap.status.value}
             )
 
-    def _leave_out(self) -> None:
+    def _leave_out(self, said: Guidance) -> None:
         """Skip what is planned, close what is open and drop what was found of the things that are left out."""
         state = self.state
-        before = {node.id: node.status for node in state.plan.nodes}
         state.plan = state.plan.with_nodes(*skip_left_out(state, state.plan.nodes))
-        for node in state.plan.nodes:
-            if node.status is NodeStatus.SKIPPED and before[node.id] is not NodeStatus.SKIPPED:
-                outputs = {"status": node.status.value}
-                self.decide(AgentRole.SUPERVISOR, "sub_query_left_out", node.text, {"sub_query_id": node.id}, outputs)
+        asked = asked_words(state)
+        # A unit that was going on when it was said may have skipped them already.
+        self.record_left_out([node for node in state.plan.nodes if find_about(node.text, said.left_out, asked)])
         for gap in drop_left_out(state):
             outputs = {"status": gap.status.value}
             self.decide(AgentRole.SUPERVISOR, "gap_superseded", gap.description, {"gap_id": gap.id}, outputs)
+
+    def record_left_out(self, nodes: Iterable[PlanNode]) -> None:
+        """A decision for each sub-query that is skipped because nobody wants it."""
+        for node in nodes:
+            inputs, outputs = {"sub_query_id": node.id}, {"status": node.status.value}
+            self.decide(AgentRole.SUPERVISOR, "sub_query_left_out", node.text, inputs, outputs)
 
     def why_left_out(self, text: str) -> str | None:
         """Why a query or a gap is left out, also by guidance that is not taken up yet; None for one that is not."""

@@ -7,7 +7,7 @@ from contracts.plan import Plan, PlanNode
 from contracts.progress import Progress
 from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment, PlanInput
 from contracts.state import OpenPause, ResearchState, Unit
-from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
+from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, NodeStatus, Phase, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import refine_input, write_input
@@ -112,6 +112,7 @@ class SupervisorStrategy:
             # A late reflection wants another plan: what was found for the first one is found for nothing.
             state.sources, state.aliases, state.candidates, state.duplicates = {}, {}, [], 0
         state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, nodes=queries)
+        run.record_left_out(query for query in queries if query.status is NodeStatus.SKIPPED)
         run.note("plan.drafted", f"{len(queries)} sub-queries", count=len(queries))
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
