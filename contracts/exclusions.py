@@ -116,7 +116,10 @@ def is_kept_out(title: str, url: str, subjects: Sequence[str], only_from: Sequen
 def _has_title(title: str, subject: str) -> bool:
     """Whether a subject makes up half of a part of a title: `Explicit Locking` is about locks."""
     size = len(tokens(subject))
-    return any(mentions(part, subject) and 2 * size >= len(tokens(part)) for part in TITLE_PARTS.split(title))
+    return any(
+        mentions(part, subject) and 2 * size >= sum(word.isalpha() for word in tokens(part))
+        for part in TITLE_PARTS.split(title)
+    )
 
 
 def find_addresses(text: str) -> list[str]:
@@ -146,4 +149,4 @@ def is_at(url: str, place: str) -> bool:
     parts = urlsplit(url.casefold())
     host, _, path = wanted.partition("/")
     own = parts.hostname or ""
-    return (own == host or own.endswith(f".{host}")) and f"{parts.path}/".startswith(f"/{path}")
+    return (own == host or own.endswith(f".{host}")) and f"{parts.path}/".startswith(f"/{path}/" if path else "/")
