@@ -48,14 +48,14 @@ class Exclusion(Contract):
     subject: str
     """A few words, or the address of sources."""
     origin: str
-    """`hook` or `person`."""
+    """`hook`, `person` or `request`."""
 
 
 class Guidance(Contract):
     """What a think-pause, a hook or a person wants of the next phase."""
 
     origin: str
-    """`model`, `rules`, `hook` or `person`."""
+    """`model`, `rules`, `hook`, `person`, or `request` for its own prompt where no model reads it."""
     phase: str | None = None
     text: str = Field(max_length=2_000)
     left_out: list[str] = []

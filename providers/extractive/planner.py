@@ -134,7 +134,7 @@ def _guidance(task: PlanInput) -> list[SubQueryDraft]:
     for said in task.guidance:
         # What was read says itself what is to be searched for; nothing of an exclusion is.
         texts += said.look_at if said.answer else [said.text] * (said.origin != "rules")
-    if task.system_prompt:
+    if task.system_prompt and not any(said.origin == "request" for said in task.guidance):
         texts.append(task.system_prompt)
     subject = " ".join(named_terms(task.query, task.language)[:3])
     found = []

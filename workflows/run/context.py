@@ -24,7 +24,7 @@ from workflows.rules.leaving_out import (
     why_left_out,
 )
 from workflows.run.event_ring import add_event
-from workflows.run.guidance import HEARD, HOOK, PERSON, newest, with_guidance
+from workflows.run.guidance import HEARD, HOOK, PERSON, REQUEST, newest, with_guidance
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
 
@@ -122,6 +122,13 @@ class RunContext:
     def steer(self, text: str) -> None:
         """A person's wish: left out or searched for at once, told to the roles from the next phase on."""
         self._obey(read_guidance(PERSON, text, self.state))
+
+    def obey_request(self) -> None:
+        """What the request's own prompt leaves out or keeps to: a model is told it, without one rules must read it."""
+        prompt, known = self.resolved.system_prompt, any(one.origin == REQUEST for one in self.state.guidance)
+        if prompt and not known and self.resolved.engine is EngineKind.EXTRACTIVE:
+            said = read_guidance(REQUEST, prompt, self.state)
+            self._obey(said.model_copy(update={"look_at": said.look_at[:1]}))
 
     def obey_hook(self, text: str, phase: str) -> None:
         """What the operator's hook wants; to a model its emphasis is advice, without one it is searched for."""

@@ -217,3 +217,13 @@ def test_exclusions_are_bounded() -> None:
         run.steer("leave out " + ", ".join(f"topic{chr(97 + number)}{chr(97 + part)}" for part in range(10)))
     assert len(state.exclusions) == 50
     assert "50 exclusions are the most" in state.guidance[-1].answer
+
+
+async def test_the_prompt_of_a_request_is_read_where_no_model_reads_it(tmp_path: Path) -> None:
+    """An operator's `Leave locks out.` is no search for locks, and what it cannot have is said."""
+    world = World(tmp_path)
+    state = await begin(world, system_prompt="Write for people who run databases. Leave locks out.")
+    await conduct(world, state)
+    check_without_locks(state, await report_of(world, state))
+    assert "not obeyed: “Write for people who run databases”" in state.guidance[0].answer
+    assert len([said for said in state.guidance if said.origin == "request"]) == 1

@@ -96,6 +96,7 @@ class SupervisorStrategy:
     async def _plan(self, run: ResearchRun) -> Unit:
         state, resolved = run.state, run.resolved
         limit = resolved.limits.max_sub_queries
+        run.obey_request()
         request = PlanInput(
             system_prompt=resolved.system_prompt,
             context=resolved.context,
