@@ -60,7 +60,7 @@ POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
 """The same words within this time are one message: they may be sent again after no answer."""
-TASK_TIMEOUT: Final = timedelta(seconds=5)
+TASK_TIMEOUT: Final = timedelta(seconds=4)
 """A decision takes milliseconds; one that was handed to a worker that just died goes to another one after this long."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200

@@ -11,8 +11,8 @@ from contracts.vocabulary import EngineKind
 
 HEARTBEAT = timedelta(seconds=4)
 """Activities beat every half second; a killed worker is noticed after this long."""
-FIRST_PAUSE = timedelta(seconds=0.5)
-"""Before the second attempt: with the heartbeat it is how long the call of a killed worker lies still."""
+FIRST_PAUSE = timedelta(seconds=0.1)
+"""Before the second attempt of a call whose worker was lost; after a failure the activity says how long."""
 
 MODEL_CALL_SECONDS = 600.0
 """Longest single model call (synthesis in the original of S0: 600 s)."""
