@@ -26,7 +26,7 @@ from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
 from workflows.driver import Driver
 from workflows.phases.counts import counts_of
 from workflows.phases.provider_searches import CORPUS
-from workflows.rules.guidance_reading import read_guidance
+from workflows.rules.guidance_reading import NOT_OBEYED, read_guidance
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import describe_unstarted, is_cancelled, reason_of
@@ -133,6 +133,8 @@ class DeepResearchWorkflow:
         self._inbox.steering.append(said)
         if self._state.resolved is None:
             return "taken: it is read when the run begins, and `research status` shows what is done with it"
+        if said.answer.startswith(NOT_OBEYED):
+            return said.answer
         return f"taken for the next phase: {said.answer or 'the roles go by it'}"
 
     @steer.validator

@@ -20,6 +20,7 @@ MOST_SUBJECTS: Final = 10
 LONGEST_SUBJECT: Final = 8
 """Words."""
 MOST_EXCLUSIONS: Final = 50
+NOT_OBEYED: Final = "not obeyed"
 SENTENCES: Final = re.compile(r"(?<=[.!?])\s+|;\s*|\n+")
 QUOTES: Final = "\"'“”„‚‘’«»`"
 REMEDY: Final = (
@@ -56,17 +57,18 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
         "not left out, since the question itself asks for it": asked,
         f"not left out, since {MOST_EXCLUSIONS} exclusions are the most": left_out[room:],
     }
-    if resolved.engine is EngineKind.MODEL:
+    by_model = resolved.engine is EngineKind.MODEL
+    if by_model:
         done["told to the model"] = reading.others
     parts = [f"{what}: {_list(subjects)}" for what, subjects in done.items() if subjects]
-    if reading.others and resolved.engine is not EngineKind.MODEL:
-        parts.append(f"not obeyed: {_list(reading.others)}: {REMEDY}")
+    if not by_model and (reading.others or not parts):
+        parts.append(f"{NOT_OBEYED}: {_list(reading.others) or 'nothing is understood of it'}: {REMEDY}")
     return said.model_copy(
         update={
             "left_out": left_out[:room],
             "only_from": reading.only_from,
             "look_at": reading.look_at,
-            "answer": "; ".join(parts) or f"nothing is understood of it: {REMEDY}",
+            "answer": "; ".join(parts) or "told to the model as it is",
         }
     )
 
