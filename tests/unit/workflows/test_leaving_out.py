@@ -9,7 +9,7 @@ from contracts.decisions import Guidance
 from contracts.exclusions import mentions
 from contracts.identity import source_id
 from contracts.resolved import Hook
-from contracts.roles import PlanInput, PlanOutput, SubQueryDraft
+from contracts.roles import AnalysisOutput, GapDraft, PlanInput, PlanOutput, SubQueryDraft
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, GapStatus, NodeStatus, Outcome
 from providers.language_words import guidance_words
@@ -20,6 +20,7 @@ from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
 from workflows.deep_research import status_of
 from workflows.driver import Driver
+from workflows.phases.analysis import merge
 from workflows.rules.endings import find_unanswered
 from workflows.rules.guidance_reading import read_guidance
 from workflows.run.guidance import PERSON
@@ -228,3 +229,49 @@ async def test_the_prompt_of_a_request_is_read_where_no_model_reads_it(tmp_path:
     check_without_locks(state, await report_of(world, state))
     assert "not obeyed: “Write for people who run databases”" in state.guidance[0].answer
     assert len([said for said in state.guidance if said.origin == "request"]) == 1
+
+
+async def test_what_is_left_out_meanwhile_is_not_taken_up_at_the_next_unit(tmp_path: Path) -> None:
+    """A search that goes on is not used: neither its hits nor its sources enter the record."""
+    world = World(tmp_path)
+    state = await begin(world, limits={"max_iterations": 1})
+    await conduct(world, state, "Leave locks out", "search")
+    node = next(node for node in state.plan.nodes if node.text == ABOUT_LOCKS)
+    assert source_id(LOCKS) not in state.sources
+    assert not [source for source in state.sources.values() if node.id in source.sub_query_ids]
+
+
+async def test_the_analyzer_is_not_given_a_source_that_is_left_out(tmp_path: Path) -> None:
+    """What was read before the message came is not analyzed after it."""
+    world = World(tmp_path)
+    state = await begin(world)
+    host = world.host()
+    given: list[str] = []
+    analyze = host.implementations["analyze_sources"]
+
+    async def noting(request: Any) -> Any:
+        given.extend(source.entry or source.url for source in request.sources)
+        return await analyze(request)
+
+    host.implementations["analyze_sources"] = noting
+    run = ResearchRun(state, Inbox(), host)
+    driver = Driver(run, SupervisorStrategy())
+    await driver.step()
+    await driver.step()
+    known = state.sources[source_id(LOCKS)]
+    run.steer("Leave locks out")
+    await driver.step()
+    assert given
+    assert not {known.entry, known.url} & set(given)
+
+
+def test_an_analyzers_gap_about_what_is_left_out_is_not_opened() -> None:
+    """A model may miss it all the same: nobody wants to read that it is missing."""
+    state = states.state(resolved=states.resolved(guidance_words=guidance_words("en")))
+    node = states.sub_query("How old may a row be?", finding_count=0)
+    state.plan = states.plan(node)
+    run = ResearchRun(state, Inbox(), InProcessHost({}))
+    run.steer("Leave locks out")
+    drafts = [GapDraft(description="Nothing is said of locks."), GapDraft(description="Nothing is said of rows.")]
+    merge(run, node, AnalysisOutput(gaps=drafts))
+    assert [gap.description for gap in state.gaps] == ["Nothing is said of rows."]
