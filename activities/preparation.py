@@ -28,8 +28,11 @@ from contracts.resolved import (
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from contracts.where_text_goes import where_text_goes
-from providers.text import detect_language
+from providers.language_words import guidance_words
+from providers.text import detect_language, meaning_words
 
+MOST_READ: Final = 1_000
+"""Characters of a question that are looked at for what it is about."""
 CORPUS: Final = "corpus"
 ANSWERS_NEED_A_MODEL: Final = (
     "mode: an answer without research needs a model, and none does the work: ask with mode quick, or configure a model"
@@ -97,6 +100,8 @@ def resolve(
         metadata=request.metadata,
         tenant=request.tenant,
         priority=request.priority,
+        guidance_words=guidance_words(detect_language(request.query)),
+        question_words=meaning_words(request.query[:MOST_READ], detect_language(request.query)),
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
@@ -295,6 +300,8 @@ def resolve_again(
             "verify": request.verify or stored.verify,
             "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
             "metadata": stored.metadata if request.metadata is None else request.metadata,
+            "guidance_words": stored.guidance_words or guidance_words(stored.language),
+            "question_words": stored.question_words or meaning_words(stored.query[:MOST_READ], stored.language),
         }
     )
     again = _search_again(_engine_again(again, request, configuration), request, configuration)

@@ -60,6 +60,8 @@ POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
 """The same words within this time are one message: they may be sent again after no answer."""
+TASK_TIMEOUT: Final = timedelta(seconds=4)
+"""A decision takes milliseconds; one that was handed to a worker that just died goes to another one after this long."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
@@ -126,6 +128,7 @@ class ResearchClient:
                 task_queue=names.WORKFLOWS_QUEUE,
                 id_reuse_policy=reuse.value,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                task_timeout=TASK_TIMEOUT,
                 static_summary=static_summary(valid.query),
                 priority=Priority(
                     priority_key=valid.priority, fairness_key=valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
@@ -255,7 +258,7 @@ class ResearchHandle:
         return state
 
     async def steer(self, text: str) -> str:
-        """Give guidance to the next phase. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        """Give guidance; the answer says what is done. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
         return await self._tell(names.STEER, text)
 
     async def stop_and_report(self) -> str:

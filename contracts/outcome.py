@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from contracts.base import Contract
+from contracts.decisions import Guidance
 from contracts.documents import DocumentRef
 from contracts.progress import Awaited, Progress
 from contracts.resolved import EffectiveLimits, ProviderChoice
@@ -132,6 +133,8 @@ class ResearchStatus(Contract):
     last_decision: str = ""
     last_failure: str = ""
     degraded: list[str] = []
+    guidance: list[Guidance] = []
+    """What people and hooks asked for while the run went on, and what is done with it."""
     outcome: Outcome | None = None
     stop_reason: StopReason | None = None
     started_at: str = ""

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import Field
 
 from contracts.base import Contract, Terse
-from contracts.decisions import GateIssue, Guidance
+from contracts.decisions import Exclusion, GateIssue, Guidance
 from contracts.documents import DocumentRef, ReportDraft, SectionHint
 from contracts.evidence import Evidence, Finding, FindingLabel, Gap, QualityUpdate
 from contracts.plan import PlanNode
@@ -43,6 +43,9 @@ class RoleInput(Terse):
     wishes: list[str] = []
     """What the request wants of the work beyond the question: one line each."""
     guidance: list[Guidance] = []
+    exclusions: list[Exclusion] = []
+    """What is left out: neither searched for nor quoted nor reported."""
+    only_from: list[str] = []
     issues: list[GateIssue] = []
     """Why the phase is done again; empty the first time."""
     canary: str = ""

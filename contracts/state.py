@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from contracts.decisions import AgentDecision, GateResult, Guidance, Moment, Pause
+from contracts.decisions import AgentDecision, Exclusion, GateResult, Guidance, Moment, Pause
 from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, Ending, ResearchResult
@@ -105,6 +105,9 @@ class ResearchState(BaseModel):
     pause: Pause | None = None
     """What was decided after the last unit."""
     guidance: list[Guidance] = []
+    exclusions: list[Exclusion] = []
+    only_from: list[str] = []
+    """Hosts, or paths in a folder, that sources are to be from; empty: no guidance narrowed them."""
     decisions: list[AgentDecision] = []
     decisions_dropped: int = 0
     """How many the log did not take, being full."""

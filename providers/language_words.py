@@ -8,6 +8,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
+from contracts.resolved import GuidanceWords
+
 WORD: Final = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*", re.UNICODE)
 KNOWN_LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt", "nl")
 
@@ -69,6 +71,7 @@ class LanguageWords:
     """Form of an answer → what is missing without it."""
     other_words: Mapping[str, str]
     """Form of an answer → words that its documents may use where the question has others."""
+    guidance: GuidanceWords
 
 
 @lru_cache(maxsize=len(KNOWN_LANGUAGES))
@@ -91,7 +94,18 @@ def language_words(code: str) -> LanguageWords:
         headings=data["headings"],
         missing=data["missing"],
         other_words=data["other_words"],
+        guidance=GuidanceWords(**data["guidance"]),
     )
+
+
+def guidance_words(language: str) -> GuidanceWords:
+    """How guidance is worded in a language and in English, which people mix."""
+    own, english = language_words(language), language_words("en")
+    if own is english:
+        return own.guidance
+    parts = zip(own.guidance.model_dump().items(), english.guidance.model_dump().values(), strict=True)
+    joined = {name: one + other if isinstance(one, list) else f"{one}|{other}" for (name, one), other in parts}
+    return GuidanceWords.model_validate(joined)
 
 
 def _relate(groups: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -26,11 +26,13 @@ from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
 from workflows.driver import Driver
 from workflows.phases.counts import counts_of
 from workflows.phases.provider_searches import CORPUS
+from workflows.rules.guidance_reading import NOT_OBEYED, read_guidance
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import describe_unstarted, is_cancelled, reason_of
 from workflows.run.context import RunContext, Watchers
 from workflows.run.event_ring import page_after
+from workflows.run.guidance import PERSON
 from workflows.run.host import TemporalHost
 from workflows.run.inbox import Inbox
 from workflows.run.payloads import json_of
@@ -126,9 +128,14 @@ class DeepResearchWorkflow:
     # --- messages --------------------------------------------------------------------------------------------------
     @workflow.update(name=names.STEER)
     async def steer(self, text: str) -> str:
-        """Tell the run what to look at; the next phase hears it."""
-        self._inbox.steering.append(text.strip())
-        return "taken: the next phase will go by it"
+        """Tell the run what to look at or to leave out; the answer says what is done with it."""
+        said = read_guidance(PERSON, text, self._state)
+        self._inbox.steering.append(said)
+        if self._state.resolved is None:
+            return "taken: it is read when the run begins, and `research status` shows what is done with it"
+        if said.answer.startswith(NOT_OBEYED):
+            return said.answer
+        return f"taken for the next phase: {said.answer or 'the roles go by it'}"
 
     @steer.validator
     def _check_steer(self, text: str) -> None:
@@ -399,6 +406,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",
         last_failure=state.last_failure,
         degraded=state.degraded,
+        guidance=[said for said in state.guidance if said.answer],
         outcome=state.result.outcome if state.result else None,
         stop_reason=state.result.stop_reason if state.result else None,
         started_at=state.started_at,

@@ -156,10 +156,10 @@ class Driver:
             raise Interrupted(self._run.inbox.interruption)
 
     def _take_steering(self) -> None:
-        """What people asked for becomes guidance, and a question to search for once there is a plan."""
+        """What people asked for since the last unit holds from here on."""
         run = self._run
         while run.inbox.steering:
-            run.steer(run.inbox.steering.pop(0))
+            run.steer(run.inbox.steering.pop(0).text)
 
     async def _abort(self) -> Outcome:
         """`on_deadline: abort`: save and stop, without a report."""

@@ -75,6 +75,12 @@ def _asked_form(matter: ReportInputs) -> list[Fact]:
     return [Fact("Asked for", applied, told)]
 
 
+def _guidance(matter: ReportInputs) -> list[Fact]:
+    """What was asked for while the run went on, and what was done with it."""
+    told = [f"{said.origin}: “{said.text}” – {said.answer}" for said in matter.state.guidance if said.answer]
+    return [Fact("Guidance", "Given while the run went on.", told)] if told else []
+
+
 def _corpus(matter: ReportInputs) -> list[Fact]:
     corpus = matter.resolved.corpus
     facts = []
@@ -166,6 +172,7 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
         _outcome(matter),
         _engine(matter),
         *_asked_form(matter),
+        *_guidance(matter),
         *_corpus(matter),
         *_searching(matter),
         *_limits(matter),

@@ -8,6 +8,7 @@ from typing import Final
 from activities.roles.finishers import Draft
 from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
 from activities.roles.labels import label_all, label_key
+from activities.roles.leaving_out import is_left_out
 from activities.roles.lenient_values import clamp, find_member, line_of, one_line, shorten
 from activities.roles.prompt_blocks import shown_sources
 from contracts import identity
@@ -40,7 +41,10 @@ def finish_analysis(work: Work) -> AnalysisOutput:
     grounding = _Grounding(work)
     findings: dict[str, Finding] = {}
     dropped = 0
-    for draft in work.draft.findings:
+    wanted = [draft for draft in work.draft.findings if not is_left_out(draft.content, work.request)]
+    if len(wanted) < len(work.draft.findings):
+        work.warnings.append("findings about what is left out were dropped")
+    for draft in wanted:
         finding = grounding.finding(draft)
         if finding is None:
             dropped += 1
@@ -75,7 +79,8 @@ class _Grounding:
     def finding(self, draft: FindingDraft) -> Finding | None:
         """The finding with what is left of its quotes; None if nothing is left."""
         statement = line_of(draft.content, STATEMENT_CHARACTERS)
-        grounded = [item for quote in draft.quotes if (item := self._ground(quote))]
+        quotes = [quote for quote in draft.quotes if not is_left_out(quote.quote, self._work.request)]
+        grounded = [item for quote in quotes if (item := self._ground(quote))]
         if not grounded or not statement:
             return None
         evidence_ids = list(dict.fromkeys(item.id for item in grounded))

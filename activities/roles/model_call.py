@@ -9,6 +9,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
 from activities.failure_translation import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
+from activities.roles.leaving_out import without_left_out
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
@@ -76,6 +77,7 @@ class RoleActivities:
         with translate_errors(RECORDS):
             if self._notebooks is not None:
                 request = await self._notebooks.complete_input(request, role)
+            request = without_left_out(request)
             documents = await load_documents(request, self._content)
         rendered, excerpts = await self._render(role, request, documents)
 

@@ -68,7 +68,8 @@ def common_values(request: RoleInput) -> dict[str, str]:
     """What every prompt is filled with."""
     issues = [f"- {guard_line(issue.message, LINE_CHARACTERS)}" for issue in request.issues]
     said = [item.text for item in request.guidance if item.origin == PERSON]
-    wishes = [guard_line(text, 2_000) for text in (*request.wishes, *said)]
+    left_out = [f"Leave out, do not report on: {one.subject}" for one in request.exclusions if one.origin == PERSON]
+    wishes = [guard_line(text, 2_000) for text in (*request.wishes, *said, *left_out)]
     advice = [
         f"- from {guard_line(item.origin, 40)}: {guard_line(item.text, 2_000)}"
         for item in request.guidance

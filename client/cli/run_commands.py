@@ -100,9 +100,10 @@ def resume(
 def steer(
     research_id: RunId, text: Annotated[str, typer.Argument(metavar="TEXT", help="what the run should do")]
 ) -> None:
-    """Tell a running run what to look at; the next phase obeys.
+    """Tell a running run what to look at or to leave out; the answer says what is done.
 
     research steer last "Leave version 9 out, look at the settings of version 16"
+    research steer last "only from example.org"
     """
     from client.cli.sent_messages import steer as work
 

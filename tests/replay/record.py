@@ -84,7 +84,7 @@ async def stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
         async with running_workers(client, model_world(folder, api.base_url)):
             handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
             await until(handle, lambda status: status.phase == Phase.ANALYSIS)
-            await handle.execute_update(names.STEER, "what about locks?")
+            await handle.execute_update(names.STEER, "Leave locks out, and what about backups?")
             await handle.execute_update(names.STOP_AND_REPORT)
             await handle.result()
     return handle

@@ -38,7 +38,7 @@ class Gathering:
         self._searching = Searching(run, sub_queries)
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
-        self._found = Gathered(limits.max_sources_per_query)
+        self._found = Gathered(run, limits.max_sources_per_query)
         self._requests: dict[str, ReadRequest] = {}
         """What each read was begun with, by source."""
 
@@ -90,6 +90,8 @@ class Gathering:
             self._found.responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
         else:
             async with self._turns:
+                if self._run.why_left_out(query.text):
+                    return
                 self._run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
                 self._take(query, await self._searching.search(query))
         share = guaranteed_share(self._budget, len(self._sub_queries), position, self._room[query.id])

@@ -11,6 +11,8 @@ from contracts.vocabulary import EngineKind
 
 HEARTBEAT = timedelta(seconds=4)
 """Activities beat every half second; a killed worker is noticed after this long."""
+FIRST_PAUSE = timedelta(seconds=0.1)
+"""Before the second attempt of a call whose worker was lost; after a failure the activity says how long."""
 
 MODEL_CALL_SECONDS = 600.0
 """Longest single model call (synthesis in the original of S0: 600 s)."""
@@ -23,7 +25,7 @@ READ_SECONDS = 65.0
 RECORD_SECONDS = 60.0
 CANCEL_SAVE_SECONDS = 5.0
 """A cancelled run saves its session within this time."""
-RECORD_RETRY = RetryPolicy(maximum_interval=timedelta(seconds=10))
+RECORD_RETRY = RetryPolicy(initial_interval=FIRST_PAUSE, maximum_interval=timedelta(seconds=10))
 """Activities count the attempts that failed."""
 SUMMARY_CHARACTERS = 120
 SUMMARY_BYTES = 200
@@ -50,7 +52,7 @@ def role_options(activity_id: str, summary: str, engine: EngineKind, remaining_s
     longest = MODEL_CALL_SECONDS if engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
     remaining = max(10.0, remaining_seconds)
     # The time left bounds the attempts: activities count those that failed, and no others.
-    retry = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
+    retry = RetryPolicy(initial_interval=FIRST_PAUSE, maximum_interval=timedelta(seconds=60))
     return CallOptions(
         names.MODELS_QUEUE,
         activity_id,
@@ -123,7 +125,7 @@ def _beginning(queue: str, activity_id: str, summary: str, longest: float, patie
 def _bound(queue: str, activity_id: str, summary: str, longest: float, remaining_seconds: float) -> CallOptions:
     remaining = max(5.0, remaining_seconds)
     # The time left bounds the attempts: activities count those that failed, and not those that were told to wait.
-    retry = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=20))
+    retry = RetryPolicy(initial_interval=FIRST_PAUSE, maximum_interval=timedelta(seconds=20))
     return CallOptions(
         queue,
         activity_id,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from contracts.decisions import Guidance
 from contracts.vocabulary import StopReason
 
 
@@ -18,7 +19,8 @@ class Inbox:
     """What people and the clock have asked for."""
 
     interruption: StopReason | None = None
-    steering: list[str] = field(default_factory=list)
+    steering: list[Guidance] = field(default_factory=list)
+    """What people asked for and no unit has taken up; what it leaves out is left out at once."""
     closing: bool = False
     """The last report is being written: it is too late to steer."""
 
