@@ -86,7 +86,7 @@ class RecordsActivities:
             state = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
             text = json.dumps(await self._with_report(state), ensure_ascii=False)
             await self._sessions.save(request.research_id, text, closed=request.closed)
-        if request.closed:
+        if request.closed or request.yields_turn:
             with suppress(ProviderError):  # a place that is not given back is found to be lost
                 await self._queue.leave(request.research_id)
         return SessionRef(research_id=request.research_id)

@@ -147,6 +147,8 @@ class Limits(StrictContract):
     max_model_calls: int | None = Field(default=None, ge=0, le=10_000)
     max_tokens: int | None = Field(default=None, ge=0)
     max_cost_usd: float | None = Field(default=None, ge=0)
+    max_wait_seconds: float | None = Field(default=None, ge=1, le=2_592_000)
+    """How long a person is waited for each time; it costs the run no time."""
 
 
 class Gates(StrictContract):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Turn, Verify
+from contracts.request import Approve, Clarify, Depth, OnDeadline, SearchPolicy, SourceType, Turn, Verify
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -24,6 +24,8 @@ class EffectiveLimits(Contract):
     max_model_calls: int | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
+    max_wait_seconds: float = 259_200.0
+    """How long a person is waited for each time; it costs the run no time."""
     severity_floor: Severity = Severity.MODERATE
 
 
@@ -32,6 +34,8 @@ class EffectiveGates(Contract):
 
     policy: GatePolicy = GatePolicy.STRICT
     think: ThinkMode = ThinkMode.RULES
+    clarify: Clarify = Clarify.OFF
+    approve: Approve = Approve.NONE
     hook: str | None = None
 
 

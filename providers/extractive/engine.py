@@ -1,4 +1,4 @@
-"""`ExtractiveEngine`: the five roles as pure functions, off the event loop and where they can be killed."""
+"""`ExtractiveEngine`: the roles as pure functions, off the event loop and where they can be killed."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import Final
 
 from contracts.base import Contract
-from contracts.roles import AnalyzeInput, RefineInput, ReflectInput, RoleInput, WriteInput
+from contracts.roles import AnalyzeInput, ClarifyInput, RefineInput, ReflectInput, RoleInput, WriteInput
 from contracts.roles import PlanInput as PlannerInput
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.extractive.brief_writer import write
+from providers.extractive.clarifier import clarify
 from providers.extractive.passage_analyzer import analyze
 from providers.extractive.planner import plan
 from providers.extractive.reflection import refine, reflect
@@ -20,7 +21,7 @@ ANALYSIS_SECONDS: Final = 40.0
 """Limit of one role: two attempts and what comes before and after fit into the time of their activity."""
 MAKE_DRAFT: Final = f"{__name__}:make_draft"
 
-ExtractiveInput = PlannerInput | ReflectInput | RefineInput | AnalyzeInput | WriteInput
+ExtractiveInput = ClarifyInput | PlannerInput | ReflectInput | RefineInput | AnalyzeInput | WriteInput
 
 
 class ExtractiveEngine:
@@ -56,6 +57,8 @@ def make_draft(given: RoleInput, documents: Mapping[str, str], module: str | Non
 
 
 def _draft(given: RoleInput, documents: Mapping[str, str]) -> Contract:
+    if isinstance(given, ClarifyInput):
+        return clarify(given)
     if isinstance(given, PlannerInput):
         return plan(given)
     if isinstance(given, ReflectInput):

@@ -20,7 +20,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
-from contracts.roles import AnalyzeInput, PlanInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, ClarifyInput, PlanInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Quality
@@ -99,6 +99,8 @@ class StoredNotebooks:
             }
             if isinstance(request, PlanInput):
                 update |= {"system_prompt": resolved.system_prompt, "context": resolved.context}
+            if isinstance(request, ClarifyInput):
+                update["context"] = resolved.context
             if isinstance(request, PlanInput | WriteInput):
                 update["corpus"] = resolved.corpus
         if isinstance(request, AnalyzeInput):

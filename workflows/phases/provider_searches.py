@@ -218,6 +218,7 @@ class Searching:
             questions=self._questions,
             date=self._run.state.started_at[:10],
             resolved_entry=self._run.state.resolved_entry,
+            permission=self._run.permission(),
         )
 
     def _count_failure(self, query: PlanNode, operation: str, name: str, error: ActivityError) -> None:

@@ -6,11 +6,14 @@ from typing import Any, TypeVar
 
 from contracts.canary import holds_private, repeats
 from contracts.decisions import AgentDecision, GateIssue, Guidance, Moment
+from contracts.permission import Permission, permission_of
+from contracts.plan import Plan, PlanNode
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, AgentRole, StopReason
 from workflows.rules.gaps import STEER, open_gaps
+from workflows.run.clock import Clock
 from workflows.run.event_ring import add_event
 from workflows.run.guidance import HEARD, PERSON, newest, with_guidance
 from workflows.run.host import Host
@@ -30,8 +33,19 @@ class RunContext:
         self.state = state
         self.inbox = inbox
         self.host = host
-        self.resolved: ResolvedResearch = state.resolved
+        self.clock = Clock(state, inbox, host)
         self.watchers = watchers or Watchers()
+
+    @property
+    def resolved(self) -> ResolvedResearch:
+        """What the run was given."""
+        if self.state.resolved is None:
+            raise ValueError("a run needs a resolved request")
+        return self.state.resolved
+
+    def permission(self) -> Permission | None:
+        """What searches and reads are asked with; None while a person has yet to approve the plan."""
+        return permission_of(self.resolved.gates, self.state.approved_version)
 
     # --- time ------------------------------------------------------------------------------------------------------
     def now_text(self) -> str:
@@ -40,16 +54,15 @@ class RunContext:
 
     def remaining_seconds(self) -> float:
         """Seconds until the report must be there."""
-        return self.state.deadline_at - self.host.now().timestamp()
+        return self.clock.remaining_seconds()
 
     def elapsed_seconds(self) -> float:
         """Active seconds of this session so far."""
-        return self.state.active_seconds_before + self.host.now().timestamp() - self.state.clock_started_at
+        return self.clock.elapsed_seconds()
 
     def remaining_work_seconds(self) -> float:
         """Seconds until the work must give way to writing: the reserve is kept for the report."""
-        reserve = 0.0 if self.inbox.closing else self.resolved.limits.reserve_seconds
-        return self.remaining_seconds() - reserve
+        return self.clock.remaining_work_seconds()
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def moment(self) -> Moment:
@@ -121,6 +134,13 @@ class RunContext:
                     {"gap_id": gap.id},
                     {"status": gap.status.value},
                 )
+
+    # --- plan ------------------------------------------------------------------------------------------------------
+    def draft_plan(self, brief: str, nodes: list[PlanNode]) -> None:
+        """Put a new version of the plan in the place of the one that there is."""
+        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes)
+        count = len(self.state.plan.sub_queries)
+        self.note("plan.drafted", f"{count} sub-queries", count=count, version=self.state.plan.version)
 
     def retries(self, phase: str) -> bool:
         """Whether the last pause wants a phase done again."""
