@@ -76,7 +76,7 @@ def list_declared() -> tuple[StrategyDeclaration, ...]:
 
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
     """The roles of all strategies, each once, and the one that works before any of them."""
-    all_roles = (CLARIFIER, *(role for strategy in list_declared() for role in strategy.roles))
+    all_roles = (*(role for strategy in list_declared() for role in strategy.roles), CLARIFIER)
     return tuple({role.name: role for role in all_roles}.values())
 
 

@@ -93,10 +93,3 @@ class PlanRevision(StrictContract):
     brief: str | None = Field(default=None, min_length=1, max_length=2_000)
     sub_queries: list[PlannedQuery] | None = Field(default=None, min_length=1, max_length=20)
     """All of them, in the order of their importance: they take the place of those of the plan."""
-
-    @model_validator(mode="after")
-    def _says_something(self) -> "PlanRevision":
-        edits = self.brief is not None or self.sub_queries is not None
-        if edits == (self.guidance is not None):
-            raise ValueError("give either guidance, or brief and sub_queries of your own")
-        return self

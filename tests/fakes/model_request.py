@@ -10,13 +10,14 @@ from tests.fakes import model_work
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
 ROLE_BY_PROPERTY = {
+    "questions": "clarifier",
     "sub_queries": "planner",
     "findings": "analyzer",
     "gap_analysis": "refiner",
     "action": "supervisor",
     "markdown": "synthesizer",
 }
-ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "scout", "scribe")
+ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "clarifier", "scout", "scribe")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class ModelRequest:
         if self.role == "analyzer":
             return json.dumps(model_work.analysis(self.prompt, with_gap=with_gap))
         work = {
+            "clarifier": model_work.clarification,
             "planner": model_work.plan,
             "scout": model_work.plan,
             "refiner": model_work.refinement,

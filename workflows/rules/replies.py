@@ -66,8 +66,11 @@ def read_revision(state: ResearchState, taken: Sequence[Said], revision: Any, ve
     if version is not None and version != waiting.plan_version:
         newest = waiting.plan_version
         raise Unacceptable(f"version: the plan is version {newest} by now; look at it with `research plan` first")
+    given = {"guidance": revision} if isinstance(revision, str) else revision
+    if not isinstance(given, dict) or ("guidance" in given) == bool({"brief", "sub_queries"} & set(given)):
+        raise Unacceptable("revision: expected either guidance, or brief and sub_queries of your own")
     try:
-        wanted = PlanRevision.model_validate({"guidance": revision} if isinstance(revision, str) else revision)
+        wanted = PlanRevision.model_validate(given)
     except ValidationError as error:
         raise Unacceptable("\n".join(f"revision.{line}" for line in error_lines(error))) from None
     if wanted.guidance is not None:
