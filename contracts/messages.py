@@ -81,6 +81,8 @@ class SearchRequest(Terse):
     published_from: str | None = None
     """ISO date of the earliest publication, where the provider can tell."""
     published_to: str | None = None
+    earlier_entry: str = ""
+    """Hash of the stored entry with the sources of an earlier run, which the provider `earlier` offers."""
     titled: int = 50
     """How many hits are told with their titles: the others are read only where some of those are not."""
     questions: list[str] = []

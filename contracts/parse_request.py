@@ -66,7 +66,6 @@ def _asked_for(request: ResearchRequest) -> dict[str, bool]:
         "mode": request.mode not in (Mode.AUTO, Mode.DEEP),
         "verify: full": request.verify is Verify.FULL,
         "output.citation_style": request.output.citation_style is not CitationStyle.NUMERIC,
-        "follow_up_of": request.follow_up_of is not None,
         "protected_sources": request.protected_sources is not None,
     }
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from contracts.base import Contract
+from contracts.follow_up import FollowUp
 from contracts.request import Approve, Clarify, Depth, OnDeadline, SearchPolicy, SourceType, Turn, Verify
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
@@ -120,6 +121,8 @@ class ResolvedResearch(Contract):
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = None
     context: list[Turn] = []
+    follow_up: FollowUp | None = None
+    """The earlier run whose evidence is offered first; None for a question of its own."""
     target_words: int | None = None
     report_language: str | None = None
     """What the report is to be written in; None: the language of the question."""
@@ -138,3 +141,10 @@ class ResolvedResearch(Contract):
     egress: str = "nothing leaves this machine"
     advice: list[str] = []
     """What would make the run better: one line each, naming what to set."""
+
+    @property
+    def earlier_turns(self) -> list[Turn]:
+        """What was asked and answered before, as a planner is told: by the request, and by the run that it follows."""
+        if self.follow_up is None:
+            return self.context
+        return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]

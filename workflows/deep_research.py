@@ -298,6 +298,7 @@ class DeepResearchWorkflow(PersonMessages):
             state = resume_state(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resumed)
         state.resolved, state.resolved_entry = resolved, prepared.resolved_entry
         state.note_entry(prepared.resolved_entry)
+        state.note_entry(resolved.follow_up.entry if resolved.follow_up else None)
         state.started_at = state.started_at or started.isoformat(timespec="milliseconds")
         if not continued or not state.deadline_at:
             state.clock_started_at = started.timestamp()

@@ -5,6 +5,7 @@ from typing import Any
 
 from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES, count_noun, moment
 from activities.reporting.report_inputs import ReportInputs
+from contracts.follow_up import EARLIER
 from contracts.state import ResearchState
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, SourceStatus
@@ -73,6 +74,19 @@ def _asked_form(matter: ReportInputs) -> list[Fact]:
         "Not applied: this report was written without a model, and quotes its sources as they are."
     )  # fmt: skip
     return [Fact("Asked for", applied, told)]
+
+
+def _follow_up(matter: ReportInputs) -> list[Fact]:
+    """What of an earlier run was used."""
+    followed = matter.resolved.follow_up
+    if followed is None:
+        return []
+    again = [source for source in matter.state.readable_sources() if source.provider == EARLIER]
+    value = (
+        f"The run {followed.research_id} (“{followed.query}”): {count_noun(followed.sources, 'source')} of it could be "
+        f"used and were offered first; {len(again):,} were read again."
+    )
+    return [Fact("Follows", value)]
 
 
 def _corpus(matter: ReportInputs) -> list[Fact]:
@@ -166,6 +180,7 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
         _outcome(matter),
         _engine(matter),
         *_asked_form(matter),
+        *_follow_up(matter),
         *_corpus(matter),
         *_searching(matter),
         *_limits(matter),

@@ -90,6 +90,19 @@ async def run(options: RunOptions) -> int:
         return await work.do()
 
 
+async def ask_again(given: str, options: RunOptions) -> int:
+    """Start a run that follows another one: its evidence is offered first; the same corpus, unless another is named."""
+    async with open_context(reads_only=True) as context:
+        research_id = await context.resolve(given)
+        state = await context.stored_state(research_id)
+    if state is None or state.resolved is None:
+        raise CommandError(f"nothing is stored of the run {research_id} that could be followed: see `research list`")
+    before = state.resolved
+    corpus = options.corpus or (before.corpus.name if before.corpus is not None else None)
+    follows = [*options.assignments, f"follow_up_of={research_id}"]
+    return await run(replace(options, corpus=corpus, web=options.web or before.web, assignments=follows))
+
+
 async def start(options: RunOptions) -> int:
     """Start a run on a running server and print its id."""
     async with open_context(Flags(model=options.model, model_url=options.model_url)) as context:

@@ -41,6 +41,22 @@ def run(options: RunOptions) -> None:
     finish(work(options))
 
 
+@runs.command("ask")
+@takes(RunOptions, without=("research_id", "request_file", "dry_run"))
+def ask(
+    options: RunOptions,
+    given: Annotated[str, typer.Argument(metavar="ID", help="the run that the question follows, or `last`")],
+) -> None:
+    """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
+
+    research ask last "And what does it cost?"
+    research ask 7k3f "How is it in version 16?" --depth light
+    """
+    from client.cli.run import ask_again as work
+
+    finish(work(given, options))
+
+
 @runs.command("start")
 @takes(RunOptions)
 def start(options: RunOptions) -> None:

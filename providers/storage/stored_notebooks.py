@@ -98,9 +98,9 @@ class StoredNotebooks:
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
             }
             if isinstance(request, PlanInput):
-                update |= {"system_prompt": resolved.system_prompt, "context": resolved.context}
+                update |= {"system_prompt": resolved.system_prompt, "context": resolved.earlier_turns}
             if isinstance(request, ClarifyInput):
-                update["context"] = resolved.context
+                update["context"] = resolved.earlier_turns
             if isinstance(request, PlanInput | WriteInput):
                 update["corpus"] = resolved.corpus
         if isinstance(request, AnalyzeInput):

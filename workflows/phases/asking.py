@@ -117,7 +117,7 @@ class Person:
         run, known = self._run, self._run.state.clarification
         run.state.phase = CLARIFYING
         request = ClarifyInput(
-            context=run.resolved.context,
+            context=run.resolved.earlier_turns,
             rounds=known.rounds,
             required=run.resolved.gates.clarify is Clarify.REQUIRED and not known.rounds,
         )

@@ -78,7 +78,7 @@ def read_revision(state: ResearchState, taken: Sequence[Said], revision: Any, ve
             raise Unacceptable("revision.guidance: the text is empty; say what to look into, or leave out")
         return Revised(guidance=wanted.guidance.strip())
     most = state.resolved.limits.max_sub_queries if state.resolved else len(wanted.sub_queries or [])
-    return Revised(plan=_edited(state.plan, wanted, most))
+    return Revised(plan=_edited(_newest_plan(state, taken), wanted, most))
 
 
 def read_reply(state: ResearchState, taken: Sequence[Said], text: Any) -> Answered | Revised:
@@ -103,9 +103,15 @@ def _waited_for(state: ResearchState, taken: Sequence[Said], kind: WaitKind) -> 
         raise Unacceptable(f"nothing is waited for now: the run is {state.status.value}; see `research status`")
     if waiting.kind is not kind:
         raise Unacceptable(f"the run waits for {waiting.describe()}: see `research status`")
-    if taken:
+    if any(not isinstance(said, Revised) or said.plan is None for said in taken):
         raise Unacceptable("an earlier message is being taken up: look at the run, and send this again")
-    return waiting
+    return waiting.model_copy(update={"plan_version": _newest_plan(state, taken).version}) if taken else waiting
+
+
+def _newest_plan(state: ResearchState, taken: Sequence[Said]) -> Plan:
+    """The plan as it will be once the edits that lie in the inbox are taken up."""
+    edited = [said.plan for said in taken if isinstance(said, Revised) and said.plan is not None]
+    return edited[-1] if edited else state.plan
 
 
 def _is_phrase(given: Any, wanted: str) -> bool:

@@ -310,6 +310,11 @@ def test_who_is_not_waited_for_is_told_so() -> None:
         replies.read_answers(state, [], ["x"])
     with pytest.raises(replies.Unacceptable, match="an earlier message is being taken up"):
         replies.read_approval(state, [Approved(2)], 2)
+    edit = replies.read_revision(state, [], {"brief": "x"})
+    assert replies.read_approval(state, [edit], 3) == Approved(3)
+    assert replies.read_revision(state, [edit], {"brief": "y"}, 3).plan == edit.plan.model_copy(  # type: ignore[union-attr]
+        update={"version": 4, "brief": "y"}
+    )
     with pytest.raises(replies.Unacceptable, match="version: the plan is version 2 by now"):
         replies.read_revision(state, [], {"brief": "x"}, 1)
     state.waiting, state.approved_version = None, 2

@@ -102,7 +102,7 @@ class SupervisorStrategy:
         limit = resolved.limits.max_sub_queries
         request = PlanInput(
             system_prompt=resolved.system_prompt,
-            context=resolved.context,
+            context=resolved.earlier_turns,
             min_sub_queries=min(2, limit),
             max_sub_queries=limit,
             corpus=resolved.corpus,
