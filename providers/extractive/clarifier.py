@@ -66,7 +66,7 @@ def clarify(task: ClarifyInput) -> ClarifyDraft:
     if task.rounds:
         return ClarifyDraft(clear=True, reason="the person was asked, and the run goes by the answers")
     words = key_words(task.query, task.language)
-    found = [*_unnamed(task), *_meanings(task, words), *_too_short(task, words), *_measure(task)]
+    found = [*_unnamed(task), *_meanings(task, words), *_measure(task)] or _too_short(task, words)
     if found:
         return ClarifyDraft(
             clear=False, questions=found[:MOST_QUESTIONS], reason="the question can be taken in more ways than one"

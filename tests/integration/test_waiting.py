@@ -38,7 +38,7 @@ async def asked(handle: WorkflowHandle[object, ResearchResult]) -> int:
 
 
 async def test_nobody_outside_hears_of_a_run_before_its_plan_is_approved(client: Client, tmp_path: Path) -> None:
-    """No search, page, robots.txt or look at a provider before, also through the loss of all workers (S2-015, X-2).
+    """No search, page, robots.txt or look at a provider before, also through the loss of all workers (X-2).
 
     On a server, because only composed workers have all that connects anywhere.
     """

@@ -41,7 +41,7 @@ async def conducted(world: World, state: ResearchState) -> ResearchState:
 
 
 async def test_what_was_found_before_is_offered_first_and_the_report_says_so(tmp_path: Path) -> None:
-    """Earlier sources come before those of the search, are read and quoted anew, and are told of."""
+    """Earlier sources come before those of the search, are read and quoted anew, and are told of (X-22)."""
     world = World(tmp_path)
     first = await conducted(world, await prepared(world, "r-first", query=QUESTION))
     state = await prepared(world, "r-second", query=FOLLOWING, follow_up_of="r-first")

@@ -23,8 +23,9 @@ from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, Outcome, RunStatus, StopReason
 from contracts.waiting import APPROVAL_PHRASE, Waiting, WaitKind
 from tests.fakes.host import InProcessHost
+from tests.fakes.messages_api import MessagesApi
 from tests.fakes.states import resolved as resolved_request
-from tests.fakes.world import World
+from tests.fakes.world import World, model_world
 from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.deep_research import status_of
@@ -274,7 +275,7 @@ def test_a_wrong_approval_is_told_so(version: object, phrase: object, problem: s
 
 
 def test_the_phrase_counts_whatever_its_letters_and_the_marks_around_it() -> None:
-    """What a person types is compared as a person would (C4-9)."""
+    """What a person types is compared as a person would."""
     assert replies.read_approval(waits(Approve.PHRASE), [], 2, " “authorized to  execute”. ") == Approved(2)
 
 
@@ -339,7 +340,7 @@ def test_what_stays_the_same_keeps_its_place_in_an_edited_tree() -> None:
 
 @pytest.mark.parametrize("permission", [None, Permission(approve=Approve.PLAN), Permission(approve=Approve.PHRASE)])
 async def test_activities_refuse_what_has_no_permission(permission: Permission | None) -> None:
-    """Search, reading and a look at providers: refused before anything is asked, and not tried again (S2-015)."""
+    """Search, reading and a look at providers: refused before anything is asked, and not tried again (X-2)."""
 
     async def asked(*_: object) -> Any:
         raise AssertionError("somebody was asked")
@@ -405,3 +406,39 @@ def test_presets_ask_nobody() -> None:
     """Without a word in the request nobody is waited for."""
     gates = EffectiveGates()
     assert (gates.clarify, gates.approve) == (Clarify.OFF, Approve.NONE)
+
+
+async def test_a_cancelled_wait_is_asked_again_when_it_is_resumed(tmp_path: Path) -> None:
+    """Cancelling keeps the plan; a resumed run waits anew, with all of its time."""
+    async with conducted(tmp_path, gates={"approve": "plan"}) as made:
+        await made.asked()
+        made.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await made.task
+        stored = ResearchState.model_validate_json(await made.world.sessions.load("r-unit") or "")
+        assert (stored.status, stored.plan.version) == (RunStatus.CANCELLED, 1)
+        assert stored.resolved is not None
+        again = resume_state(stored, stored.resolved, "now", strategy_of("supervisor").resumed)
+        again.clock_started_at, again.deadline_at = made.host.now().timestamp(), 4e9
+        other = Conducted(made.world, again, "supervisor")
+        assert (await other.asked()).plan_version == 1
+        await other.answered(Approved(1))
+        assert await other.task is Outcome.COMPLETED
+
+
+async def test_a_model_asks_once_and_plans_by_the_answer(tmp_path: Path) -> None:
+    """The clarifier's question reaches the person, the answer the planner's prompt, and the next round finds all clear."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state = await begin(world, gates={"clarify": "required", "think": "rules"})
+        made = Conducted(world, state, "supervisor")
+        waiting = await made.asked()
+        assert waiting.questions[0].startswith("Which part of")
+        assert api.counts()["planner"] == 0
+        await made.answered(Answered(["the zebra setting"]))
+        assert await made.task is Outcome.COMPLETED, state.failed_branches
+        await world.close()
+    assert api.counts()["clarifier"] == 2
+    planned = next(request for request in api.requests if request.role == "planner")
+    assert "the zebra setting" in planned.prompt
+    assert state.usage_by_role["clarifier"].model_calls == 2
