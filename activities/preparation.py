@@ -319,6 +319,7 @@ def _unchangeable(stored: ResolvedResearch, request: ResearchRequest) -> list[st
         "corpus": request.corpus is not None and request.corpus != corpus,
         "system_prompt": request.system_prompt is not None and request.system_prompt != stored.system_prompt,
         "context": "context" in given and request.context != stored.context,
+        "follow_up_of": request.follow_up_of not in (None, stored.follow_up and stored.follow_up.research_id),
     }
     return [f"{path}: {KEPT}" for path, is_changed in changed.items() if is_changed]
 
@@ -333,7 +334,7 @@ def _engine_again(
         engine = choose_engine(request, configuration)
         before = stored.models if engine is EngineKind.MODEL else {}
         models = {**choose_models(request, configuration), **before, **named} if engine is EngineKind.MODEL else {}
-    asked = request.gates.model_dump(exclude_none=True, include={"policy", "think", "hook"})
+    asked = request.gates.model_dump(exclude_none=True, include={"policy", "think", "clarify", "approve", "hook"})
     gates = stored.gates.model_copy(update=asked)
     if engine is not stored.engine and request.gates.think is None:
         gates = gates.model_copy(update={"think": effective_gates(request.gates, engine).think})

@@ -10,7 +10,15 @@ from contracts.base import Terse
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding, FindingLabel, PassagePlace
 from contracts.identity import canonical_url, doi_of, evidence_id, finding_id
-from contracts.roles import AnalysisOutput, AnalyzeInput, BriefedInput, RoleInput, SourceExtract, WriteInput
+from contracts.roles import (
+    AnalysisOutput,
+    AnalyzeInput,
+    BriefedInput,
+    ClarifyInput,
+    RoleInput,
+    SourceExtract,
+    WriteInput,
+)
 from contracts.sources import SearchHit, SourceAssessment, together
 from contracts.vocabulary import PageAccess, Quality
 
@@ -150,6 +158,7 @@ def by_reference(request: I, resolved_entry: str) -> I:
     if resolved_entry:
         names = [*SAME_IN_ALL_CALLS]
         names += ["system_prompt", "context", "corpus"] if isinstance(request, BriefedInput) else []
+        names += ["context"] if isinstance(request, ClarifyInput) else []
         names += ["corpus"] if isinstance(request, WriteInput) else []
         fields = type(request).model_fields
         update = {name: fields[name].get_default() for name in names} | {"resolved_entry": resolved_entry}

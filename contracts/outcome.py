@@ -12,6 +12,7 @@ from contracts.progress import Awaited, Progress
 from contracts.resolved import EffectiveLimits, ProviderChoice
 from contracts.usage import Usage
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
+from contracts.waiting import Waiting
 
 INLINE_REPORT_CHARACTERS = 128_000
 
@@ -119,6 +120,8 @@ class ResearchStatus(Contract):
     providers: list[ProviderChoice] = []
     """Which providers are asked, and why each other one is not."""
     advice: list[str] = []
+    waiting: Waiting | None = None
+    """What a person is asked now; None where nobody is."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from contracts.request import Depth, Gates, Limits
+from contracts.request import Approve, Clarify, Depth, Gates, Limits
 from contracts.resolved import EffectiveGates, EffectiveLimits
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
@@ -44,4 +44,10 @@ def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
 def effective_gates(asked: Gates, engine: EngineKind) -> EffectiveGates:
     """Gate policy and think mode: a model thinks where a model works, the gate's rules alone elsewhere."""
     default_think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
-    return EffectiveGates(policy=asked.policy or GatePolicy.STRICT, think=asked.think or default_think, hook=asked.hook)
+    return EffectiveGates(
+        policy=asked.policy or GatePolicy.STRICT,
+        think=asked.think or default_think,
+        clarify=asked.clarify or Clarify.OFF,
+        approve=asked.approve or Approve.NONE,
+        hook=asked.hook,
+    )

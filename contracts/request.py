@@ -151,6 +151,8 @@ class Limits(StrictContract):
     max_steps: int | None = Field(default=None, ge=1, le=50)
     max_searches_per_step: int | None = Field(default=None, ge=1, le=20)
     max_reads_per_step: int | None = Field(default=None, ge=1, le=100)
+    max_wait_seconds: float | None = Field(default=None, ge=1, le=2_592_000)
+    """How long a person is waited for each time; it costs the run no time."""
 
 
 class Gates(StrictContract):

@@ -3,7 +3,8 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import Depth, Mode, OnDeadline, SearchPolicy, SourceType, Turn, Verify
+from contracts.follow_up import FollowUp
+from contracts.request import Approve, Clarify, Depth, Mode, OnDeadline, SearchPolicy, SourceType, Turn, Verify
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -24,6 +25,8 @@ class EffectiveLimits(Contract):
     max_model_calls: int | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
+    max_wait_seconds: float = 259_200.0
+    """How long a person is waited for each time; it costs the run no time."""
     severity_floor: Severity = Severity.MODERATE
     min_steps: int = 0
     """Steps that are done before a reflection may end the research; 0 where a strategy has no steps."""
@@ -37,6 +40,8 @@ class EffectiveGates(Contract):
 
     policy: GatePolicy = GatePolicy.STRICT
     think: ThinkMode = ThinkMode.RULES
+    clarify: Clarify = Clarify.OFF
+    approve: Approve = Approve.NONE
     hook: str | None = None
 
 
@@ -149,6 +154,8 @@ class ResolvedResearch(Contract):
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = None
     context: list[Turn] = []
+    follow_up: FollowUp | None = None
+    """The earlier run whose evidence is offered first; None for a question of its own."""
     target_words: int | None = None
     report_language: str | None = None
     """What the report is to be written in; None: the language of the question."""
@@ -171,3 +178,10 @@ class ResolvedResearch(Contract):
     egress: str = "nothing leaves this machine"
     advice: list[str] = []
     """What would make the run better: one line each, naming what to set."""
+
+    @property
+    def earlier_turns(self) -> list[Turn]:
+        """What was asked and answered before, as a planner is told: by the request, and by the run that it follows."""
+        if self.follow_up is None:
+            return self.context
+        return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]

@@ -20,6 +20,7 @@ from contracts.resolved import CorpusSnapshot
 from contracts.sources import SearchHit
 from contracts.usage import CallAccount
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
+from contracts.waiting import Exchange
 
 
 class RoleInput(Terse):
@@ -118,6 +119,31 @@ class PlanOutput(RoleOutput):
 
     research_brief: str
     sub_queries: list[SubQueryDraft]
+
+
+# --- clarifier -----------------------------------------------------------------------------------------------------
+class ClarifyInput(RoleInput):
+    """Hand-off to the clarifier: the question, and what was asked about it before."""
+
+    context: list[Turn] = []
+    rounds: list[Exchange] = []
+    required: bool = False
+    """Whether a person is to be asked at least once."""
+
+
+class ClarifyDraft(Contract):
+    """What a clarifier returns: questions, or that there is nothing to ask."""
+
+    clear: bool = Field(description="whether the question can be researched as it stands")
+    questions: list[str] = Field(default=[], description="at most three short questions to the person; none if clear")
+    reason: str = Field(default="", description="in one sentence, what is unclear, or why nothing is")
+
+
+class ClarifyOutput(RoleOutput):
+    """At most three questions; none where the question is clear."""
+
+    questions: list[str] = []
+    reason: str = ""
 
 
 # --- analyzer ------------------------------------------------------------------------------------------------------
@@ -399,6 +425,19 @@ class RoleSpec(Generic[I, O]):
         return issubclass(self.output, WriteOutput)
 
 
+CLARIFIER: Final = RoleSpec(
+    "clarifier",
+    "clarify_question",
+    Tier.SIMPLE,
+    "clarifier",
+    ClarifyInput,
+    ClarifyDraft,
+    ClarifyOutput,
+    800,
+    expected_output_tokens=300,
+    work="clarification",
+)
+"""Works before any strategy, where the request wants it."""
 PLANNER: Final = RoleSpec(
     "planner",
     "plan_research",

@@ -12,7 +12,7 @@ from typing import Any, Final
 from contracts import reflective_roles as reflective
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
-from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.roles import ANALYZER, CLARIFIER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 PLANNED: Final = ("living", "orchestrator", "recursive")
@@ -80,8 +80,9 @@ def list_declared() -> tuple[StrategyDeclaration, ...]:
 
 
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
-    """The roles of all strategies, each once."""
-    return tuple({role.name: role for strategy in list_declared() for role in strategy.roles}.values())
+    """The roles of all strategies, each once, and the one that works before any of them."""
+    all_roles = (*(role for strategy in list_declared() for role in strategy.roles), CLARIFIER)
+    return tuple({role.name: role for role in all_roles}.values())
 
 
 REFLECTIONS_PER_ITERATION: Final = 4

@@ -32,6 +32,8 @@ class RunStatus(StrEnum):
     CREATED = "created"
     QUEUED = "queued"
     RUNNING = "running"
+    AWAITING_CLARIFICATION = "awaiting_clarification"
+    AWAITING_APPROVAL = "awaiting_approval"
     CANCELLING = "cancelling"
     COMPLETED = "completed"
     PARTIAL = "partial"
@@ -40,6 +42,10 @@ class RunStatus(StrEnum):
     CANCELLED = "cancelled"
     TIMED_OUT = "timed_out"
     FAILED = "failed"
+
+
+AWAITING: Final = (RunStatus.AWAITING_CLARIFICATION, RunStatus.AWAITING_APPROVAL)
+"""A person is waited for; the clock of the run stands still."""
 
 
 class Outcome(StrEnum):
@@ -70,6 +76,9 @@ class StopReason(StrEnum):
     NO_PROVIDERS = "no_providers"
     PROVIDER_OUTAGE = "provider_outage"
     INVALID_INPUT = "invalid_input"
+    CLARIFICATION_EXPIRED = "clarification_expired"
+    APPROVAL_EXPIRED = "approval_expired"
+    APPROVAL_REJECTED = "approval_rejected"
     USER_STOPPED = "user_stopped"
     USER_CANCELLED = "user_cancelled"
     INTERNAL_ERROR = "internal_error"
@@ -98,6 +107,9 @@ STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
     StopReason.NO_PROVIDERS: "no model or no search provider was available",
     StopReason.PROVIDER_OUTAGE: "a service that the run needs did not answer",
     StopReason.INVALID_INPUT: "the request was not valid",
+    StopReason.CLARIFICATION_EXPIRED: "nobody answered what the question means",
+    StopReason.APPROVAL_EXPIRED: "nobody approved the plan in time",
+    StopReason.APPROVAL_REJECTED: "the plan was rejected",
     StopReason.USER_STOPPED: "the user asked for the report early",
     StopReason.USER_CANCELLED: "the user cancelled the run",
     StopReason.INTERNAL_ERROR: "an internal error ended the run",

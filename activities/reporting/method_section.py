@@ -5,6 +5,7 @@ from typing import Any
 
 from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES, count_noun, moment
 from activities.reporting.report_inputs import ReportInputs
+from contracts.follow_up import EARLIER
 from contracts.state import ResearchState
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, SourceStatus
@@ -79,6 +80,19 @@ def _guidance(matter: ReportInputs) -> list[Fact]:
     """What was asked for while the run went on, and what was done with it."""
     told = [f"{said.origin}: “{said.text}” – {said.answer}" for said in matter.state.guidance if said.answer]
     return [Fact("Guidance", "Given while the run went on.", told)] if told else []
+
+
+def _follow_up(matter: ReportInputs) -> list[Fact]:
+    """What of an earlier run was used."""
+    followed = matter.resolved.follow_up
+    if followed is None:
+        return []
+    again = [source for source in matter.state.readable_sources() if source.provider == EARLIER]
+    value = (
+        f"The run {followed.research_id} (“{followed.query}”): {count_noun(followed.sources, 'source')} of it could be "
+        f"used and were offered first; {len(again):,} were read again."
+    )
+    return [Fact("Follows", value)]
 
 
 def _corpus(matter: ReportInputs) -> list[Fact]:
@@ -173,6 +187,7 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
         _engine(matter),
         *_asked_form(matter),
         *_guidance(matter),
+        *_follow_up(matter),
         *_corpus(matter),
         *_searching(matter),
         *_limits(matter),

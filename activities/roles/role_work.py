@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from activities.roles.analyzer import finish_analysis
 from activities.roles.canary_check import check_answer
-from activities.roles.finishers import Draft, finish_plan, finish_refinement, finish_reflection
+from activities.roles.finishers import Draft, finish_clarification, finish_plan, finish_refinement, finish_reflection
 from activities.roles.prompt_rendering import render_role, request_as_shown
 from activities.roles.synthesizer import finish_report
 from activities.roles.untrusted import remove_signs
@@ -18,6 +18,7 @@ from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 
 FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
+    roles.CLARIFIER.name: finish_clarification,
     roles.PLANNER.name: finish_plan,
     roles.ANALYZER.name: finish_analysis,
     roles.REFINER.name: finish_refinement,

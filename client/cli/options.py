@@ -86,6 +86,18 @@ class RunOptions:
     ] = None
     as_json: AsJson = False
     quiet: Quiet = False
+    clarify: Annotated[
+        str | None,
+        typer.Option("--clarify", metavar="NAME", help="off, auto or required: whether you are asked what you mean"),
+    ] = None
+    approve: Annotated[
+        str | None,
+        typer.Option("--approve", metavar="NAME", help="none, plan or phrase: whether the plan waits for you"),
+    ] = None
+    no_wait: Annotated[
+        bool,
+        typer.Option("--no-wait", help="without a terminal, leave a run that waits for an answer (exit code 9)"),
+    ] = False
     dry_run: Annotated[
         bool,
         typer.Option(

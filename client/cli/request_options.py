@@ -54,6 +54,7 @@ def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) ->
 
 
 def _flags(options: RunOptions) -> dict[str, Any]:
+    asked = {"clarify": options.clarify, "approve": options.approve}
     given = {
         "query": options.question,
         "strategy": options.strategy,
@@ -61,6 +62,7 @@ def _flags(options: RunOptions) -> dict[str, Any]:
         "depth": options.depth,
         "engine": options.engine,
         "web": True if options.web else None,
+        "gates": {name: value for name, value in asked.items() if value is not None} or None,
         "models": None if options.model is None else dict.fromkeys(("simple", "analytical", "complex"), options.model),
     }
     return {name: value for name, value in given.items() if value is not None}

@@ -14,11 +14,12 @@ from contracts.reflective_roles import (
     ResearchStepInput,
     RespondInput,
 )
-from contracts.roles import AnalyzeInput, RefineInput, ReflectInput, RoleInput, WriteInput
+from contracts.roles import AnalyzeInput, ClarifyInput, RefineInput, ReflectInput, RoleInput, WriteInput
 from contracts.roles import PlanInput as PlannerInput
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.extractive.brief_writer import write
+from providers.extractive.clarifier import clarify
 from providers.extractive.passage_analyzer import analyze
 from providers.extractive.planner import plan
 from providers.extractive.reflection import refine, reflect
@@ -30,6 +31,7 @@ ANALYSIS_SECONDS: Final = 40.0
 MAKE_DRAFT: Final = f"{__name__}:make_draft"
 
 WITHOUT_DOCUMENTS: Final[Mapping[type[RoleInput], Callable[[Any], Contract]]] = {
+    ClarifyInput: clarify,
     PlannerInput: plan,
     ReflectInput: reflect,
     ClassifyInput: classify,

@@ -20,7 +20,15 @@ from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
-from contracts.roles import AnalyzeInput, BriefedInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import (
+    AnalyzeInput,
+    BriefedInput,
+    ClarifyInput,
+    RoleInput,
+    RoleSpec,
+    SourceExtract,
+    WriteInput,
+)
 from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Quality
@@ -98,7 +106,9 @@ class StoredNotebooks:
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
             }
             if isinstance(request, BriefedInput):
-                update |= {"system_prompt": resolved.system_prompt, "context": resolved.context}
+                update |= {"system_prompt": resolved.system_prompt, "context": resolved.earlier_turns}
+            if isinstance(request, ClarifyInput):
+                update["context"] = resolved.earlier_turns
             if isinstance(request, BriefedInput | WriteInput):
                 update["corpus"] = resolved.corpus
         if isinstance(request, BriefedInput) and request.hits:

@@ -10,6 +10,7 @@ from tests.fakes import model_work, reflective_work
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
 ROLE_BY_PROPERTY = {
+    "questions": "clarifier",
     "sub_queries": "planner",
     "findings": "analyzer",
     "gap_analysis": "refiner",
@@ -17,7 +18,7 @@ ROLE_BY_PROPERTY = {
     "markdown": "synthesizer",
 }
 ROLES = (
-    *("planner", "analyzer", "synthesizer", "refiner", "supervisor", "scout", "scribe"),
+    *("planner", "analyzer", "synthesizer", "refiner", "supervisor", "clarifier", "scout", "scribe"),
     *("coordinator", "investigator", "step_planner", "researcher", "reflector", "responder"),
 )
 
@@ -48,6 +49,7 @@ class ModelRequest:
         if self.role == "analyzer":
             return json.dumps(model_work.analysis(self.prompt, with_gap=with_gap))
         work = {
+            "clarifier": model_work.clarification,
             "planner": model_work.plan,
             "scout": model_work.plan,
             "refiner": model_work.refinement,

@@ -52,6 +52,15 @@ def key_words(text: str) -> list[str]:
     return [word for word in re.findall(r"\w+", text) if len(word) >= SHORT]
 
 
+def clarification(prompt: str) -> dict[str, Any]:
+    """A question where one is demanded, or where there is little to go by; nothing once it was answered."""
+    question = question_of(prompt)
+    little = len(key_words(question)) < SHORT or "Ask one question at least" in prompt
+    if not little or element(prompt, "rounds"):
+        return {"clear": True, "questions": [], "reason": "nothing is unclear"}
+    return {"clear": False, "questions": [f"Which part of “{question}” do you mean?"], "reason": "it says little"}
+
+
 def thorough_plan(prompt: str) -> dict[str, Any]:
     """Five sub-queries, each with its reasons."""
     question = question_of(prompt).rstrip("?. ")

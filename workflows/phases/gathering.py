@@ -146,6 +146,7 @@ class Gathering:
             holds_private=self._run.holds_private(hit.url),
             hit_entries=hit.entries,
             wants_title=not hit.title,
+            permission=self._run.permission(),
         )
         # What is left out here, the entries tell.
         return request if hit.entries else request.model_copy(update=self._told_in_full(hit))

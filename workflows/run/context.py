@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from contracts.canary import holds_private, repeats
 from contracts.decisions import AgentDecision, GateIssue, Guidance, Moment
 from contracts.exclusions import find_about
-from contracts.plan import PlanNode
+from contracts.permission import Permission, permission_of
+from contracts.plan import Plan, PlanNode
 from contracts.request import Depth
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft
@@ -24,6 +25,7 @@ from workflows.rules.leaving_out import (
     take_exclusions,
     why_left_out,
 )
+from workflows.run.clock import Clock
 from workflows.run.event_ring import add_event
 from workflows.run.guidance import HEARD, HOOK, PERSON, REQUEST, newest, with_guidance
 from workflows.run.host import Host
@@ -43,8 +45,19 @@ class RunContext:
         self.state = state
         self.inbox = inbox
         self.host = host
-        self.resolved: ResolvedResearch = state.resolved
+        self.clock = Clock(state, inbox, host)
         self.watchers = watchers or Watchers()
+
+    @property
+    def resolved(self) -> ResolvedResearch:
+        """What the run was given."""
+        if self.state.resolved is None:
+            raise ValueError("a run needs a resolved request")
+        return self.state.resolved
+
+    def permission(self) -> Permission | None:
+        """What searches and reads are asked with; None while a person has yet to approve the plan."""
+        return permission_of(self.resolved.gates, self.state.approved_version)
 
     # --- time ------------------------------------------------------------------------------------------------------
     def now_text(self) -> str:
@@ -53,7 +66,7 @@ class RunContext:
 
     def remaining_seconds(self) -> float:
         """Seconds until the report must be there."""
-        return self.state.deadline_at - self.host.now().timestamp()
+        return self.clock.remaining_seconds()
 
     def choose_limits(self, choice: str) -> None:
         """Go on under the limits of a choice that the request left open; the deadline counts from the start.
@@ -64,18 +77,18 @@ class RunContext:
         if chosen is None:
             return
         depth = Depth(choice) if choice in set(Depth) else self.resolved.depth
-        self.resolved = self.resolved.model_copy(update={"limits": chosen, "depth": depth, "choices": {}})
-        self.state.resolved = self.resolved
-        self.state.deadline_at = self.state.clock_started_at + chosen.deadline_seconds
+        if not self.state.limits_fixed:
+            self.clock.fix_limits(chosen)
+        # A history that started anew was given the request's own limits again, and keeps its deadline.
+        self.state.resolved = self.resolved.model_copy(update={"limits": chosen, "depth": depth, "choices": {}})
 
     def elapsed_seconds(self) -> float:
         """Active seconds of this session so far."""
-        return self.state.active_seconds_before + self.host.now().timestamp() - self.state.clock_started_at
+        return self.clock.elapsed_seconds()
 
     def remaining_work_seconds(self) -> float:
         """Seconds until the work must give way to writing: the reserve is kept for the report."""
-        reserve = 0.0 if self.inbox.closing else self.resolved.limits.reserve_seconds
-        return self.remaining_seconds() - reserve
+        return self.clock.remaining_work_seconds()
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def moment(self) -> Moment:
@@ -137,6 +150,10 @@ class RunContext:
         """A person's wish: left out or searched for at once, told to the roles from the next phase on."""
         self._obey(read_guidance(PERSON, text, self.state))
 
+    def revise_plan(self, text: str) -> None:
+        """A person's words for the planner: what they leave out is left out at once, the rest the planner hears."""
+        self._obey(read_guidance(PERSON, text, self.state).model_copy(update={"look_at": []}))
+
     def obey_request(self) -> None:
         """What the request's own prompt leaves out or keeps to: a model is told it, without one rules must read it."""
         prompt, known = self.resolved.system_prompt, any(one.origin == REQUEST for one in self.state.guidance)
@@ -197,6 +214,13 @@ class RunContext:
     def keeps_out(self, source: Source | SearchHit) -> bool:
         """Whether guidance, taken up or not, keeps a source out of the run."""
         return keeps_out(self.state, source, self.inbox.steering)
+
+    # --- plan ------------------------------------------------------------------------------------------------------
+    def draft_plan(self, brief: str, nodes: list[PlanNode]) -> None:
+        """Put a new version of the plan in the place of the one that there is."""
+        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes)
+        count = len(self.state.plan.sub_queries)
+        self.note("plan.drafted", f"{count} sub-queries", count=count, version=self.state.plan.version)
 
     def retries(self, phase: str) -> bool:
         """Whether the last pause wants a phase done again."""

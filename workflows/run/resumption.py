@@ -4,7 +4,7 @@ from typing import Protocol
 
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeStatus, RunStatus
+from contracts.vocabulary import AWAITING, NodeStatus, RunStatus
 from workflows.rules.leaving_out import skip_left_out
 
 
@@ -25,7 +25,7 @@ def resume_state(
     """
     hasty = set(state.hasty_analyses)
     # A run that was killed goes on as if nothing had been: what it has noted still holds.
-    interrupted = state.status is RunStatus.RUNNING and state.ending is None
+    interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
     repeated = any(query.status is NodeStatus.FAILED for query in state.plan.sub_queries)
     state.active_seconds_before = state.usage.active_seconds
     state.resolved = resolved
@@ -35,6 +35,8 @@ def resume_state(
     state.hasty_analyses = []
     state.degraded = state.degraded if interrupted else []
     state.failed_branches = state.failed_branches if interrupted and not repeated else []
+    # Who was waited for is asked again, and given as much time as at first.
+    state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
     state.limitations, state.last_failure = [], ""
     state.result = None
     state.fallbacks, state.lost_providers = {}, {}

@@ -20,6 +20,7 @@ from contracts.roles import SYNTHESIZER
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import Action, EngineKind, NodeStatus, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
+from workflows.phases.asking import approval_comes
 from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import write_input
 from workflows.rules.report_check import report_issues
@@ -43,6 +44,7 @@ from workflows.strategies.reflective.steps import (
     steps_of,
     summaries_of,
     with_new_steps,
+    with_queries_as_steps,
     without_steps,
 )
 
@@ -96,7 +98,8 @@ class ReflectiveStrategy:
             position.next_unit = {
                 Route.DIRECT: UnitKind.ANSWER,
                 Route.QUICK: UnitKind.PLANNING,
-                Route.DEEP: UnitKind.BACKGROUND,
+                # Before a plan is approved nothing is searched.
+                Route.DEEP: UnitKind.PLANNING if approval_comes(run.state) else UnitKind.BACKGROUND,
             }[position.route]
         elif kind is UnitKind.BACKGROUND:
             position.next_unit = UnitKind.PLANNING
@@ -116,6 +119,11 @@ class ReflectiveStrategy:
             position.next_unit = UnitKind.STEP if left else UnitKind.SYNTHESIS
         position.finished, position.rewritten = False, False
         state.open_pauses = []
+
+    def plan_anew(self, state: ResearchState) -> None:
+        """Planning is done again, with what the person said as its guidance."""
+        position = position_of(state)
+        position.next_unit, position.feedback = UnitKind.PLANNING, "a person wants another plan"
 
     def progress(self, state: ResearchState) -> Progress:
         """Coordination, background, plan, each step, report."""
@@ -148,7 +156,7 @@ class ReflectiveStrategy:
         done = completed_steps(state.plan)
         request = PlanStepsInput(
             system_prompt=run.resolved.system_prompt,
-            context=run.resolved.context,
+            context=run.resolved.earlier_turns,
             corpus=run.resolved.corpus,
             hits=position.background,
             steps=summaries_of(state, NodeStatus.COMPLETED),
@@ -167,9 +175,15 @@ class ReflectiveStrategy:
         if fresh:
             state.plan = with_new_steps(state.plan, output.title, output.thought, fresh)
         position.feedback, position.suggested_changes = "", []
-        run.note("plan.drafted", f"{len(steps_of(state.plan))} steps", count=len(steps_of(state.plan)))
+        run.note(
+            "plan.drafted",
+            f"{len(steps_of(state.plan))} steps",
+            count=len(steps_of(state.plan)),
+            version=state.plan.version,
+        )
 
     async def _research(self, run: ResearchRun) -> None:
+        run.state.plan = with_queries_as_steps(run.state.plan)
         left = pending_steps(run.state.plan)
         if not left:
             await analyze(run)  # what an earlier end had analyzed in haste
@@ -182,7 +196,7 @@ class ReflectiveStrategy:
         run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
 
     async def _answer(self, run: ResearchRun) -> None:
-        output = await run.ask(RESPONDER, "answer", RespondInput(context=run.resolved.context))
+        output = await run.ask(RESPONDER, "answer", RespondInput(context=run.resolved.earlier_turns))
         by_model = output.account.engine is EngineKind.MODEL
         run.state.draft = output.draft.model_copy(update={"direct": by_model, "empty": not by_model})
 

@@ -69,6 +69,18 @@ def with_new_steps(plan: Plan, title: str, thought: str, fresh: Sequence[PlanNod
     return Plan(version=plan.version + 1, brief=brief, nodes=[*kept, *(s for s in fresh if s.id not in known)])
 
 
+def with_queries_as_steps(plan: Plan) -> Plan:
+    """The plan with a step above each search that has none: a person may have written a list of searches."""
+    nodes: list[PlanNode] = []
+    for node in plan.nodes:
+        if node.parent is None and node.kind is NodeKind.QUERY:
+            step = step_node(StepDraft(title=node.text, description=node.text), node.iteration)
+            nodes += [step, node.model_copy(update={"parent": step.id, "depth": 1})]
+        else:
+            nodes.append(node)
+    return plan.model_copy(update={"nodes": nodes})
+
+
 def without_steps(plan: Plan, why: str) -> tuple[Plan, list[str]]:
     """The plan whose steps that are left are skipped, and their ids."""
     left = pending_steps(plan)

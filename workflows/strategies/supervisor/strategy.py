@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.decisions import Pause
-from contracts.plan import Plan, PlanNode
+from contracts.plan import PlanNode
 from contracts.progress import Progress
 from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment, PlanInput
 from contracts.state import OpenPause, ResearchState, Unit
@@ -89,6 +89,11 @@ class SupervisorStrategy:
         """An unfinished phase is done again; a finished run is decided again under the new limits."""
         reposition(state, redo_analysis=redo_analysis)
 
+    def plan_anew(self, state: ResearchState) -> None:
+        """Planning is done again, with what the person said as its guidance."""
+        position_of(state).next_phase = Phase.PLANNING
+        state.pause = Pause(phase=Phase.PLANNING, action=Action.RETRY, rationale="a person wants another plan")
+
     def progress(self, state: ResearchState) -> Progress:
         """The phases of the iteration, in the order of the loop."""
         return progress_of(state)
@@ -99,7 +104,7 @@ class SupervisorStrategy:
         run.obey_request()
         request = PlanInput(
             system_prompt=resolved.system_prompt,
-            context=resolved.context,
+            context=resolved.earlier_turns,
             min_sub_queries=min(2, limit),
             max_sub_queries=limit,
             corpus=resolved.corpus,
@@ -112,9 +117,8 @@ class SupervisorStrategy:
         if state.sources or state.candidates:
             # A late reflection wants another plan: what was found for the first one is found for nothing.
             state.sources, state.aliases, state.candidates, state.duplicates = {}, {}, [], 0
-        state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, nodes=queries)
+        run.draft_plan(output.research_brief, queries)
         run.record_left_out(query for query in queries if query.status is NodeStatus.SKIPPED)
-        run.note("plan.drafted", f"{len(queries)} sub-queries", count=len(queries))
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
     async def _gather(self, run: ResearchRun) -> Unit:

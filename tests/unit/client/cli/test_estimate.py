@@ -189,3 +189,10 @@ def test_a_resolved_run_is_estimated_as_it_will_be_asked() -> None:
     assert estimate_of(resolved, PRICES).unpriced_providers == ["paid"]
     without_model = estimate_of(resolved.model_copy(update={"engine": EngineKind.EXTRACTIVE}), PRICES)
     assert without_model.by_role == []
+
+
+def test_who_is_asked_first_is_paid_for() -> None:
+    """A request that has its question looked at needs up to a call for each round."""
+    without = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=False)
+    asked = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=False, clarifies=True)
+    assert (asked.calls.low - without.calls.low, asked.calls.high - without.calls.high) == (1, 3)
