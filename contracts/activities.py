@@ -23,6 +23,7 @@ from contracts.messages import (
     SessionRef,
     TurnRequest,
 )
+from contracts.selection import SelectedEvidence, SelectionRequest
 
 
 @activity.defn(name="prepare_research")
@@ -55,6 +56,12 @@ async def read_source(request: ReadRequest) -> ReadRecord:
     raise AssertionError("a signature is never run")
 
 
+@activity.defn(name="select_evidence")
+async def select_evidence(request: SelectionRequest) -> SelectedEvidence:
+    """Choose passages for claims or sections from whole stored texts."""
+    raise AssertionError("a signature is never run")
+
+
 @activity.defn(name="save_session")
 async def save_session(request: SaveRequest) -> SessionRef:
     """Write a checkpoint."""
@@ -79,6 +86,7 @@ SIGNATURES = (
     take_turn,
     search,
     read_source,
+    select_evidence,
     save_session,
     render_report,
     read_document,

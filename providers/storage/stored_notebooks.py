@@ -102,10 +102,14 @@ class StoredNotebooks:
             if isinstance(request, PlanInput | WriteInput):
                 update["corpus"] = resolved.corpus
         if isinstance(request, AnalyzeInput):
-            update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
+            update["sources"] = await self.complete_extracts(request.sources)
         if isinstance(request, WriteInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update) if update else request
+
+    async def complete_extracts(self, sources: list[SourceExtract]) -> list[SourceExtract]:
+        """Sources with all that their entries hold. Raises as `read`."""
+        return list(await asyncio.gather(*map(self._complete_extract, sources)))
 
     async def _complete_extract(self, given: SourceExtract) -> SourceExtract:
         if given.entry is None:

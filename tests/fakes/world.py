@@ -14,6 +14,7 @@ from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
+from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
 from contracts import activities as signatures
 from contracts.messages import ReadRequest
@@ -105,6 +106,7 @@ class World:
             searching.check_providers,
             searching.search,
             reading.read_source,
+            SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
             reporting.render_report,
         ]
 
