@@ -206,6 +206,20 @@ class AnalysisOutput(RoleOutput):
 
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------
+class ReportPart(Contract):
+    """The part of a long report that one call writes: a section, or the frame around all of them."""
+
+    number: int = 0
+    """Of the section, from 1; 0 for the frame."""
+    heading: str = ""
+    question: str = ""
+    """What the section answers."""
+    outline: list[str] = []
+    """The headings of all sections, in order."""
+    sections: list[DocumentRef] = []
+    """For the frame: the sections as they were written."""
+
+
 class WriteInput(RoleInput):
     """Hand-off to the synthesizer."""
 
@@ -226,6 +240,8 @@ class WriteInput(RoleInput):
     """Why the run could not do all it planned (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
     """Hashes of the stored analyses, in their order: findings, evidence and sources that are not given here."""
+    part: ReportPart | None = None
+    """What of a long report is to be written; None: all of it."""
 
 
 class ReportTextDraft(Contract):
