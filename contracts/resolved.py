@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import CitationStyle, Depth, OnDeadline, SearchPolicy, SourceType, Turn, Verify
+from contracts.request import CitationStyle, Depth, OnDeadline, SearchPolicy, SourceType, Turn, Uncited, Verify
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -123,6 +123,8 @@ class ResolvedResearch(Contract):
     """Headings that the report is to have; empty: those of the prompt."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
     """What a citation looks like in the report."""
+    uncited: Uncited = Uncited.MARK
+    """What becomes of assertions that cite no passage."""
     audience: str | None = None
     region: str | None = None
     metadata: dict[str, Any] | None = None

@@ -163,6 +163,7 @@ class FindingDraft(Contract):
     confidence: str = Field(default="low", json_schema_extra=words_of(Confidence))
     quotes: list[QuoteDraft] = Field(default=[], description="the passages it rests on")
     category: str | None = None
+    contradicts: list[int] = Field(default=[], description="numbers, from 1, of findings here that say otherwise")
 
 
 class GapDraft(Contract):

@@ -43,6 +43,7 @@ def summarize_verification(claims: Sequence[PlacedClaim], matter: ReportInputs) 
         "effective_citations": sum(len(claim.citation_numbers) for claim in claims
                                    if claim.verdict == Verdict.SUPPORTED),
         "passages_matched": len(matter.passages),
+        "uncited_removed": matter.uncited_removed,
         "markers_removed": matter.numbered.unresolved,
         "addresses_removed": len(matter.numbered.foreign_urls),
     }  # fmt: skip

@@ -228,7 +228,8 @@ def _finding(
     finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str], quote_characters: int, key: str
 ) -> list[str]:
     sources = ", ".join(label_of(source_id, key) for source_id in finding.source_ids)
-    lines = [f"Finding (confidence: {finding.confidence.value}; sources: {sources})"]
+    against = f"; contradicted by {len(finding.contradicts)} other findings" if finding.contradicts else ""
+    lines = [f"Finding (confidence: {finding.confidence.value}; sources: {sources}{against})"]
     for item in (evidence[key] for key in finding.evidence_ids if key in evidence):
         lines.append(f"[{label_of(item.id, key)}] {guard_line(finding.statement, LINE_CHARACTERS)}")
         passage = texts.get(item.source_id, "")[item.start : item.end] if quote_characters else ""
