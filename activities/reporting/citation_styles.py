@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from activities.reporting.citations import CitationMark, NumberedText
-from activities.reporting.links import Registry, write_target
+from activities.reporting.links import Registry, strip_addresses_shown, write_target
 from activities.reporting.markdown_layout import escape_markdown, layout, one_line, plain_text
 from activities.roles.lenient_values import shorten
 from contracts.outcome import Citation
@@ -51,17 +51,12 @@ def citation_labels(
             shown = _distinct(_key_of(source), taken)
         address = registry.registered(source.url) if source and style is CitationStyle.LINK else None
         if source and address:
-            title = shorten(one_line(source.title), TITLE_CHARACTERS) or shown
-            words = escape_markdown(registry_free(title, registry)) or shown
+            title = shorten(one_line(strip_addresses_shown(source.title, registry)), TITLE_CHARACTERS)
+            words = escape_markdown(title.replace("[", "(").replace("]", ")")) or shown
             labels[citation.number] = CitationLabel(f"[{words}]{write_target(address)}", plain_text(words))
         else:
             labels[citation.number] = CitationLabel(f"[{shown}]", shown)
     return labels
-
-
-def registry_free(title: str, registry: Registry) -> str:
-    """A title without brackets and addresses: it becomes the words of a link."""
-    return " ".join(word for word in title.replace("[", "(").replace("]", ")").split() if not registry.names(word))
 
 
 def with_labels(numbered: NumberedText, labels: Mapping[int, CitationLabel]) -> NumberedText:
