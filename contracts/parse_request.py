@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from contracts.request import CitationStyle, Mode, ResearchRequest, Verify, published_between
+from contracts.request import Mode, ResearchRequest, Verify, published_between
 from contracts.shapes import expectation
 from contracts.strategies import PLANNED, declaration, list_declared
 
@@ -64,7 +64,6 @@ def _asked_for(request: ResearchRequest) -> dict[str, bool]:
     return {
         "strategy": request.strategy in PLANNED,
         "verify: full": request.verify is Verify.FULL,
-        "output.citation_style": request.output.citation_style is not CitationStyle.NUMERIC,
         "protected_sources": request.protected_sources is not None,
     }
 

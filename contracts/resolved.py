@@ -4,7 +4,19 @@ from typing import Any
 
 from contracts.base import Contract
 from contracts.follow_up import FollowUp
-from contracts.request import Approve, Clarify, Depth, Mode, OnDeadline, SearchPolicy, SourceType, Turn, Verify
+from contracts.request import (
+    Approve,
+    CitationStyle,
+    Clarify,
+    Depth,
+    Mode,
+    OnDeadline,
+    SearchPolicy,
+    SourceType,
+    Turn,
+    Uncited,
+    Verify,
+)
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -161,6 +173,10 @@ class ResolvedResearch(Contract):
     """What the report is to be written in; None: the language of the question."""
     sections: list[str] = []
     """Headings that the report is to have; empty: those of the prompt."""
+    citation_style: CitationStyle = CitationStyle.NUMERIC
+    """What a citation looks like in the report."""
+    uncited: Uncited = Uncited.MARK
+    """What becomes of assertions that cite no passage."""
     audience: str | None = None
     region: str | None = None
     metadata: dict[str, Any] | None = None

@@ -9,7 +9,7 @@ import nh3
 from markdown_it.token import Token
 
 from activities.reporting.citations import CitationMark
-from activities.reporting.html_claims import MARK, PlacedClaim, keep_harmless, link_sentences, marks_of_claims
+from activities.reporting.html_claims import MARK, LinkedClaim, keep_harmless, link_sentences, marks_of_claims
 from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import PARSER
 from activities.reporting.readable_passage import CELL_BORDER, without_marks
@@ -45,7 +45,7 @@ class Body:
     """Numbers of the claims whose words lead to their check."""
 
 
-def _with_places(text: str, marks: Sequence[CitationMark], claims: Sequence[PlacedClaim]) -> str:
+def _with_places(text: str, marks: Sequence[CitationMark], claims: Sequence[LinkedClaim]) -> str:
     """The Markdown with each number replaced by a place holder that no draft can hold, and each claim marked."""
     edits = [(mark.start, mark.end, f"[{OPEN}{index}{CLOSE}]") for index, mark in enumerate(marks)]
     edits += [(place, place, sign) for place, sign in marks_of_claims(claims)]
@@ -116,7 +116,7 @@ def _citation(mark: CitationMark, anchor: str) -> str:
     """The links of one number: one for each passage of the source that the marker named."""
     links = []
     for index, identity in enumerate(mark.evidence_ids):
-        label = str(mark.number) if index == 0 else LETTERS[index % len(LETTERS)]
+        label = (escape(mark.shown) or str(mark.number)) if index == 0 else LETTERS[index % len(LETTERS)]
         many = f", passage {index + 1} of {len(mark.evidence_ids)}" if len(mark.evidence_ids) > 1 else ""
         links.append(
             f'<a role="doc-noteref" href="#{escape(identity)}" aria-label="Source {mark.number}{many}">{label}</a>'
@@ -125,12 +125,12 @@ def _citation(mark: CitationMark, anchor: str) -> str:
 
 
 def render_body(
-    text: str, marks: Sequence[CitationMark], registry: Registry, claims: Sequence[PlacedClaim] = ()
+    text: str, marks: Sequence[CitationMark], registry: Registry, claims: Sequence[LinkedClaim] = ()
 ) -> Body:
     """The Markdown between title and sources as HTML. `marks` are the places of its numbers, `claims` those in it."""
     sections: list[ReportSection] = []
 
-    def render(some: Sequence[PlacedClaim]) -> str:
+    def render(some: Sequence[LinkedClaim]) -> str:
         safe, found = _safe_html(_with_places(text, marks, some), registry)
         if not some:
             sections[:] = found

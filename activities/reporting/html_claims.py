@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from activities.reporting.claims import VERBATIM, Claim
+from activities.reporting.judged_claims import PlacedClaim
 from activities.reporting.markdown_layout import PREFIX, clean_characters, plain_text
 from activities.reporting.verdict_words import METHOD_WORDS, VERDICT_SIGNS, VERDICT_WORDS
+from contracts.claims import CheckMethod
 
 OPEN, CLOSE = "\ue102", "\ue103"
 SIGN: Final = "‖"
@@ -29,16 +30,16 @@ UNKNOWN: Final = "unverified"
 
 
 @dataclass(frozen=True)
-class PlacedClaim:
+class LinkedClaim:
     """A claim with its number among those of the report, and its place in the text that is rendered."""
 
     index: int
-    claim: Claim
+    claim: PlacedClaim
     start: int
     end: int
 
 
-def place_claims(claims: Sequence[Claim], body: str, body_start: int) -> list[PlacedClaim]:
+def place_claims(claims: Sequence[PlacedClaim], body: str, body_start: int) -> list[LinkedClaim]:
     """The claims that stand in the body of the report, in its order.
 
     Those of a table's row begin within its first cell; of two that share words, the second has the rest or only a sign.
@@ -57,11 +58,11 @@ def place_claims(claims: Sequence[Claim], body: str, body_start: int) -> list[Pl
             start = sign.end()
         start = max(start, last)
         last = max(start, end)
-        placed.append(PlacedClaim(index, claim, start, last))
+        placed.append(LinkedClaim(index, claim, start, last))
     return placed
 
 
-def marks_of_claims(claims: Sequence[PlacedClaim]) -> list[tuple[int, str]]:
+def marks_of_claims(claims: Sequence[LinkedClaim]) -> list[tuple[int, str]]:
     """What is to be put into the Markdown, by place: a sign where each claim begins and where it ends."""
     marks = []
     for item in claims:
@@ -71,8 +72,8 @@ def marks_of_claims(claims: Sequence[PlacedClaim]) -> list[tuple[int, str]]:
 
 
 def keep_harmless(
-    claims: Sequence[PlacedClaim], render: Callable[[Sequence[PlacedClaim]], str]
-) -> tuple[str, list[PlacedClaim]]:
+    claims: Sequence[LinkedClaim], render: Callable[[Sequence[LinkedClaim]], str]
+) -> tuple[str, list[LinkedClaim]]:
     """The rendered text with the marks of every claim that changes nothing else in it, and those claims.
 
     `render` makes safe HTML of the text with the marks of some claims. A claim whose marks would change it is left
@@ -81,7 +82,7 @@ def keep_harmless(
     plain = render(())
     left = [max(1, min(MOST_RENDERINGS, MOST_RENDERED // (len(plain) + 1)))]
 
-    def harmless(some: Sequence[PlacedClaim]) -> list[PlacedClaim]:
+    def harmless(some: Sequence[LinkedClaim]) -> list[LinkedClaim]:
         left[0] -= 1
         if not some or left[0] < 0:
             return []
@@ -94,7 +95,7 @@ def keep_harmless(
     return (render(kept) if kept else plain), kept
 
 
-def link_sentences(html: str, claims: Sequence[PlacedClaim]) -> tuple[str, set[int]]:
+def link_sentences(html: str, claims: Sequence[LinkedClaim]) -> tuple[str, set[int]]:
     """Safe HTML in which the words of each claim lead to its check, and the numbers of those claims.
 
     Every run of words is a link of its own, so that a claim may cross any markup; links that are there stay. A sign at
@@ -103,7 +104,7 @@ def link_sentences(html: str, claims: Sequence[PlacedClaim]) -> tuple[str, set[i
     edges = {(int(index), edge) for index, edge in MARK.findall(html)}
     known = {item.index: item for item in claims if {(item.index, "b"), (item.index, "e")} <= edges}
     written: list[str] = []
-    current: PlacedClaim | None = None
+    current: LinkedClaim | None = None
     depth, waiting = 0, ""
     for piece in PIECES.finditer(html):
         index, edge, tag, words = piece.groups()
@@ -126,11 +127,11 @@ def _shortened(words: str) -> str:
     return words if len(words) <= WORDS_SHOWN else words[:WORDS_SHOWN].rpartition(" ")[0] + " …"
 
 
-def _verdict(claim: Claim) -> str:
+def _verdict(claim: PlacedClaim) -> str:
     return claim.verdict if claim.verdict in VERDICT_WORDS else UNKNOWN
 
 
-def _link(text: str, item: PlacedClaim) -> str:
+def _link(text: str, item: LinkedClaim) -> str:
     words = text.strip()
     if not words:
         return text
@@ -139,7 +140,7 @@ def _link(text: str, item: PlacedClaim) -> str:
     return f"{before}{opening}{words}</a>{after}"
 
 
-def _sign(item: PlacedClaim) -> str:
+def _sign(item: LinkedClaim) -> str:
     verdict = _verdict(item.claim)
     label = f"{VERDICT_WORDS[verdict]}, {METHOD_WORDS.get(item.claim.method, '')}"
     return (
@@ -148,7 +149,7 @@ def _sign(item: PlacedClaim) -> str:
     )
 
 
-def filter_by_verdict(claims: Sequence[Claim], language: str) -> str:
+def filter_by_verdict(claims: Sequence[PlacedClaim], language: str) -> str:
     """Radio buttons for the verdicts that the report has; the style sheet does the rest."""
     if not claims:
         return ""
@@ -164,7 +165,7 @@ def filter_by_verdict(claims: Sequence[Claim], language: str) -> str:
     return f'<fieldset class="verdicts"{language}><legend>Show statements</legend>{buttons}</fieldset>'
 
 
-def check_of_claim(index: int, claim: Claim, proofs: str, *, in_text: bool) -> str:
+def check_of_claim(index: int, claim: PlacedClaim, proofs: str, *, in_text: bool) -> str:
     """What is shown of one claim: verdict, method, words, reason, and `proofs`, the HTML of its further passages.
 
     The words of a claim that is a passage are left out: the passage is shown with it.
@@ -172,7 +173,7 @@ def check_of_claim(index: int, claim: Claim, proofs: str, *, in_text: bool) -> s
     verdict = _verdict(claim)
     method = METHOD_WORDS.get(claim.method, claim.method)
     back = f'<a href="#said-{index}">↑ in the text</a>' if in_text else ""
-    words = "" if claim.method == VERBATIM else (
+    words = "" if claim.method == CheckMethod.VERBATIM else (
         f'<p class="statement">{escape(_shortened(clean_characters(plain_text(claim.text))))}</p>'
     )  # fmt: skip
     return (

@@ -114,8 +114,8 @@ def _passage(
     cited = f'<p class="back">Cited at {back}</p>' if back else ""
     return (
         f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
-        f'<p class="from"><a href="#source-{item.number}">[{item.number}] {_text(matter.show(item.source.title))}</a>'
-        f" · read {_text(day(item.source.retrieved_at))}</p>"
+        f'<p class="from"><a href="#source-{item.number}">[{_text(item.label.shown)}] '
+        f"{_text(matter.show(item.source.title))}</a> · read {_text(day(item.source.retrieved_at))}</p>"
         + (f'<p class="where">{_text(where)}</p>' if where else "")
         + f"{_quote(passage)}{''.join(checks)}{cited}"
         f'<a class="close" href="#reading">Close</a></div>'
@@ -140,7 +140,7 @@ def _cited_source(matter: ReportInputs, item: CitedSource, body: Body, checks: M
         for identity in [passage.evidence.id]
     )
     return (
-        f'<li id="source-{item.number}"><span class="number">[{item.number}]</span>'
+        f'<li id="source-{item.number}"><span class="number">[{_text(item.label.shown)}]</span>'
         f"<h3>{_text(matter.show(item.source.title)) or 'Untitled'}</h3>"
         f'<p class="about">{_about(matter, item.source)}</p>{passages}</li>'
     )

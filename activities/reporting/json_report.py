@@ -67,6 +67,12 @@ def _confidences(findings: Sequence[Finding]) -> dict[str, int]:
     return {degree.value: given[degree] for degree in Confidence}
 
 
+def _opposed(finding: Finding, matter: ReportInputs) -> list[str]:
+    """The findings that cannot be true beside this one."""
+    pairs = [*matter.contradictions, *((other, one) for one, other in matter.contradictions)]
+    return [other.id for one, other in pairs if one.id == finding.id]
+
+
 def section_titles(markdown: str) -> list[str]:
     """Titles of the second level, in order."""
     tokens = layout(markdown).tokens
@@ -112,6 +118,7 @@ def compose_document(matter: ReportInputs, text: ReportText, html: str) -> dict[
                 mode="json",
                 include={"id", "statement", "confidence", "evidence_ids", "source_ids", "category"},
             )
+            | {"contradicts": _opposed(finding, matter)}
             for finding in state.findings
         ],
         "gaps": [
@@ -119,7 +126,9 @@ def compose_document(matter: ReportInputs, text: ReportText, html: str) -> dict[
             for gap in state.gaps
         ],
         "claims": [asdict(claim) for claim in text.claims],
-        "citations": [{"number": item.number, "source_id": item.source.id} for item in matter.cited],
+        "citations": [
+            {"number": item.number, "source_id": item.source.id, "label": item.label.markdown} for item in matter.cited
+        ],
         "citations_count": len(matter.cited),
         "confidence_summary": _confidences(state.findings),
         "decisions": [decision.model_dump(mode="json") for decision in state.decisions],

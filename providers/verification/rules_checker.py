@@ -8,9 +8,9 @@ verified either.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from contracts.claims import Verdict
 from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
 from providers.verification.quantities import PER, Comparison, Quantity, compare
@@ -55,16 +55,6 @@ SAME_QUANTITY: Final = 0.3
 """What a shared quantity adds to the likeness of two sentences."""
 ALIGNED: Final = 0.3
 """A sentence of a passage is compared for meaning from this share of the claim's words on."""
-
-
-class Verdict(StrEnum):
-    """What a check says of a claim."""
-
-    SUPPORTED = "supported"
-    PARTIAL = "partial"
-    UNSUPPORTED = "unsupported"
-    CONTRADICTED = "contradicted"
-    NOT_ENOUGH_INFORMATION = "not_enough_information"
 
 
 @dataclass(frozen=True)

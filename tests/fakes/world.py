@@ -13,8 +13,10 @@ from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
+from activities.reporting.revising import RevisionActivities
 from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
+from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
 from contracts import activities as signatures
 from contracts.messages import ReadRequest
@@ -102,6 +104,7 @@ class World:
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
+        revising = RevisionActivities(self.content, self.isolated)
         return [
             *roles.register(),
             records.prepare_research,
@@ -111,7 +114,10 @@ class World:
             searching.check_providers,
             searching.search,
             reading.read_source,
+            SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
             reporting.render_report,
+            revising.join_report,
+            revising.revise_report,
         ]
 
     async def close(self) -> None:

@@ -4,8 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from activities.reporting.citation_styles import label_places
 from activities.reporting.citations import CitationMark, numbers_in
 from activities.reporting.links import Registry
+from activities.reporting.markdown_layout import layout
 from contracts.base import Contract
 
 
@@ -52,6 +54,8 @@ class AuditedCitation(Contract):
 
     number: int
     source_id: str
+    label: str = ""
+    """As it stands in the text; empty in reports that know numbers alone."""
 
 
 class AuditedFinding(Contract):
@@ -89,5 +93,17 @@ def registry_of(report: AuditedReport) -> Registry:
 
 
 def marks_of(report: AuditedReport) -> list[CitationMark]:
-    """The numbers of the text with their places."""
-    return [CitationMark(match.start(), match.end(), int(match[1]), ()) for match in numbers_in(report.report.markdown)]
+    """The citations of the text with their places."""
+    markdown, labels = report.report.markdown, labels_of(report)
+    if not labels:
+        return [CitationMark(match.start(), match.end(), int(match[1]), ()) for match in numbers_in(markdown)]
+    return [
+        CitationMark(start, start + len(label), labels[label], ())
+        for start, label in label_places(layout(markdown).masked, labels)
+    ]
+
+
+def labels_of(report: AuditedReport) -> dict[str, int]:
+    """What stands for each number in the text; empty where the numbers themselves do."""
+    labels = {citation.label: citation.number for citation in report.citations if citation.label}
+    return {} if all(label == f"[{number}]" for label, number in labels.items()) else labels

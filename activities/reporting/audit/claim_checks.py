@@ -4,11 +4,11 @@ from bisect import bisect_left
 
 from activities.reporting.audit.audit_result import AuditResult
 from activities.reporting.audit.audited_report import AuditedClaim, AuditedReport, marks_of, registry_of
-from activities.reporting.claims import BY_RULES, NO_METHOD, VERBATIM, CitedWords, judge
+from activities.reporting.judged_claims import CitedWords, judge
 from activities.reporting.links import Registry
 from activities.reporting.quotations import Stretch, words_of
+from contracts.claims import CheckMethod, Verdict
 from contracts.request import Verify
-from providers.verification.rules_checker import Verdict
 
 
 def check_claims(report: AuditedReport, result: AuditResult) -> None:
@@ -45,8 +45,8 @@ def _check_uncited(claim: AuditedClaim, result: AuditResult) -> None:
     """A claim that cites nothing says so, and nothing calls it supported."""
     if claim.citation_numbers:
         result.problem("claim_without_evidence", claim.id, "it has a number and names no passage")
-    elif claim.verdict == Verdict.SUPPORTED:
-        result.problem("claim_without_evidence", claim.id, "it is called supported, yet it names no passage")
+    elif claim.verdict != Verdict.UNVERIFIED:
+        result.problem("claim_without_evidence", claim.id, f"it is called {claim.verdict}, yet it names no passage")
     else:
         result.count("claims without a citation")
 
@@ -60,17 +60,17 @@ def _check_verdict(
     result: AuditResult,
 ) -> None:
     """Judge the claim again: the same rules on the same words must give the verdict that the report states."""
-    if claim.method == NO_METHOD:
+    if claim.method == CheckMethod.NONE:
         result.skip("claims that no comparison of words can check")
         if claim.verdict == Verdict.SUPPORTED:
             result.problem("verdict_without_method", claim.id, "it is called supported, yet nothing was compared")
         return
-    if claim.method not in (VERBATIM, BY_RULES):
+    if claim.method not in (CheckMethod.VERBATIM, CheckMethod.RULES):
         result.skip("verdicts of a model, which no rule gives again")
         return
-    result.count("word for word claims" if claim.method == VERBATIM else "claims judged by rules")
+    result.count("word for word claims" if claim.method == CheckMethod.VERBATIM else "claims judged by rules")
     judged = judge(words, cited, registry, language, quoted=False, verify=Verify.LIGHT)
-    if claim.method == VERBATIM and judged.method != VERBATIM:
+    if claim.method == CheckMethod.VERBATIM and judged.method != CheckMethod.VERBATIM:
         result.problem("claim_not_the_quote", claim.id, "it is not word for word a passage that it cites")
     elif judged.verdict != claim.verdict:
         message = f"it is called {claim.verdict}; its words and passages give {judged.verdict}: {judged.reason}"

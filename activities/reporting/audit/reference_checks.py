@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from activities.reporting.audit.audit_result import AuditResult
-from activities.reporting.audit.audited_report import AuditedReport, marks_of, registry_of
+from activities.reporting.audit.audited_report import AuditedReport, labels_of, marks_of, registry_of
 from activities.reporting.links import addresses_in_markdown, is_registered, link_targets
 from activities.reporting.markdown_layout import layout
 from activities.roles.evidence_markers import OWN_FORM
@@ -51,7 +51,7 @@ def check_findings(report: AuditedReport, result: AuditResult) -> None:
 
 def check_numbers(report: AuditedReport, result: AuditResult) -> None:
     """The text has the numbers of the citations, all of them and no other, and no marker."""
-    known = {citation.number for citation in report.citations}
+    known, labels = {citation.number for citation in report.citations}, labels_of(report)
     seen = set()
     for mark in marks_of(report):
         result.count("numbers in the text")
@@ -61,7 +61,8 @@ def check_numbers(report: AuditedReport, result: AuditResult) -> None:
     for number in sorted(known - seen):
         result.problem("number_unused", f"[{number}]", "the text does not have this number")
     for match in OWN_FORM.finditer(layout(report.report.markdown).masked):
-        if match["items"] and not match["items"].isdigit():
+        is_known = match[0] in labels or (not labels and (match["items"] or "").isdigit())
+        if match["items"] and not is_known:
             result.problem("marker_left", match[0], "a marker was not resolved")
 
 

@@ -99,7 +99,7 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "verify": "full"}', "verify: full: not available yet"),
         ('{"query": "x", "gates": {"approve": "yes"}}', "gates.approve: Input should be 'none', 'plan' or 'phrase'"),
         ('{"query": "x", "limits": {"max_wait_seconds": 0}}', "limits.max_wait_seconds:"),
-        ('{"query": "x", "output": {"citation_style": "key"}}', "output.citation_style: not available yet"),
+        ('{"query": "x", "output": {"citation_style": "footnote"}}', "output.citation_style: "),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_its_path(text: str, line: str) -> None:
