@@ -11,7 +11,7 @@ from typing import Any, Final
 from contracts import roles
 from contracts.evidence import Finding
 from contracts.resolved import ModelPrice
-from contracts.roles import AnalyzeInput, RefineInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, CheckInput, RefineInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 
 MILLION: Final = 1_000_000
 
@@ -42,7 +42,12 @@ FINDINGS_PER_SUB_QUERY: Final = 5
 REASONING_TOKENS: Final = 8_000
 """Room for reasoning that the answer does not show, billed as output and added to a role's cap by the engine."""
 
-COUNTED_APART: Final = {"sources", "findings", "evidence", "draft", "term_documents"}
+CLAIM_TOKENS: Final = 250
+"""A statement with its passages and their context, as a checker is usually shown it."""
+MOST_CLAIM_TOKENS: Final = 4_500
+"""The same at most: all characters that are shown of a statement and of its passages, one token each."""
+
+COUNTED_APART: Final = {"claims", "sources", "findings", "evidence", "draft", "term_documents"}
 """Fields of a role's input that its prompt shows otherwise than they are written, or not at all."""
 
 
@@ -65,11 +70,14 @@ class CallSize:
         return (self.input_tokens * price.input + self.output_tokens * price.output) / MILLION
 
 
-def expected_input(role: str, *, sources: int = 0, findings: int = 0) -> int:
+def expected_input(role: str, *, sources: int = 0, findings: int = 0, claims: int = 0) -> int:
     """Tokens that a role is usually sent.
 
-    `sources` are those of one sub-query, of which an analysis sees `MOST_SOURCES`; `findings` are those of a report.
+    `sources` are those of one sub-query, of which an analysis sees `MOST_SOURCES`; `findings` are those of a report,
+    `claims` those of one call of a checker.
     """
+    if role == roles.CHECKER.name:
+        return FIXED_INPUT_TOKENS + claims * CLAIM_TOKENS
     if role == roles.ANALYZER.name:
         return FIXED_INPUT_TOKENS + min(sources, MOST_SOURCES) * (CONTENT_CHARACTERS + SOURCE_HEAD_TOKENS)
     if role == roles.SYNTHESIZER.name:
@@ -122,6 +130,8 @@ def _material(request: RoleInput) -> int:
         return titles + sum(_finding(finding) for finding in request.findings)
     if isinstance(request, RefineInput) and request.draft is not None:
         return DRAFT_CHARACTERS
+    if isinstance(request, CheckInput):
+        return len(request.numbers or request.claims) * MOST_CLAIM_TOKENS
     return 0
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from contracts.base import Contract, Terse
+from contracts.checking import AskedClaim, ClaimAnswer
 from contracts.decisions import GateIssue, Guidance
 from contracts.documents import DocumentRef, ReportDraft, SectionHint
 from contracts.evidence import Evidence, Finding, FindingLabel, Gap, QualityUpdate
@@ -18,7 +19,7 @@ from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.usage import CallAccount
-from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
+from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier, Verdict
 
 
 class RoleInput(Terse):
@@ -352,6 +353,71 @@ class ReflectOutput(RoleOutput):
     guidance: str = ""
 
 
+# --- checker -------------------------------------------------------------------------------------------------------
+class CheckInput(RoleInput):
+    """Hand-off to the checker: claims with their passages, and nothing of the report or the question."""
+
+    entry: str = ""
+    """Hash of the stored entry that holds the claims."""
+    numbers: list[int] = []
+    """Which of its claims, from 0."""
+    claims: list[AskedClaim] = []
+    """Filled in from the entry where the role is done."""
+
+    def subject(self) -> str:
+        """How many claims."""
+        return f"{len(self.numbers) or len(self.claims)} statements"
+
+
+class VerdictDraft(Contract):
+    """A verdict as a checker gives it."""
+
+    claim: str
+    verdict: str = Field(json_schema_extra=words_of(Verdict))
+    quote: str = Field(default="", description="the words of its passages that decide, copied exactly")
+    missing_parts: list[int] = Field(default=[], description="numbers of the parts that the passages do not say")
+    reason: str = Field(default="", description="why it is not supported; empty if it is")
+
+
+class CheckDraft(Contract):
+    """What a checker returns."""
+
+    verdicts: list[VerdictDraft]
+
+    @model_validator(mode="before")
+    @classmethod
+    def read_leniently(cls, value: Any) -> Any:
+        """One item that cannot be read must not make the others worthless; what is left out is not judged."""
+        items = value.get("verdicts") if isinstance(value, dict) else None
+        if isinstance(items, dict):
+            items = [{"claim": claim, **_as_verdict(item)} for claim, item in items.items()]
+        return {"verdicts": [_readable(item) for item in items if isinstance(item, dict)]} if items else value
+
+
+def _as_verdict(item: Any) -> dict[str, Any]:
+    return item if isinstance(item, dict) else {"verdict": item}
+
+
+def _readable(item: dict[str, Any]) -> dict[str, Any]:
+    """An item with texts where texts belong; anything else says nothing."""
+    texts = {name: value if isinstance(value := item.get(name), str) else "" for name in ("claim", "verdict")}
+    texts |= {name: value if isinstance(value := item.get(name), str) else "" for name in ("quote", "reason")}
+    missing = item.get("missing_parts") or []
+    # What names a part in a way that cannot be read still says that one is missing.
+    parts = [one if isinstance(one, int) else 0 for one in missing] if isinstance(missing, list) else [0]
+    return texts | {"missing_parts": parts}
+
+
+class CheckOutput(RoleOutput):
+    """Verdicts as the workflow gets them."""
+
+    entry: str | None = None
+    """Hash of the stored entry that holds the answers; None: they are here."""
+    answers: list[ClaimAnswer] = []
+    verdicts: list[str] = []
+    """Of each claim in order."""
+
+
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleOutput)
 
@@ -374,6 +440,12 @@ class RoleSpec(Generic[I, O]):
     """The engine's answer is the one field of the draft as text, not JSON."""
     sees_outside_text: bool = True
     """Whether its prompt holds words of pages, documents or search hits: then it carries the run's canary."""
+    sees_question: bool = True
+    """Whether its prompt states the question, the wishes and the guidance of the run."""
+    has_fallback: bool = True
+    """Whether it can be done without a model; without that, answers of no use are no answer."""
+    whole_answers: bool = False
+    """Whether an answer that lacks its end is refused, even where the rest can be read."""
     expected_output_tokens: int = 1_000
     """Of a usual answer, for the estimate."""
     work: str = ""
@@ -447,4 +519,19 @@ SUPERVISOR: Final = RoleSpec(
     ReflectOutput,
     1_024,
     expected_output_tokens=600,
+)
+CHECKER: Final = RoleSpec(
+    "checker",
+    "check_claims",
+    Tier.ANALYTICAL,
+    "checker",
+    CheckInput,
+    CheckDraft,
+    CheckOutput,
+    3_000,
+    sees_question=False,
+    has_fallback=False,
+    whole_answers=True,
+    expected_output_tokens=700,
+    work="verification",
 )

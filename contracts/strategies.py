@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
-from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.roles import ANALYZER, CHECKER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 PLANNED: Final = ("reflective", "living", "orchestrator", "recursive")
@@ -40,6 +40,9 @@ class StrategyDeclaration:
     """Fewest and most calls of each role under these limits, and whether a model reflects; for the estimate."""
     needs: Needs = field(default_factory=Needs)
 
+
+CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (CHECKER,)
+"""What works on the report of every strategy, where the request wants it checked by a model."""
 
 _declared: dict[str, StrategyDeclaration] = {}
 
@@ -75,8 +78,9 @@ def list_declared() -> tuple[StrategyDeclaration, ...]:
 
 
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
-    """The roles of all strategies, each once."""
-    return tuple({role.name: role for strategy in list_declared() for role in strategy.roles}.values())
+    """The roles of all strategies and those of every run, each once."""
+    roles = [*(role for strategy in list_declared() for role in strategy.roles), *CLOSING_ROLES]
+    return tuple({role.name: role for role in roles}.values())
 
 
 REFLECTIONS_PER_ITERATION: Final = 4

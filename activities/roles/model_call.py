@@ -14,9 +14,10 @@ from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from activities.roles.synthesizer import MARKDOWN
 from contracts import failures
+from contracts.checking import AnswersEntry
 from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.notebooks import AnalysisEntry, labels_of
-from contracts.roles import AnalysisOutput, AnalyzeInput, RoleInput, RoleOutput, RoleSpec, WriteOutput
+from contracts.roles import AnalysisOutput, AnalyzeInput, CheckOutput, RoleInput, RoleOutput, RoleSpec, WriteOutput
 from contracts.strategies import declared_roles
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
@@ -157,6 +158,10 @@ class RoleActivities:
             output = output.model_copy(update={"draft": output.draft.model_copy(update={"document": stored})})
         if isinstance(output, AnalysisOutput) and isinstance(task.input, AnalyzeInput) and output.findings:
             output = await self._note_analysis(task.input, output)
+        if isinstance(output, CheckOutput) and self._notebooks is not None:
+            with translate_errors(RECORDS):
+                entry = await self._notebooks.write(AnswersEntry(answers=output.answers))
+            output = output.model_copy(update={"entry": entry, "answers": []})
         return output
 
     async def _note_analysis(self, request: AnalyzeInput, output: AnalysisOutput) -> AnalysisOutput:

@@ -8,9 +8,9 @@ verified either.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from contracts.vocabulary import Verdict
 from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
 from providers.verification.quantities import PER, Agreement, Quantity, compare
@@ -55,16 +55,6 @@ SAME_QUANTITY: Final = 0.3
 """What a shared quantity adds to the likeness of two sentences."""
 ALIGNED: Final = 0.3
 """A sentence of a passage is compared for meaning from this share of the claim's words on."""
-
-
-class Verdict(StrEnum):
-    """What a check says of a claim."""
-
-    SUPPORTED = "supported"
-    PARTIAL = "partial"
-    UNSUPPORTED = "unsupported"
-    CONTRADICTED = "contradicted"
-    NOT_ENOUGH_INFORMATION = "not_enough_information"
 
 
 @dataclass(frozen=True)
@@ -127,6 +117,15 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     if doubt is not None:
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, doubt)
     return ClaimJudgement(Verdict.SUPPORTED, AGREES)
+
+
+def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> ClaimJudgement | None:
+    """A number that the passages give otherwise; None if there is none. Words are not compared, so languages may differ."""
+    said, evidence = Statement(claim, language), CitedText.of(passages, (), language)
+    if len(said.quantities) > LONGEST:
+        return None
+    found = _numbers(said, evidence, _closest_difference(said, evidence))
+    return next((problem for problem in found if problem.verdict is Verdict.CONTRADICTED), None)
 
 
 def _first(found: Iterable[Iterator[ClaimJudgement]]) -> ClaimJudgement | None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import model_work
+from tests.fakes import checking_work, model_work
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
 ROLE_BY_PROPERTY = {
@@ -14,9 +14,10 @@ ROLE_BY_PROPERTY = {
     "findings": "analyzer",
     "gap_analysis": "refiner",
     "action": "supervisor",
+    "verdicts": "checker",
     "markdown": "synthesizer",
 }
-ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "scout", "scribe")
+ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "checker", "scout", "scribe")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class ModelRequest:
             "scout": model_work.plan,
             "refiner": model_work.refinement,
             "supervisor": model_work.reflection,
+            "checker": checking_work.careful,
         }
         return json.dumps(work[self.role](self.prompt)) if self.role in work else "I do not know what is wanted."
 

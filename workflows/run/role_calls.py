@@ -36,6 +36,10 @@ class CallRefused(Interrupted):
     """A limit forbids the call, and no call under way can give back enough for it."""
 
 
+class Unanswered(Exception):
+    """A role that nothing stands in for gave no usable answer."""
+
+
 class RoleCaller:
     """Does one role call after another for a run."""
 
@@ -46,9 +50,12 @@ class RoleCaller:
     async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None, at: Moment) -> O:
         """The role's output: from the engine of the run, repaired once, else from the fallback.
 
-        Raises `Interrupted` also where not even the fallback can work on what it is given.
+        Raises `Interrupted` also where not even the fallback can work on what it is given, and `Unanswered` for a role
+        that has none.
         """
         kind = engine or self._engine_for(role)
+        if kind is EngineKind.EXTRACTIVE and not role.has_fallback:
+            raise Unanswered(role.name)
         operation = self._run.operation(step, at.iteration)
         number = self._record_dispatch(role, operation, at)
         try:
@@ -74,7 +81,7 @@ class RoleCaller:
         try:
             output = await self._answer_of_model(role, operation, fields, at)
         except CallRefused as refused:
-            if self._run.state.sources or role.writes_report:
+            if self._run.state.sources or role.writes_report or not role.has_fallback:
                 raise
             # Nothing was read yet, so there is nothing to report from: research goes on without paying for this.
             self._run.degrade(f"{role.name}: done without the model ({refused.reason.value})")
@@ -82,6 +89,8 @@ class RoleCaller:
             if output is not None:
                 return output
             self._run.state.fallbacks[role.name] = self._run.state.fallbacks.get(role.name, 0) + 1
+            if not role.has_fallback:
+                raise Unanswered(role.name)
             self._run.degrade(f"{role.name}: done without the model, whose answers could not be used")
         return await self._call(role, f"{operation}/fallback", fields, EngineKind.EXTRACTIVE, None, at)
 

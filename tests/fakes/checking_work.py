@@ -1,0 +1,123 @@
+"""What checkers answer, sensible and otherwise: pure functions of the prompt."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.fakes.model_work import told, without_signs
+
+WORD = re.compile(r"\w+")
+ENOUGH = 0.6
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A statement of the prompt with its passages."""
+
+    label: str
+    text: str
+    passages: list[str]
+
+
+def statements_of(prompt: str) -> list[Asked]:
+    """Every genuine statement, in order."""
+    mark, plain = told(prompt)[0], without_signs(prompt)
+    passages: dict[str, list[str]] = {}
+    for label, text in re.findall(rf'<passage-{mark} of="([^"]+)"[^>]*>\n(.*?)\n</passage-{mark}>', plain, re.DOTALL):
+        passages.setdefault(label, []).append(text)
+    return [
+        Asked(label, text.split("\npart 1:")[0], passages.get(label, []))
+        for label, text in re.findall(rf'<statement-{mark} id="([^"]+)">\n(.*?)\n</statement-{mark}>', plain, re.DOTALL)
+    ]
+
+
+def first_words(passages: list[str]) -> str:
+    """The beginning of the passages, as a quote."""
+    return " ".join(" ".join(passages).split()[:8])
+
+
+def careful(prompt: str) -> dict[str, Any]:
+    """Supported where most words stand in one of the passages, whose words are quoted."""
+    return {"verdicts": [_judged(asked) for asked in statements_of(prompt)]}
+
+
+def _judged(asked: Asked) -> dict[str, Any]:
+    wanted = {word.lower() for word in WORD.findall(asked.text)}
+    lines = [line for passage in asked.passages for line in passage.splitlines()]
+    best = max(lines, key=lambda line: len(wanted & {word.lower() for word in WORD.findall(line)}), default="")
+    share = len(wanted & {word.lower() for word in WORD.findall(best)}) / max(1, len(wanted))
+    verdict = "supported" if share >= ENOUGH else "unsupported"
+    reason = "" if share >= ENOUGH else "The passages do not say it."
+    return {"claim": asked.label, "verdict": verdict, "quote": " ".join(best.split()[:12]), "reason": reason}
+
+
+def _each(prompt: str, verdict: Any, **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"claim": asked.label, "verdict": verdict, "quote": first_words(asked.passages), "reason": "", **more}
+        for asked in statements_of(prompt)
+    ]
+
+
+def _saying(verdict: Any, **more: Any) -> Callable[[str], str]:
+    return lambda prompt: json.dumps({"verdicts": _each(prompt, verdict, **more)})
+
+
+def _cut(prompt: str) -> str:
+    whole = _saying("supported")(prompt)
+    return whole[: whole.rfind('"quote"')]
+
+
+def _twice(prompt: str) -> str:
+    return json.dumps({"verdicts": [*_each(prompt, "supported"), *_each(prompt, "unsupported")]})
+
+
+def _swapped(prompt: str) -> str:
+    items = _each(prompt, "supported")
+    labels = [item["claim"] for item in items]
+    return json.dumps({"verdicts": [item | {"claim": label[::-1]} for item, label in zip(items, labels, strict=True)]})
+
+
+STUMBLING: dict[str, Callable[[str], str]] = {
+    "NOT SUPPORTED": _saying("NOT SUPPORTED"),
+    "PARTIALLY SUPPORTED": _saying("PARTIALLY SUPPORTED"),
+    "supported? no": _saying("supported? no"),
+    "supported?": _saying("supported?"),
+    "un-supported": _saying("un-supported"),
+    "not_supported": _saying("not_supported"),
+    "supported: false": _saying("supported: false"),
+    "hardly supported": _saying("hardly supported"),
+    "supported or not": _saying("supported | unsupported"),
+    "a boolean": _saying(True),
+    "a score": _saying(0.97),
+    "a list": _saying(["supported"]),
+    "null": _saying(None),
+    "German": _saying("gestützt"),
+    "German, negated": _saying("nicht gestützt"),
+    "French": _saying("étayée"),
+    "Chinese": _saying("支持"),
+    "an emoji": _saying("✅"),
+    "no quote": _saying("supported", quote=""),
+    "an invented quote": _saying("supported", quote="as everybody in this field has known for years"),
+    "a missing part": _saying("supported", missing_parts=[1]),
+    "a missing part in words": _saying("supported", missing_parts=["the second"]),
+    "unknown ids": lambda prompt: json.dumps({"verdicts": _each(prompt, "supported", claim="c-0000000000")}),
+    "numbers for ids": lambda prompt: json.dumps(
+        {"verdicts": [item | {"claim": place} for place, item in enumerate(_each(prompt, "supported"), 1)]}
+    ),
+    "ids backwards": _swapped,
+    "duplicate ids": _twice,
+    "a verdict for all": lambda _: json.dumps({"verdicts": [{"claim": "all", "verdict": "supported", "quote": "all"}]}),
+    "an empty list": lambda _: json.dumps({"verdicts": []}),
+    "a word instead of a list": lambda _: json.dumps({"verdicts": "supported"}),
+    "cut": _cut,
+    "prose": lambda _: "All of the statements are SUPPORTED by their passages.",
+    "prose with braces": lambda _: 'Supported! {"all": "supported"}',
+    "a map of prose": lambda prompt: json.dumps(
+        {"verdicts": {asked.label: "The claim is supported" for asked in statements_of(prompt)}}
+    ),
+}
+"""Answers of which none says for certain that a statement is supported."""
+lying = _saying("supported")
+"""Everything is supported, with words of the passages for it."""
