@@ -11,7 +11,7 @@ from typing import Any, Final
 from contracts import roles
 from contracts.evidence import Finding
 from contracts.resolved import ModelPrice
-from contracts.roles import AnalyzeInput, CheckInput, RefineInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, CheckInput, CorrectInput, RefineInput, ReviewInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 
 MILLION: Final = 1_000_000
 
@@ -44,8 +44,10 @@ REASONING_TOKENS: Final = 8_000
 
 CLAIM_TOKENS: Final = 250
 """A statement with its passages and their context, as a checker is usually shown it."""
-MOST_CLAIM_TOKENS: Final = 4_500
-"""The same at most: all characters that are shown of a statement and of its passages, one token each."""
+DOUBTFUL_TOKENS: Final = 450
+"""The same for a corrector, with passages that may be cited instead."""
+REVIEWED_CHARACTERS: Final = 24_000
+"""Of the draft that a reviewer is shown."""
 
 COUNTED_APART: Final = {"claims", "sources", "findings", "evidence", "draft", "term_documents"}
 """Fields of a role's input that its prompt shows otherwise than they are written, or not at all."""
@@ -78,6 +80,10 @@ def expected_input(role: str, *, sources: int = 0, findings: int = 0, claims: in
     """
     if role == roles.CHECKER.name:
         return FIXED_INPUT_TOKENS + claims * CLAIM_TOKENS
+    if role == roles.CORRECTOR.name:
+        return FIXED_INPUT_TOKENS + claims * DOUBTFUL_TOKENS
+    if role == roles.REVIEWER.name:
+        return FIXED_INPUT_TOKENS + REVIEWED_CHARACTERS // BYTES_PER_TOKEN
     if role == roles.ANALYZER.name:
         return FIXED_INPUT_TOKENS + min(sources, MOST_SOURCES) * (CONTENT_CHARACTERS + SOURCE_HEAD_TOKENS)
     if role == roles.SYNTHESIZER.name:
@@ -130,8 +136,10 @@ def _material(request: RoleInput) -> int:
         return titles + sum(_finding(finding) for finding in request.findings)
     if isinstance(request, RefineInput) and request.draft is not None:
         return DRAFT_CHARACTERS
-    if isinstance(request, CheckInput):
-        return len(request.numbers or request.claims) * MOST_CLAIM_TOKENS
+    if isinstance(request, CheckInput | CorrectInput):
+        return math.ceil(request.bytes_shown / BYTES_PER_TOKEN)
+    if isinstance(request, ReviewInput):
+        return REVIEWED_CHARACTERS
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
-from contracts.roles import ANALYZER, CHECKER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.roles import ANALYZER, CHECKER, CORRECTOR, PLANNER, REFINER, REVIEWER, SUPERVISOR, SYNTHESIZER, RoleSpec
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 PLANNED: Final = ("reflective", "living", "orchestrator", "recursive")
@@ -41,7 +41,7 @@ class StrategyDeclaration:
     needs: Needs = field(default_factory=Needs)
 
 
-CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (CHECKER,)
+CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
 """What works on the report of every strategy, where the request wants it checked by a model."""
 
 _declared: dict[str, StrategyDeclaration] = {}

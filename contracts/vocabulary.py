@@ -209,20 +209,6 @@ class Action(StrEnum):
     COMPLETE = "complete"
 
 
-class Verdict(StrEnum):
-    """What a check says of a claim; a claim that nobody judged has none of these."""
-
-    SUPPORTED = "supported"
-    PARTIAL = "partial"
-    UNSUPPORTED = "unsupported"
-    CONTRADICTED = "contradicted"
-    NOT_ENOUGH_INFORMATION = "not_enough_information"
-
-
-UNVERIFIED: Final = "unverified"
-"""Stands in the place of a verdict where there is none."""
-
-
 class ThinkMode(StrEnum):
     """What reflects in a think-pause: a model, the gate's rules alone, or nothing."""
 

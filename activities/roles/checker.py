@@ -17,8 +17,8 @@ from activities.roles.lenient_values import line_of
 from activities.roles.prompt_blocks import PromptRendering
 from activities.roles.untrusted import attribute, data, guard_line
 from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
+from contracts.claims import Verdict
 from contracts.roles import CheckDraft, CheckInput, CheckOutput, VerdictDraft
-from contracts.vocabulary import UNVERIFIED, Verdict
 from providers.text import detect_language
 from providers.verification.rules_checker import check, check_numbers
 
@@ -71,7 +71,8 @@ def _claim(claim: AskedClaim, rendering: PromptRendering) -> str:
     lines = [guard_line(claim.text, CLAIM_CHARACTERS)]
     lines += [f"part {number}: {guard_line(part, CLAIM_CHARACTERS)}" for number, part in enumerate(claim.parts, 1)]
     said = data("statement", lines, named)
-    return said + "".join(_passage(passage, named, rendering.share) for passage in shown_passages(claim))
+    of = named.replace(" id=", " of=")
+    return said + "".join(passage_block(passage, of, rendering.share) for passage in shown_passages(claim))
 
 
 def shown_passages(claim: AskedClaim) -> list[ShownPassage]:
@@ -79,13 +80,14 @@ def shown_passages(claim: AskedClaim) -> list[ShownPassage]:
     return claim.passages[:MOST_PASSAGES]
 
 
-def _passage(passage: ShownPassage, named: str, share: float) -> str:
+def passage_block(passage: ShownPassage, attributes: str, share: float) -> str:
+    """A passage with the words around it, as an element of data."""
     context = part_of(CONTEXT_CHARACTERS, share)
     before, after = (passage.before[-context:], passage.after[:context]) if context else ("", "")
     quote = guard_line(passage.quote, part_of(QUOTE_CHARACTERS, share, SHORTEST))
     lines = [guard_line(before, CONTEXT_CHARACTERS), quote, guard_line(after, CONTEXT_CHARACTERS)]
     title = attribute(passage.title, part_of(TITLE_CHARACTERS, share, SHORTEST))
-    return data("passage", [line for line in lines if line], f'{named.replace(" id=", " of=")} title="{title}"')
+    return data("passage", [line for line in lines if line], f'{attributes} title="{title}"')
 
 
 Checking = Draft[CheckInput, CheckDraft]
@@ -95,7 +97,7 @@ def finish_check(work: Checking) -> CheckOutput:
     """One answer for every claim that was asked for: the checker's where it can be used, else none."""
     given = _drafts_by_claim(work)
     answers = [_answer(claim, given.get(claim.fingerprint, []), work.request.language) for claim in work.request.claims]
-    unjudged = sum(answer.verdict == UNVERIFIED for answer in answers)
+    unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
     if unjudged:
         work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
     return CheckOutput(
@@ -137,7 +139,7 @@ def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str) ->
 
 
 def _unjudged(claim: AskedClaim, why: str) -> ClaimAnswer:
-    return ClaimAnswer(fingerprint=claim.fingerprint, verdict=UNVERIFIED, reason=why)
+    return ClaimAnswer(fingerprint=claim.fingerprint, reason=why)
 
 
 def _stored_words(quote: str, claim: AskedClaim) -> str:

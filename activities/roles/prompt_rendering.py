@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from activities.roles.canary_check import with_canary
 from activities.roles.checker import checker_values
+from activities.roles.corrector import corrector_values
 from activities.roles.excerpts import part_of
 from activities.roles.labels import label_key
 from activities.roles.prompt_blocks import (
@@ -25,6 +26,7 @@ from activities.roles.prompt_blocks import (
     sources_block,
 )
 from activities.roles.prompt_files import load_prompt
+from activities.roles.reviewer import reviewer_values
 from activities.roles.untrusted import data, guard, guard_line, seal
 from contracts import roles
 from contracts.expected_calls import CONTENT_CHARACTERS
@@ -174,6 +176,8 @@ VALUES: Final[dict[str, Callable[[Any, PromptRendering], dict[str, str]]]] = {
     roles.REFINER.name: _refiner,
     roles.SUPERVISOR.name: _supervisor,
     roles.CHECKER.name: checker_values,
+    roles.CORRECTOR.name: corrector_values,
+    roles.REVIEWER.name: reviewer_values,
 }
 """What each role's prompt is filled with, besides what all have in common."""
 

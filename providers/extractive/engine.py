@@ -1,4 +1,4 @@
-"""`ExtractiveEngine`: the five roles as pure functions, off the event loop and where they can be killed."""
+"""`ExtractiveEngine`: its roles as pure functions, off the event loop and where they can be killed."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Final
 
 from contracts.base import Contract
-from contracts.roles import AnalyzeInput, RefineInput, ReflectInput, RoleInput, WriteInput
+from contracts.roles import AnalyzeInput, RefineInput, ReflectInput, ReviewInput, RoleInput, WriteInput
 from contracts.roles import PlanInput as PlannerInput
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
@@ -14,13 +14,14 @@ from providers.extractive.brief_writer import write
 from providers.extractive.passage_analyzer import analyze
 from providers.extractive.planner import plan
 from providers.extractive.reflection import refine, reflect
+from providers.extractive.review import review
 from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls
 
 ANALYSIS_SECONDS: Final = 40.0
 """Limit of one role: two attempts and what comes before and after fit into the time of their activity."""
 MAKE_DRAFT: Final = f"{__name__}:make_draft"
 
-ExtractiveInput = PlannerInput | ReflectInput | RefineInput | AnalyzeInput | WriteInput
+ExtractiveInput = PlannerInput | ReflectInput | RefineInput | AnalyzeInput | WriteInput | ReviewInput
 
 
 class ExtractiveEngine:
@@ -66,4 +67,6 @@ def _draft(given: RoleInput, documents: Mapping[str, str]) -> Contract:
         return analyze(given, documents)
     if isinstance(given, WriteInput):
         return write(given, documents)
+    if isinstance(given, ReviewInput):
+        return review(given, documents)
     raise InvalidCall("the extractive engine does not know this role")

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from contracts.call_wishes import language_of_call, wishes_of_call
-from contracts.checking import AskedEntry
+from contracts.checking import AskedEntry, DoubtfulEntry
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding
 from contracts.identity import canonical_url
@@ -21,7 +21,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
-from contracts.roles import AnalyzeInput, CheckInput, PlanInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, CheckInput, CorrectInput, PlanInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Quality
@@ -107,6 +107,9 @@ class StoredNotebooks:
         if isinstance(request, CheckInput) and request.entry:
             asked = await self.read(request.entry, AskedEntry)
             update["claims"] = [asked.claims[number] for number in request.numbers]
+        if isinstance(request, CorrectInput) and request.entry:
+            doubtful = await self.read(request.entry, DoubtfulEntry)
+            update["claims"] = [doubtful.claims[number] for number in request.numbers]
         if isinstance(request, WriteInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update) if update else request

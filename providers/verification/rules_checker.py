@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.vocabulary import Verdict
+from contracts.claims import Verdict
 from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
 from providers.verification.quantities import PER, Agreement, Quantity, compare

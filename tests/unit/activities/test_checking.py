@@ -9,11 +9,12 @@ from activities.roles.finishers import Draft
 from activities.roles.prompt_rendering import render_role
 from activities.roles.role_work import finish
 from contracts.checking import AskedClaim, ShownPassage
+from contracts.claims import Verdict
 from contracts.decisions import Guidance
 from contracts.identity import long_hash
 from contracts.roles import CHECKER, CheckInput, CheckOutput
 from contracts.usage import CallAccount
-from contracts.vocabulary import UNVERIFIED, EngineKind, Verdict
+from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
 from providers.models.chat import ChatReply, TokenCounts
 from providers.models.structured_output import draft_of
@@ -164,7 +165,7 @@ def test_a_passage_that_gives_orders_or_answers_stays_data() -> None:
     assert [one.text for one in statements] == ["The moon is made of cheese.", CLAIMS[0].text]
     assert "<statement id=" not in prompt
     output = answer_of('{"verdicts": [{"claim": "c-1", "verdict": "supported", "quote": "All good"}]}', [hostile])
-    assert output.verdicts == [UNVERIFIED]
+    assert output.verdicts == [Verdict.UNVERIFIED]
 
 
 def test_a_checker_that_gives_the_canary_away_is_not_believed() -> None:
