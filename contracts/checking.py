@@ -76,6 +76,7 @@ class CheckedSource(Terse):
     """Where the stored text of a source lies."""
 
     id: str
+    url: str = ""
     title: str = ""
     text: DocumentRef
 
@@ -84,6 +85,7 @@ class ClaimsEntry(Terse):
     """The claims of one draft, and what they are compared with."""
 
     draft: DocumentRef
+    query: str = ""
     language: str = "en"
     written_freely: bool = True
     """Whether a sentence without a citation may be a claim."""
@@ -163,6 +165,8 @@ class CorrectedEntry(Terse):
     """Hash of the entry of their verdicts."""
     after: ClaimsEntry
     placed: list[PlacedProposal] = []
+    numbers: list[int] = []
+    """The claims that were to be corrected."""
     evidence: list[Evidence] = []
     """Passages that it cites and that were no evidence of the run before."""
 

@@ -2,6 +2,7 @@
 
 from contracts.base import Terse
 from contracts.checking import VerificationSummary
+from contracts.claims import Verdict
 from contracts.documents import DocumentRef, ReportDraft
 from contracts.evidence import PassagePlace
 from contracts.outcome import Citation, ReportFiles, ResearchResult
@@ -293,6 +294,7 @@ class ConcludeRequest(Terse):
     tenant: str = "default"
     mode: str = ""
     strict: bool = False
+    by_model: bool = True
     claims_entry: str = ""
     corrected_entry: str = ""
     corrections_entry: str = ""
@@ -312,6 +314,8 @@ class Concluded(Terse):
     verdicts_entry: str = ""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
+    verdicts: list[Verdict] = []
+    """Of each claim in order."""
     draft: ReportDraft | None = None
     """The corrected draft, if any correction stands."""
     evidence_entry: str = ""

@@ -1,7 +1,7 @@
 """Presets of strategy × depth: what `null` in a request means (`docs/configuration.md` prints them)."""
 
-from contracts.request import Depth, Gates, Limits
-from contracts.resolved import EffectiveGates, EffectiveLimits
+from contracts.request import Checks, Depth, Gates, Limits, Review, Verify
+from contracts.resolved import EffectiveChecks, EffectiveGates, EffectiveLimits
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
 
@@ -35,3 +35,21 @@ def effective_gates(asked: Gates, engine: EngineKind) -> EffectiveGates:
     """Gate policy and think mode: a model thinks where a model works, the gate's rules alone elsewhere."""
     default_think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
     return EffectiveGates(policy=asked.policy or GatePolicy.STRICT, think=asked.think or default_think, hook=asked.hook)
+
+
+def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> Verify:
+    """How claims are checked: by a model where a model works and the request pays for depth, else by rules."""
+    if asked is not None:
+        return asked
+    return Verify.FULL if engine is EngineKind.MODEL and depth is Depth.EXTENDED else Verify.LIGHT
+
+
+def effective_checks(asked: Checks, verify: Verify, engine: EngineKind, depth: Depth) -> EffectiveChecks:
+    """What belongs to a full verification: corrections, and a review, by rules unless the request pays for depth."""
+    full = verify is Verify.FULL
+    reviewer = Review.MODEL if engine is EngineKind.MODEL and depth is Depth.EXTENDED else Review.RULES
+    return EffectiveChecks(
+        correct=full if asked.correct is None else asked.correct,
+        strict=bool(asked.strict),
+        review=asked.review or (reviewer if full else Review.OFF),
+    )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Turn, Verify
+from contracts.request import Depth, OnDeadline, Review, SearchPolicy, SourceType, Turn, Verify
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -33,6 +33,14 @@ class EffectiveGates(Contract):
     policy: GatePolicy = GatePolicy.STRICT
     think: ThinkMode = ThinkMode.RULES
     hook: str | None = None
+
+
+class EffectiveChecks(Contract):
+    """What a full verification does besides judging, with every default filled in."""
+
+    correct: bool = False
+    strict: bool = False
+    review: Review = Review.OFF
 
 
 class Hook(Contract):
@@ -113,6 +121,7 @@ class ResolvedResearch(Contract):
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
     """How claims are checked: `light` is by rules, without a model."""
+    checks: EffectiveChecks = EffectiveChecks()
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = None
     context: list[Turn] = []

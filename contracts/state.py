@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
+from contracts.checking import Verification
 from contracts.decisions import AgentDecision, GateResult, Guidance, Moment, Pause
 from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
@@ -99,6 +100,8 @@ class ResearchState(BaseModel):
     findings: list[Finding] = []
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
+    verification: Verification = Verification()
+    """What was checked of the draft."""
     report_improvements: list[str] = []
     citations: list[Citation] = []
     gates: list[GateResult] = []

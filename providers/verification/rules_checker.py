@@ -128,6 +128,19 @@ def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> 
     return next((problem for problem in found if problem.verdict is Verdict.CONTRADICTED), None)
 
 
+class Reader:
+    """Passages that many claims are compared with."""
+
+    def __init__(self, passages: Sequence[str], language: str = "en") -> None:
+        self._language = language
+        self._passages = [Statement(passage, language) for passage in passages]
+
+    def shares(self, claim: str) -> list[float]:
+        """The share of the claim's words that each passage has; names count more."""
+        said = Statement(claim, self._language)
+        return [_coverage(said, passage) if said.content else 0.0 for passage in self._passages]
+
+
 def _first(found: Iterable[Iterator[ClaimJudgement]]) -> ClaimJudgement | None:
     return next((judgement for each in found for judgement in each), None)
 
