@@ -100,6 +100,8 @@ class ResearchState(BaseModel):
     findings: list[Finding] = []
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
+    verdicts_entry: str = ""
+    """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.claims.VerdictsEntry`)."""
     verification: Verification = Verification()
     """What was checked of the draft."""
     report_improvements: list[str] = []

@@ -20,6 +20,7 @@ from contracts.vocabulary import EngineKind, PageAccess
 from providers.domains import ANYWHERE, Domains
 from providers.errors import AnswerUnusable
 
+E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=RoleInput)
 
 
@@ -119,6 +120,10 @@ class Notebooks(Protocol):
 
     async def write(self, entry: BaseModel) -> str:
         """Store an entry; its hash. Raises `StorageFull`."""
+        ...
+
+    async def read(self, entry: str, kind: type[E]) -> E:
+        """An entry of this kind."""
         ...
 
     async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:

@@ -10,17 +10,17 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from activities.reporting.citations import CitationMark, numbers_in
-from activities.reporting.claims import NO_METHOD, VERBATIM, CitedWords, judge
+from activities.reporting.judged_claims import CitedWords, judge
 from activities.reporting.links import Registry, addresses_in_markdown, is_registered, link_targets
 from activities.reporting.markdown_layout import layout
 from activities.reporting.quotations import Page, Stretch, quotations, words_of
 from activities.roles.evidence_markers import OWN_FORM
 from contracts.base import Contract
+from contracts.claims import CheckMethod, Verdict
 from contracts.identity import digest
 from contracts.request import Verify
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import IsolatedCalls
-from providers.verification.rules_checker import Verdict
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
@@ -292,9 +292,7 @@ def _check_claims(report: AuditedReport, result: AuditResult) -> None:
         missing = [identity for identity in claim.evidence_ids if identity not in evidence]
         for identity in missing:
             result.problem("claim_without_evidence", claim.id, f"the passage {identity} is not listed")
-        if missing or not claim.evidence_ids:
-            if not claim.evidence_ids:
-                result.problem("claim_without_evidence", claim.id, "it names no passage")
+        if missing:
             continue
         expected = {numbers.get(evidence[identity].source_id) for identity in claim.evidence_ids}
         own = written_numbers[bisect_left(places, claim.start) : bisect_left(places, claim.end)]
@@ -316,14 +314,20 @@ def _check_verdict(
     result: AuditResult,
 ) -> None:
     """Judge the claim again: the same rules on the same words must give the verdict that the report states."""
-    if claim.method == NO_METHOD:
-        result.skip("claims that no comparison of words can check")
+    if not cited and claim.verdict != Verdict.UNVERIFIED:
+        result.problem("claim_without_evidence", claim.id, f"it is called {claim.verdict}, yet it names no passage")
+        return
+    if claim.method == CheckMethod.MODEL:
+        result.skip("claims that a model judged")
+        return
+    if claim.method == CheckMethod.NONE:
+        result.skip("claims that no comparison of words can check" if cited else "claims that cite nothing")
         if claim.verdict == Verdict.SUPPORTED:
             result.problem("verdict_without_method", claim.id, "it is called supported, yet nothing was compared")
         return
-    result.count("word for word claims" if claim.method == VERBATIM else "claims judged by rules")
+    result.count("word for word claims" if claim.method == CheckMethod.VERBATIM else "claims judged by rules")
     judged = judge(words, cited, registry, language, quoted=False, verify=Verify.LIGHT)
-    if claim.method == VERBATIM and judged.method != VERBATIM:
+    if claim.method == CheckMethod.VERBATIM and judged.method != CheckMethod.VERBATIM:
         result.problem("claim_not_the_quote", claim.id, "it is not word for word a passage that it cites")
     elif judged.verdict != claim.verdict:
         message = f"it is called {claim.verdict}; its words and passages give {judged.verdict}: {judged.reason}"

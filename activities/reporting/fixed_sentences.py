@@ -47,6 +47,7 @@ SOME_JUDGED: Final = (
     "passages: {supported:,} supported, {partial:,} in part, {unsupported:,} not supported, {contradicted:,} "
     "contradicted, {undecided:,} not decided. Whether the sources are right was not checked."
 )
+UNCITED: Final = "The writer cites no passage for {count}: taken as the writer's own inference, and not checked."
 EMPTY_CITES_NOTHING: Final = "This report cites nothing."
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from activities.reporting.citations import CitationMark
-from activities.reporting.claims import CitedWords, Claim, find_claims
 from activities.reporting.fixed_sentences import (
     NO_DRAFT,
     NO_DRAFT_FOUND,
@@ -13,6 +12,7 @@ from activities.reporting.fixed_sentences import (
     count_noun,
     day,
 )
+from activities.reporting.judged_claims import CitedWords, PlacedClaim, judge_claims
 from activities.reporting.markdown_layout import code_span
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
@@ -39,7 +39,7 @@ class ReportText:
     """The text between title and sources."""
     body_marks: list[CitationMark]
     """Offsets in `body`."""
-    claims: list[Claim]
+    claims: list[PlacedClaim]
     """Offsets in `markdown`."""
 
 
@@ -135,13 +135,16 @@ def compose_markdown(matter: ReportInputs) -> ReportText:
     in_title = [mark.moved(2 - heading.start) for mark in matter.numbered.marks if heading and mark.end <= cut]
     marks = [*in_title, *(mark.moved(len(top)) for mark in in_body)]
     resolved = matter.resolved
-    claims = find_claims(
+    claims = judge_claims(
         top + body,
         marks,
         words_to_check(matter),
         matter.registry,
         language=resolved.language,
         verify=resolved.verify,
+        uncited=matter.written_freely(),
+        passed_over=(0, len(top)),
+        given=matter.verdicts,
     )
     sources = "\n".join(_source_line(matter, item) for item in matter.cited)
     all_facts = [*verification_facts(claims), *method_facts(matter)]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.fixed_sentences import COMPLETENESS, PARTS_FAILED
@@ -10,11 +10,20 @@ from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.roles.report_shape import without_source_lists
+from contracts.claims import ClaimVerdict
 from contracts.outcome import Ending
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, Outcome, SourceStatus
+from contracts.vocabulary import (
+    NATURAL_STOPS,
+    STOP_REASON_TEXTS,
+    AgentRole,
+    Completeness,
+    EngineKind,
+    Outcome,
+    SourceStatus,
+)
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
@@ -50,6 +59,16 @@ class ReportInputs:
     product_version: str
     replaced_list: bool
     """The draft brought its own list of sources, which ours replaces."""
+    verdicts: Mapping[str, ClaimVerdict] = field(default_factory=dict)
+    """What the run's verification says, by the ids of claims; the others are judged by rules."""
+
+    def written_freely(self) -> bool:
+        """Whether the text may hold assertions without a citation.
+
+        What the extractive engine writes besides its quotations speaks of the report alone.
+        """
+        engine = self.state.engine_by_role.get(AgentRole.SYNTHESIZER)
+        return self.state.draft is not None and engine != EngineKind.EXTRACTIVE
 
     def why(self) -> str:
         """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
@@ -129,6 +148,7 @@ def gather_matter(
     texts: Mapping[str, str],
     skipped: Sequence[SkippedFile],
     product_version: str,
+    verdicts: Sequence[ClaimVerdict] = (),
 ) -> ReportInputs:
     """Number the draft and sort the sources.
 
@@ -158,4 +178,5 @@ def gather_matter(
         registry=registry,
         product_version=product_version,
         replaced_list=replaced,
+        verdicts={verdict.claim_id: verdict for verdict in verdicts},
     )

@@ -4,13 +4,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from activities.reporting.claims import NO_METHOD, UNVERIFIED, VERBATIM, Claim
-from activities.reporting.fixed_sentences import ALL_QUOTED, EMPTY_CITES_NOTHING, LEADS, SOME_JUDGED, SOME_QUOTED
+from activities.reporting.fixed_sentences import (
+    ALL_QUOTED,
+    EMPTY_CITES_NOTHING,
+    LEADS,
+    SOME_JUDGED,
+    SOME_QUOTED,
+    UNCITED,
+    count_noun,
+)
+from activities.reporting.judged_claims import PlacedClaim
 from activities.reporting.markdown_layout import plain_text
 from activities.reporting.method_section import Fact
 from activities.reporting.report_inputs import ReportInputs
+from contracts.claims import CheckMethod, Verdict
 from contracts.request import Verify
-from providers.verification.rules_checker import Verdict
 
 MOST_UNSUPPORTED: Final = 0.2
 MOST_CONTRADICTED: Final = 0.05
@@ -21,11 +29,13 @@ CARE: Final = "Read this report with care: many of its statements are not borne 
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 
 
-def summarize_verification(claims: Sequence[Claim], matter: ReportInputs) -> dict[str, Any]:
+def summarize_verification(claims: Sequence[PlacedClaim], matter: ReportInputs) -> dict[str, Any]:
     """Counts per method and verdict; the shares are of the claims that were judged."""
     verdicts = Counter(claim.verdict for claim in claims)
     return {
         "mode": matter.resolved.verify.value,
+        "claims": len(claims),
+        "uncited_claims": sum(not claim.evidence_ids for claim in claims),
         "method_counts": dict(sorted(Counter(claim.method for claim in claims).items())),
         "verdict_counts": dict(sorted(verdicts.items())),
         "unsupported_share": _share(verdicts, Verdict.UNSUPPORTED),
@@ -40,21 +50,22 @@ def summarize_verification(claims: Sequence[Claim], matter: ReportInputs) -> dic
 
 def _share(verdicts: Counter[str], verdict: Verdict) -> float:
     """Of the judged claims; 0 where none was."""
-    judged = verdicts.total() - verdicts[UNVERIFIED] - verdicts[Verdict.NOT_ENOUGH_INFORMATION]
+    judged = verdicts.total() - verdicts[Verdict.UNVERIFIED] - verdicts[Verdict.NOT_ENOUGH_INFORMATION]
     return round(verdicts[verdict] / judged, 4) if judged else 0.0
 
 
-def describe_checking(claims: Sequence[Claim], verify: Verify) -> str:
+def describe_checking(claims: Sequence[PlacedClaim], verify: Verify) -> str:
     """What the citations of this report were checked for, and what not."""
+    claims = [claim for claim in claims if claim.evidence_ids]
     if not claims:
         return EMPTY_CITES_NOTHING
-    same = sum(claim.method == VERBATIM for claim in claims)
+    same = sum(claim.method == CheckMethod.VERBATIM for claim in claims)
     if same == len(claims):
         return f"{LEADS} {ALL_QUOTED.format(all=same)}"
     others = len(claims) - same
-    if verify is Verify.OFF or all(claim.method in (VERBATIM, NO_METHOD) for claim in claims):
+    if verify is Verify.OFF or all(claim.method in (CheckMethod.VERBATIM, CheckMethod.NONE) for claim in claims):
         return f"{LEADS} {SOME_QUOTED.format(all=len(claims), same=same, others=others)}"
-    verdicts = Counter(claim.verdict for claim in claims if claim.method != VERBATIM)
+    verdicts = Counter(claim.verdict for claim in claims if claim.method != CheckMethod.VERBATIM)
     return f"{LEADS} " + SOME_JUDGED.format(
         all=len(claims),
         same=same,
@@ -62,12 +73,17 @@ def describe_checking(claims: Sequence[Claim], verify: Verify) -> str:
         partial=verdicts[Verdict.PARTIAL],
         unsupported=verdicts[Verdict.UNSUPPORTED],
         contradicted=verdicts[Verdict.CONTRADICTED],
-        undecided=verdicts[Verdict.NOT_ENOUGH_INFORMATION] + verdicts[UNVERIFIED],
+        undecided=verdicts[Verdict.NOT_ENOUGH_INFORMATION] + verdicts[Verdict.UNVERIFIED],
     )
 
 
-def verification_facts(claims: Sequence[Claim]) -> list[Fact]:
-    """The statements that their passages do not bear out, each with the reason, and a warning if there are many."""
+def verification_facts(claims: Sequence[PlacedClaim]) -> list[Fact]:
+    """The statements that their passages do not bear out, each with the reason, and those that cite nothing."""
+    return [*_doubtful(claims), *_uncited(claims)]
+
+
+def _doubtful(claims: Sequence[PlacedClaim]) -> list[Fact]:
+    """With a warning if there are many."""
     doubtful = [claim for verdict in DOUBTFUL for claim in claims if claim.verdict == verdict]
     if not doubtful:
         return []
@@ -81,3 +97,19 @@ def verification_facts(claims: Sequence[Claim]) -> list[Fact]:
     more = f" The first {LISTED} of {len(doubtful)}:" if len(doubtful) > LISTED else ""
     words = f"{warning}Rules compared these statements with their passages and found differences.{more}"
     return [Fact("Doubtful statements", words, items)]
+
+
+def _uncited(claims: Sequence[PlacedClaim]) -> list[Fact]:
+    """What the writer asserts without a passage: its own inference, until somebody shows a source."""
+    found = [claim for claim in claims if not claim.evidence_ids]
+    if not found:
+        return []
+    more = f" The first {LISTED} of {len(found):,}:" if len(found) > LISTED else ""
+    words = UNCITED.format(count=count_noun(len(found), "statement"))
+    return [
+        Fact(
+            "Without a citation",
+            f"{words}{more}",
+            [plain_text(claim.text)[:CLAIM_CHARACTERS] for claim in found[:LISTED]],
+        )
+    ]

@@ -7,8 +7,8 @@ from pathlib import Path
 from activities.assessment.question_fit import coverage
 from activities.assessment.source_assessment import content_quality
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
-from activities.reporting.claims import CitedWords, find_claims
 from activities.reporting.html_body import render_body
+from activities.reporting.judged_claims import CitedWords, judge_claims
 from activities.reporting.links import Registry, addresses, strip_addresses
 from activities.reporting.markdown_layout import clean_characters, code_span, escape_markdown
 from activities.roles.analyzer import Headings, find_quote
@@ -81,7 +81,7 @@ def _numbered(text: str) -> NumberedText:
 
 def _claims(text: str) -> object:
     numbered = _numbered(text)
-    return find_claims(numbered.text, numbered.marks, CITED, REGISTRY)
+    return judge_claims(numbered.text, numbered.marks, CITED, REGISTRY)
 
 
 def _html(text: str) -> object:
@@ -189,7 +189,7 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "code_span": code_span,
     "escape_markdown": escape_markdown,
     "without_numbers": without_numbers,
-    "find_claims": _claims,
+    "judge_claims": _claims,
     "check": lambda text: check(text, [text]),
     "render_body": _html,
     "printable": printable,
@@ -221,7 +221,7 @@ ATOMS = (
 OPENINGS = ("# a", "<", "[", "[a]:", "a:", ",", "|")
 """What may be followed by blanks without end."""
 
-SLOW = {"report shape": 1, "unified_markers": 1, "corpus passages": 4, "find_claims": 4, "render_body": 4, "check": 4}
+SLOW = {"report shape": 1, "unified_markers": 1, "corpus passages": 4, "judge_claims": 4, "render_body": 4, "check": 4}
 """Entry points behind a parser of Markdown in Python, a tenth of a millisecond a character; and how many times shorter
 their texts are, so that the test ends soon."""
 
