@@ -196,7 +196,9 @@ def without_told(state: dict[str, Any]) -> dict[str, Any]:
     """A stored state as JSON without what its entries tell: what a checkpoint sends (`Notebooks.with_told`)."""
     sources = {key: _without(source, TOLD_OF_SOURCE) for key, source in state.get("sources", {}).items()}
     findings = [_without(finding, TOLD_OF_FINDING) for finding in state.get("findings", [])]
-    evidence = {key: item for key, item in state.get("evidence", {}).items() if not item.get("entry")}
+    told = {finding.get("entry") for finding in state.get("findings", [])}
+    # What only a correction cites is in an entry that no finding names.
+    evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in told - {None}}
     lean: dict[str, Any] = {"sources": sources, "findings": findings, "evidence": evidence, "aliases": {}}
     kept = {name: value for name, value in state.items() if name not in lean}
     return kept | {name: value for name, value in lean.items() if value}

@@ -16,6 +16,7 @@ from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.model_call import RoleActivities
 from activities.turns import TurnActivities
+from activities.verifying.verifying_activities import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
@@ -168,11 +169,15 @@ async def _records(
     configuration = configuration_of(settings, _remembered(partial(has_search_attributes, client)))
     records = RecordsActivities(configuration, library, content, sessions, notebooks, queue)
     reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
+    verifying = VerifyingActivities(content, isolated, sessions, notebooks)
     return [
         records.prepare_research,
         records.save_session,
         records.read_document,
         reporting.render_report,
+        verifying.weigh_claims,
+        verifying.conclude_check,
+        verifying.apply_corrections,
         TurnActivities(queue).take_turn,
     ]
 

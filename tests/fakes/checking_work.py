@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes.model_work import told, without_signs
+from tests.fakes.model_work import FINDING_LINE, SENTENCE, question_of, told, without_signs
 
 WORD = re.compile(r"\w+")
 ENOUGH = 0.6
@@ -121,3 +121,70 @@ STUMBLING: dict[str, Callable[[str], str]] = {
 """Answers of which none says for certain that a statement is supported."""
 lying = _saying("supported")
 """Everything is supported, with words of the passages for it."""
+
+
+def correcting(prompt: str) -> dict[str, Any]:
+    """Each statement becomes a sentence of one of its passages, a cited one where there is any."""
+    mark, plain = told(prompt)[0], without_signs(prompt)
+    passages: dict[str, list[tuple[str, str]]] = {}
+    found = re.findall(rf'<passage-{mark} id="([^"]+)" of="([^"]+)"[^>]*>\n(.*?)\n</passage-{mark}>', plain, re.DOTALL)
+    for label, claim, text in found:
+        passages.setdefault(claim, []).append((label, text))
+    return {"proposals": [_rewritten(asked.label, passages.get(asked.label, [])) for asked in statements_of(prompt)]}
+
+
+def _rewritten(label: str, passages: list[tuple[str, str]]) -> dict[str, Any]:
+    for passage, text in passages:
+        sentences = [found.group() for line in text.splitlines() for found in SENTENCE.finditer(line)]
+        if sentences:
+            sentence = max(sentences, key=len)
+            return {"claim": label, "action": "rewrite", "text": sentence, "passages": [passage], "reason": "as stored"}
+    return {"claim": label, "action": "keep"}
+
+
+def worsening(prompt: str) -> dict[str, Any]:
+    """Each statement becomes one that no passage bears out, with all passages for it."""
+    proposals = correcting(prompt)["proposals"]
+    made_up = "Zyzzyva doubled its throughput to 99 TB per second in 1987."
+    return {"proposals": [one | {"action": "rewrite", "text": made_up} for one in proposals]}
+
+
+def reviewing(_: str) -> dict[str, Any]:
+    """Content with the draft."""
+    return {
+        "coverage": 8, "support": 8, "depth": 7, "readability": 8,
+        "reasons": ["it answers what was asked"], "missing": [], "notes": [],
+    }  # fmt: skip
+
+
+def embroidered_report(prompt: str) -> str:
+    """A report of which every second statement says something else than its passage, one cites nothing."""
+    found = [
+        ("".join(re.findall(r"\[ev-[^\]]+\]", match["markers"])[:1]), match["statement"].strip().rstrip("."))
+        for match in FINDING_LINE.finditer(without_signs(prompt))
+    ]
+    lines = [
+        f"- {_embroidered(number, statement)} {marker}." for number, (marker, statement) in enumerate(found)
+    ]
+    return "\n".join(
+        [
+            f"# {question_of(prompt)}", "", "## Summary", "",
+            *(f"{statement} {marker}." for marker, statement in found[:1]), "",
+            "The market for such engines doubled to 40 billion dollars in 2019.", "",
+            "## Details", "", *lines,
+        ]
+    )  # fmt: skip
+
+
+def _embroidered(number: int, statement: str) -> str:
+    figure = re.search(r"\d+", statement)
+    if number % 4 == 1 and figure:
+        return f"{statement[: figure.start()]}{int(figure[0]) * 7 + 3}{statement[figure.end() :]}"
+    if number % 4 == 1:
+        return f"It is not true that {statement[0].lower()}{statement[1:]}"
+    if number % 4 == 2:
+        words = statement.split()
+        return " ".join(["In other words, and put in a way that nobody else would choose,", *words[len(words) // 2 :]])
+    if number % 4 == 3:
+        return f"{statement}, which Zyzzyva Incorporated confirmed"
+    return statement

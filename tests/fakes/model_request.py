@@ -15,9 +15,11 @@ ROLE_BY_PROPERTY = {
     "gap_analysis": "refiner",
     "action": "supervisor",
     "verdicts": "checker",
+    "proposals": "corrector",
+    "coverage": "reviewer",
     "markdown": "synthesizer",
 }
-ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "checker", "scout", "scribe")
+ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "checker", "corrector", "reviewer", "scout", "scribe")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class ModelRequest:
             "refiner": model_work.refinement,
             "supervisor": model_work.reflection,
             "checker": checking_work.careful,
+            "corrector": checking_work.correcting,
+            "reviewer": checking_work.reviewing,
         }
         return json.dumps(work[self.role](self.prompt)) if self.role in work else "I do not know what is wanted."
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import demanding_work, gullible_work, model_work
+from tests.fakes import checking_work, demanding_work, gullible_work, model_work
 from tests.fakes.model_request import ModelRequest
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -127,6 +127,23 @@ def betraying(request: ModelRequest) -> Reply:
     return answered(request, gullible_work.answer(request.role, request.prompt, told))
 
 
+def embroiders(request: ModelRequest) -> Reply:
+    """Sensible work, but for a report that says more than its passages."""
+    if request.role == "synthesizer":
+        return answered(request, checking_work.embroidered_report(request.prompt))
+    return good(request)
+
+
+def lying(request: ModelRequest) -> Reply:
+    """A checker to whom everything is supported."""
+    return answered(request, checking_work.lying(request.prompt))
+
+
+def worsening(request: ModelRequest) -> Reply:
+    """A corrector that makes up what nobody said."""
+    return answered(request, json.dumps(checking_work.worsening(request.prompt)))
+
+
 def hopeless(request: ModelRequest) -> Reply:
     """Useless prose, whatever is asked."""
     return text(request, PROSE)
@@ -237,6 +254,9 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "declining": declining,
     "gullible": gullible,
     "betraying": betraying,
+    "embroiders": embroiders,
+    "lying": lying,
+    "worsening": worsening,
     "hopeless": hopeless,
     "refusal": lambda request: message(request, [], "refusal"),
     "cut": cut,

@@ -15,6 +15,7 @@ from activities.reporting.render import ReportingActivities
 from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
 from activities.turns import TurnActivities
+from activities.verifying.verifying_activities import VerifyingActivities
 from contracts import activities as signatures
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
@@ -96,6 +97,7 @@ class World:
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
+        verifying = VerifyingActivities(self.content, self.isolated, self.sessions, self.notebooks)
         return [
             *roles.register(),
             records.prepare_research,
@@ -106,6 +108,9 @@ class World:
             searching.search,
             reading.read_source,
             reporting.render_report,
+            verifying.weigh_claims,
+            verifying.conclude_check,
+            verifying.apply_corrections,
         ]
 
     async def close(self) -> None:

@@ -31,6 +31,9 @@ async def review(run: ResearchRun) -> None:
     except Interrupted:
         run.inbox.clear()
         run.degrade("the draft was not reviewed to the end")
+    if wanted is Review.RULES:
+        # What was wanted of rules is no role that a model was kept from.
+        state.engine_by_role.pop(REVIEWER.name, None)
 
 
 async def _revise(run: ResearchRun, first: ReviewOutput, engine: EngineKind) -> None:

@@ -13,6 +13,7 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.checking import Verification
+from contracts.claims import Verdict
 from contracts.evidence import Evidence
 from contracts.identity import evidence_id
 from contracts.messages import (
@@ -23,8 +24,10 @@ from contracts.messages import (
     Weighed,
     WeighRequest,
 )
+from contracts.progress import Mark, Progress, UnitProgress
 from contracts.request import Verify
 from contracts.roles import CHECKER, CORRECTOR, CheckInput, CheckOutput, CorrectInput, CorrectOutput, RoleOutput
+from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from workflows.run.activity_options import CallOptions, record_options
 from workflows.run.call_errors import is_cancelled, reason_of
@@ -63,16 +66,32 @@ async def verify(run: ResearchRun) -> None:
     before = state.verification
     state.verification = Verification(answers=before.answers, review=before.review)
     state.verdicts_entry = ""
+    verifying = _Verifying(run)
     try:
-        await _Verifying(run).carry_out()
+        await verifying.carry_out()
     except ActivityError as error:
         if is_cancelled(error):
             raise
         run.degrade(f"the claims could not all be checked ({reason_of(error)})")
+    for number, verdict in enumerate(verifying.verdicts, 1):
+        run.note("claim.verified", f"claim {number}: {verdict.value}", number=number, verdict=verdict.value)
     summary = state.verification.summary
     counts = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()) or "no claim was judged"
     run.note("verification.summary", f"claims checked: {counts}", **summary.model_dump(mode="json"))
     run.note("phase.finished", f"claims checked: {counts}", phase=VERIFICATION, iteration=state.iteration)
+
+
+def with_verification(progress: Progress, state: ResearchState) -> Progress:
+    """The strategy's progress with the verification as one unit more, where the request wants one by a model."""
+    resolved = state.resolved
+    if resolved is None or resolved.verify is not Verify.FULL:
+        return progress
+    done, running = state.result is not None, state.phase == VERIFICATION
+    mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
+    counts = state.verification.summary.verdicts
+    detail = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
+    unit = UnitProgress(name=VERIFICATION, label=LABEL, mark=mark, detail=detail)
+    return progress.model_copy(update={"units": [*progress.units, unit]})
 
 
 @dataclass(frozen=True)
@@ -91,6 +110,8 @@ class _Verifying:
         resolved = run.resolved
         self._ids = {"research_id": resolved.research_id, "tenant": resolved.tenant}
         self._by_model = resolved.engine is EngineKind.MODEL
+        self.verdicts: list[Verdict] = []
+        """Of each claim of the draft that stands, in order."""
 
     async def carry_out(self) -> None:
         run, checks = self._run, self._run.resolved.checks
@@ -258,8 +279,7 @@ class _Verifying:
                 "summary": concluded.summary,
             }
         )
-        for number, verdict in enumerate(concluded.verdicts, 1):
-            run.note("claim.verified", f"claim {number}: {verdict.value}", number=number, verdict=verdict.value)
+        self.verdicts = concluded.verdicts
 
     def _options(self, step: str, summary: str) -> CallOptions:
         run = self._run

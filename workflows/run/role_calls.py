@@ -11,13 +11,15 @@ from contracts.canary import STEERED, STEERED_NOTE
 from contracts.decisions import Moment
 from contracts.expected_calls import worst_call
 from contracts.notebooks import by_reference
+from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
+from contracts.strategies import CLOSING_ROLES
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.run.accounting import account, account_failure, answer_key, forget_failures
 from workflows.run.activity_options import role_options
-from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
+from workflows.run.budget import NOTHING, Holdings, Reservation, check_reserve, refusal, report_reserve, reservation
 from workflows.run.call_errors import is_full, is_given_up, reason_of
 from workflows.run.context import RunContext
 from workflows.run.inbox import Interrupted
@@ -197,11 +199,12 @@ class RoleCaller:
     def _kept_for_report(self, role: RoleSpec[I, O], at: Moment) -> Reservation:
         run = self._run
         reflects_on_report = role.name == SUPERVISOR.name and at.phase == Phase.SYNTHESIS
-        if role.writes_report or reflects_on_report:
+        if role.writes_report or reflects_on_report or role in CLOSING_ROLES:
             return NOTHING
         sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
         resolved = run.resolved
-        return report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
+        kept = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
+        return kept.plus(check_reserve(resolved.limits)) if resolved.verify is Verify.FULL else kept
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
         return self._run.resolved.model_prices.get(role.tier.value)
