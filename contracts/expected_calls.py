@@ -11,7 +11,17 @@ from typing import Any, Final
 from contracts import roles
 from contracts.evidence import Finding
 from contracts.resolved import ModelPrice
-from contracts.roles import AnalyzeInput, CheckInput, CorrectInput, RefineInput, ReviewInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import (
+    AnalyzeInput,
+    CheckInput,
+    CorrectInput,
+    RefineInput,
+    ReviewInput,
+    RoleInput,
+    RoleSpec,
+    SourceExtract,
+    WriteInput,
+)
 
 MILLION: Final = 1_000_000
 

@@ -63,7 +63,9 @@ def render(
     matter = gather_matter(state, draft, texts, skipped, product_version, verdicts, corrections)
     text = compose_markdown(matter)
     document = compose_document(matter, text)
-    return RenderedForms(matter, text.markdown, compose_html(matter, text), document_text(document), count_verdicts(text.claims, matter))
+    return RenderedForms(
+        matter, text.markdown, compose_html(matter, text), document_text(document), count_verdicts(text.claims, matter)
+    )
 
 
 Rendered = tuple[str, str, str, str]

@@ -20,7 +20,7 @@ from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
 from contracts.claims import Verdict
 from contracts.roles import CheckDraft, CheckInput, CheckOutput, VerdictDraft
 from providers.text import detect_language
-from providers.verification.rules_checker import check, check_numbers
+from providers.verification.rules_checker import Reader, check, check_numbers
 
 CLAIM_CHARACTERS: Final = 800
 QUOTE_CHARACTERS: Final = 500
@@ -33,6 +33,7 @@ MOST_PASSAGES: Final = 4
 NO_ANSWER: Final = "The checker gave no usable verdict on it."
 TWO_ANSWERS: Final = "The checker gave two verdicts on it."
 NO_WORDS: Final = "The checker called it supported, yet named no words of its passages."
+OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
 PARTS_MISSING: Final = "The cited passages say a part of it only."
 VETO: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 """Verdicts of the rules beside which `supported` does not stand."""
@@ -135,6 +136,8 @@ def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str) ->
             verdict, reason = Verdict.PARTIAL, reason or PARTS_MISSING
         elif objection := next(objections(claim, language), None):
             verdict, reason = Verdict.PARTIAL, objection
+        elif same_language(claim) and not any(Reader([quote], language).shares(claim.text)):
+            return _unjudged(claim, OTHER_WORDS)
     return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
 
 
@@ -151,11 +154,17 @@ def _stored_words(quote: str, claim: AskedClaim) -> str:
     return ""
 
 
+def same_language(claim: AskedClaim) -> bool:
+    """Whether a claim and its passages are in one language, as far as that can be told."""
+    texts = " ".join(passage.text for passage in shown_passages(claim))
+    return detect_language(texts) == detect_language(claim.text)
+
+
 def objections(claim: AskedClaim, language: str) -> Iterator[str]:
     """What the rules hold against calling a claim supported. Across languages they compare numbers alone."""
     texts = [passage.text for passage in shown_passages(claim)]
     titles = [passage.title for passage in shown_passages(claim) if passage.title]
-    if detect_language(" ".join(texts)) == detect_language(claim.text):
+    if same_language(claim):
         judgement = check(claim.text, texts, titles, language)
         if judgement.verdict in VETO:
             yield judgement.reason

@@ -48,9 +48,7 @@ def finish_correction(work: Draft[CorrectInput, CorrectDraft]) -> CorrectOutput:
             work.warnings.append("a proposal for an unknown or a settled statement was ignored")
         else:
             drafts[name] = draft
-    proposals = [
-        _proposal(claim, drafts.get(claim.asked.fingerprint), key) for claim in work.request.claims
-    ]
+    proposals = [_proposal(claim, drafts.get(claim.asked.fingerprint), key) for claim in work.request.claims]
     return CorrectOutput(proposals=proposals, account=work.account_with_warnings())
 
 

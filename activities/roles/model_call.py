@@ -18,7 +18,16 @@ from contracts.base import Terse
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.notebooks import AnalysisEntry, labels_of
-from contracts.roles import AnalysisOutput, AnalyzeInput, CheckOutput, CorrectOutput, RoleInput, RoleOutput, RoleSpec, WriteOutput
+from contracts.roles import (
+    AnalysisOutput,
+    AnalyzeInput,
+    CheckOutput,
+    CorrectOutput,
+    RoleInput,
+    RoleOutput,
+    RoleSpec,
+    WriteOutput,
+)
 from contracts.strategies import declared_roles
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind

@@ -31,9 +31,7 @@ def _verdict(each: WeighedClaim, answer: ClaimAnswer | None) -> ClaimVerdict:
     if each.decided is not None:
         given = each.decided
     elif answer is None:
-        given = ClaimVerdict(
-            claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED
-        )
+        given = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
     else:
         judged = answer.verdict is not Verdict.UNVERIFIED
         given = ClaimVerdict(

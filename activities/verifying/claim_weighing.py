@@ -135,9 +135,7 @@ def verdict_of(claim: Claim, judged: Judged) -> ClaimVerdict:
     )
 
 
-def ask(
-    claims: Sequence[WeighedClaim], material: Material, known: Mapping[str, ClaimAnswer]
-) -> list[AskedClaim]:
+def ask(claims: Sequence[WeighedClaim], material: Material, known: Mapping[str, ClaimAnswer]) -> list[AskedClaim]:
     """The claims that a checker is to judge, each once, the most important first; what is known is not asked again."""
     waiting = {
         each.fingerprint: each

@@ -21,7 +21,16 @@ from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
-from contracts.roles import AnalyzeInput, CheckInput, CorrectInput, PlanInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import (
+    AnalyzeInput,
+    CheckInput,
+    CorrectInput,
+    PlanInput,
+    RoleInput,
+    RoleSpec,
+    SourceExtract,
+    WriteInput,
+)
 from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Quality

@@ -163,9 +163,7 @@ def embroidered_report(prompt: str) -> str:
         ("".join(re.findall(r"\[ev-[^\]]+\]", match["markers"])[:1]), match["statement"].strip().rstrip("."))
         for match in FINDING_LINE.finditer(without_signs(prompt))
     ]
-    lines = [
-        f"- {_embroidered(number, statement)} {marker}." for number, (marker, statement) in enumerate(found)
-    ]
+    lines = [f"- {_embroidered(number, statement)} {marker}." for number, (marker, statement) in enumerate(found)]
     return "\n".join(
         [
             f"# {question_of(prompt)}", "", "## Summary", "",

@@ -19,7 +19,18 @@ ROLE_BY_PROPERTY = {
     "coverage": "reviewer",
     "markdown": "synthesizer",
 }
-ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "checker", "corrector", "reviewer", "scout", "scribe")
+ROLES = (
+    "planner",
+    "analyzer",
+    "synthesizer",
+    "refiner",
+    "supervisor",
+    "checker",
+    "corrector",
+    "reviewer",
+    "scout",
+    "scribe",
+)
 
 
 @dataclass(frozen=True)

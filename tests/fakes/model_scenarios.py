@@ -129,7 +129,7 @@ def betraying(request: ModelRequest) -> Reply:
 
 def embroiders(request: ModelRequest) -> Reply:
     """Sensible work, but for a report that says more than its passages."""
-    if request.role == "synthesizer":
+    if request.role in ("synthesizer", "scribe"):
         return answered(request, checking_work.embroidered_report(request.prompt))
     return good(request)
 

@@ -150,9 +150,7 @@ class _Verifying:
         done: list[bool] = []
 
         async def check(number: int, batch: _Batch) -> None:
-            request = CheckInput(
-                entry=weighed.asked_entry, numbers=batch.numbers, bytes_shown=batch.bytes_shown
-            )
+            request = CheckInput(entry=weighed.asked_entry, numbers=batch.numbers, bytes_shown=batch.bytes_shown)
             output: CheckOutput = await self._run.ask(CHECKER, f"{step}/{number}", request)
             self._take_answers(output)
 
@@ -185,9 +183,7 @@ class _Verifying:
         run, proposals = self._run, []
 
         async def correct(number: int, batch: _Batch) -> None:
-            request = CorrectInput(
-                entry=concluded.doubtful_entry, numbers=batch.numbers, bytes_shown=batch.bytes_shown
-            )
+            request = CorrectInput(entry=concluded.doubtful_entry, numbers=batch.numbers, bytes_shown=batch.bytes_shown)
             output: CorrectOutput = await run.ask(CORRECTOR, f"correct/{number}", request)
             if output.entry:
                 run.state.note_entry(output.entry)

@@ -233,7 +233,8 @@ class RoleCaller:
         account_failure(self._run.state, role.name, answer_key(request.operation, request), _usage(error), at.phase)
         note = f"{role.name}: {kind}"
         if kind not in REPAIRABLE or request.repair is not None:
-            self._run.branch_failed(note)
+            # What only looks at the report takes nothing away from it by failing.
+            (self._run.branch_failed if role.has_fallback else self._run.degrade)(note)
         self._run.note("task.failed", f"{note}: {_short(cause)}", role=role.name, error=kind)
         if detail.get("problem") == STEERED:
             self._run.degrade(STEERED_NOTE)
