@@ -52,6 +52,8 @@ FINDINGS_PER_SUB_QUERY: Final = 5
 REASONING_TOKENS: Final = 8_000
 """Room for reasoning that the answer does not show, billed as output and added to a role's cap by the engine."""
 
+CLAIMS_PER_CALL: Final = 16
+"""Of a checker or a corrector, at most: more at once are judged less well."""
 CLAIM_TOKENS: Final = 250
 """A statement with its passages and their context, as a checker is usually shown it."""
 DOUBTFUL_TOKENS: Final = 450
@@ -108,7 +110,8 @@ def expected_call(
 ) -> CallSize:
     """What one call of a role usually needs, with a model that generates so many tokens unseen."""
     output = role.expected_output_tokens + reasoning_tokens
-    return CallSize(expected_input(role.name, sources=sources, findings=findings), output)
+    claims = min(findings, CLAIMS_PER_CALL)
+    return CallSize(expected_input(role.name, sources=sources, findings=findings, claims=claims), output)
 
 
 def reasoning_room(known: int | None) -> int:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from contracts.request import Depth
-from contracts.resolved import EffectiveLimits
+from contracts.expected_calls import CLAIMS_PER_CALL
+from contracts.request import Depth, Review, Verify
+from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ANALYZER, CHECKER, CORRECTOR, PLANNER, REFINER, REVIEWER, SUPERVISOR, SYNTHESIZER, RoleSpec
 
 ENTRY_POINTS: Final = "durable_research.strategies"
@@ -81,6 +82,24 @@ def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
     """The roles of all strategies and those of every run, each once."""
     roles = [*(role for strategy in list_declared() for role in strategy.roles), *CLOSING_ROLES]
     return tuple({role.name: role for role in roles}.values())
+
+
+MOST_CLAIMS_PER_SUB_QUERY: Final = 5
+"""Statements that a report makes of one sub-query's findings, usually."""
+
+
+def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
+    """Fewest and most calls of a model by each role that works on the report of any strategy; for the estimate."""
+    checks, full = resolved.checks, resolved.verify is Verify.FULL
+    claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
+    batches, rounds = -(-claims // CLAIMS_PER_CALL), checks.correct * (1 + checks.strict)
+    by_model = checks.review is Review.MODEL
+    return {
+        REVIEWER.name: (int(by_model), 2 * by_model),
+        CHECKER.name: (int(full), full * (batches + 2 * rounds)),
+        CORRECTOR.name: (0, full * 2 * rounds),
+        SYNTHESIZER.name: (0, int(checks.review is not Review.OFF)),
+    }
 
 
 REFLECTIONS_PER_ITERATION: Final = 4

@@ -13,7 +13,7 @@ from activities.reporting.links import Registry, clean_links
 from activities.reporting.markdown_layout import clean_characters
 from activities.roles.evidence_markers import without_markers
 from activities.roles.report_shape import shape_of
-from activities.verifying.claim_weighing import as_asked, Material
+from activities.verifying.claim_weighing import Material, as_asked
 from contracts.checking import (
     Correction,
     CorrectionAction,

@@ -139,10 +139,10 @@ def ask(claims: Sequence[WeighedClaim], material: Material, known: Mapping[str, 
     """The claims that a checker is to judge, each once, the most important first; what is known is not asked again."""
     waiting = {
         each.fingerprint: each
-        for each in sorted(reversed(claims), key=lambda each: each.importance)
+        for each in sorted(claims, key=lambda each: -each.importance)
         if each.decided is None and not is_judged(known.get(each.fingerprint))
     }
-    return [as_asked(each, material) for each in reversed(waiting.values())]
+    return [as_asked(each, material) for each in waiting.values()]
 
 
 def is_judged(answer: ClaimAnswer | None) -> bool:

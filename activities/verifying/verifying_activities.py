@@ -56,7 +56,7 @@ CONCLUDE: Final = f"{__name__}:conclude_plainly"
 APPLY: Final = f"{__name__}:apply_plainly"
 
 
-# --- what is done in child processes ------------------------------------------------------------------------------------
+# --- what is done in child processes ----------------------------------------------------------------------------------
 def weigh_plainly(
     packed: str, draft: str, texts: Mapping[str, str], answers: Sequence[ClaimAnswer], by_model: bool
 ) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from contracts.base import Contract
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
 from contracts.request import SearchPolicy
 from contracts.resolved import EffectiveLimits, ResolvedResearch
-from contracts.strategies import FEWEST_SUB_QUERIES, StrategyDeclaration, declaration
+from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, StrategyDeclaration, closing_calls, declaration
 from contracts.vocabulary import EngineKind, ThinkMode
 from providers.models.chat import TokenCounts
 from providers.models.model_directory import split_name
@@ -114,19 +114,23 @@ def estimate(
     policy: SearchPolicy = SearchPolicy.FAN_OUT,
     reasoning_tokens: int = 0,
     endpoints: Collection[str] = (),
+    closing: Mapping[str, tuple[int, int]] = MappingProxyType({}),
 ) -> Estimate:
     """From a run that stops after one iteration with few questions to one that uses all that its limits allow.
 
     `models` are names by tier, none for a run without a model. `searching` says what each provider that is asked
     charges for a search in US dollars, None where it is unknown. `reasoning_tokens` is what a model may generate unseen
-    in one call, and `endpoints` are the names that may stand before a model's. Repeated phases and repairs are not
+    in one call, and `endpoints` are the names that may stand before a model's. `closing` are calls that come after the
+    strategy, by role. Repeated phases and repairs are not
     counted.
     """
     expected = strategy.expected_calls(limits, thinks)
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
     by_role = []
-    for role in strategy.roles:
-        model, (fewest, most) = models.get(role.tier.value), expected[role.name]
+    for role in dict.fromkeys([*strategy.roles, *CLOSING_ROLES]):
+        after = closing.get(role.name, (0, 0))
+        fewest, most = (own + more for own, more in zip(expected.get(role.name, (0, 0)), after, strict=True))
+        model = models.get(role.tier.value)
         if model is None or not most:
             continue
         small = expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES)
@@ -190,6 +194,7 @@ def estimate_of(
         policy=resolved.search.policy,
         reasoning_tokens=reasoning_room(resolved.reasoning_tokens),
         endpoints=endpoints,
+        closing=closing_calls(resolved),
     )
 
 

@@ -120,7 +120,7 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
 
 
 def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> ClaimJudgement | None:
-    """A number that the passages give otherwise; None if there is none. Words are not compared, so languages may differ."""
+    """A number that the passages give otherwise, None if there is none; other words may be of another language."""
     said, evidence = Statement(claim, language), CitedText.of(passages, (), language)
     if len(said.quantities) > LONGEST:
         return None

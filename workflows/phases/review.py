@@ -1,4 +1,4 @@
-"""Review: the draft is scored against question and brief; below the bar one revision is written, and the better kept."""
+"""Review: the draft is scored against question and brief; below the bar it is revised once, and the better one kept."""
 
 from typing import Final
 

@@ -15,6 +15,7 @@ from contracts import activities
 from contracts.checking import Verification
 from contracts.claims import Verdict
 from contracts.evidence import Evidence
+from contracts.expected_calls import CLAIMS_PER_CALL
 from contracts.identity import evidence_id
 from contracts.messages import (
     ApplyRequest,
@@ -39,9 +40,8 @@ T = TypeVar("T", bound=RoleOutput)
 
 VERIFICATION: Final = "verification"
 LABEL: Final = "verify"
-MOST_PER_CALL: Final = 16
 FEWEST_PER_CALL: Final = 6
-"""Claims of one call: more at once are judged less well, fewer cost the instructions more often."""
+"""Claims of one call: fewer cost the instructions more often."""
 AT_ONCE: Final = 3
 """Calls that run side by side, at least."""
 DRAFT_FIELDS: Final = (
@@ -209,7 +209,7 @@ class _Verifying:
     def _batches(self, sizes: Sequence[int]) -> Iterator[_Batch]:
         """Claims in the order of their weight, as many a call as let all calls run side by side."""
         at_once = max(AT_ONCE, self._run.resolved.limits.max_parallel)
-        each = min(MOST_PER_CALL, max(FEWEST_PER_CALL, -(-len(sizes) // at_once)))
+        each = min(CLAIMS_PER_CALL, max(FEWEST_PER_CALL, -(-len(sizes) // at_once)))
         for start in range(0, len(sizes), each):
             part = sizes[start : start + each]
             yield _Batch(list(range(start, start + len(part))), sum(part))

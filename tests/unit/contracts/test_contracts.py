@@ -28,7 +28,7 @@ from contracts.roles import (
 )
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.strategies import declared_roles
+from contracts.strategies import declaration
 from contracts.vocabulary import (
     Action,
     AgentRole,
@@ -53,7 +53,7 @@ def test_six_roles_and_five_phases() -> None:
 
 def test_every_phase_has_its_agent() -> None:
     """A role for each phase but gathering, which asks no engine (S0-003, S0-005, S0-006, S0-007, S0-010, S0-094)."""
-    assert {role.name for role in declared_roles()} | {AgentRole.GATHERER} == set(AgentRole)
+    assert {role.name for role in declaration("supervisor").roles} | {AgentRole.GATHERER} == set(AgentRole)
     assert len(Phase) == len(AgentRole) - 1
     assert (PLANNER.name, ANALYZER.name) == (AgentRole.PLANNER, AgentRole.ANALYZER)
     assert (SYNTHESIZER.name, REFINER.name) == (AgentRole.SYNTHESIZER, AgentRole.REFINER)
@@ -94,7 +94,6 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "constraints": {"timeframe": "2025..2020"}}', "constraints.timeframe: ends before it begins"),
         ('{"query": "x", "search": {"domains_deny": ["http://a.b/"]}}', "search.domains_deny.0: "),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
-        ('{"query": "x", "verify": "full"}', "verify: full: not available yet"),
         ('{"query": "x", "gates": {"approve": "plan"}}', "gates.approve: not available yet"),
         ('{"query": "x", "output": {"citation_style": "key"}}', "output.citation_style: not available yet"),
     ],

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from activities.verifying.claim_conclusions import score
 from contracts import strategies
 from contracts.claims import Verdict, VerdictsEntry
-from contracts.documents import ReportDraft
+from contracts.documents import DocumentRef
 from contracts.request import Checks, Limits, Review
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, StopReason
@@ -266,30 +267,26 @@ async def test_the_verdicts_are_in_the_notebook_and_the_state_has_figures(tmp_pa
 async def test_a_draft_below_the_bar_is_revised_and_the_better_one_kept(tmp_path: Path) -> None:
     """A reviewer that is not content gets one revision; it is kept only if it scores higher (S3-053)."""
     for scores, kept in (([3, 8], True), ([5, 3], False)):
-        drafts: list[ReportDraft] = []
-        given = iter(scores)
-
-        def review_with(host: InProcessHost, inbox: Inbox) -> None:
-            del inbox
-            host.implementations["review_report"] = _reviews(
-                host.implementations["review_report"],
-                given,
-                drafts,  # noqa: B023  used within the loop
-            )
-
-        folder = tmp_path / str(kept)
-        async with finished(folder, {}, prepare=review_with, checks=Checks(review=Review.MODEL, correct=False)) as run:
+        folder, drafts = tmp_path / str(kept), list[DocumentRef]()
+        prepare = partial(_review_with, iter(scores), drafts)
+        async with finished(folder, {}, prepare=prepare, checks=Checks(review=Review.MODEL, correct=False)) as run:
             review = run.state.result.review
             writers = run.api.counts()["synthesizer"]
+            draft = run.state.draft.document
         assert writers == 2
         assert review.method == "model"
         assert review.revised is kept
         assert review.overall == (8 if kept else 5)
         assert review.before == scores[0]
+        assert draft == drafts[kept]
+
+
+def _review_with(scores: Iterator[int], seen: list[DocumentRef], host: InProcessHost, _: Inbox) -> None:
+    host.implementations["review_report"] = _reviews(host.implementations["review_report"], scores, seen)
 
 
 def _reviews(
-    work: Callable[..., Awaitable[Any]], scores: Any, seen: list[ReportDraft]
+    work: Callable[..., Awaitable[Any]], scores: Iterator[int], seen: list[DocumentRef]
 ) -> Callable[..., Awaitable[Any]]:
     async def review(request: Any) -> Any:
         output = await work(request)
