@@ -91,6 +91,7 @@ def resolve(
         target_words=request.output.target_words,
         report_language=report_language(request),
         sections=request.output.sections or [],
+        citation_style=request.output.citation_style,
         audience=request.constraints.audience if request.constraints else None,
         region=request.constraints.region if request.constraints else None,
         metadata=request.metadata,
@@ -269,6 +270,9 @@ def resolve_again(
             "target_words": request.output.target_words or stored.target_words,
             "report_language": report_language(request) or stored.report_language,
             "sections": request.output.sections or stored.sections,
+            "citation_style": request.output.citation_style
+            if "citation_style" in request.output.model_fields_set
+            else stored.citation_style,
             "audience": (request.constraints and request.constraints.audience) or stored.audience,
             "region": (request.constraints and request.constraints.region) or stored.region,
             "verify": request.verify or stored.verify,

@@ -28,6 +28,7 @@ from contracts.messages import (
     Weighed,
     WeighRequest,
 )
+from contracts.selection import SelectedEvidence, SelectionRequest
 
 
 @activity.defn(name="prepare_research")
@@ -57,6 +58,12 @@ async def search(request: SearchRequest) -> SearchResponse:
 @activity.defn(name="read_source")
 async def read_source(request: ReadRequest) -> ReadRecord:
     """Fetch, extract and archive one document."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="select_evidence")
+async def select_evidence(request: SelectionRequest) -> SelectedEvidence:
+    """Choose passages for claims or sections from whole stored texts."""
     raise AssertionError("a signature is never run")
 
 
@@ -102,6 +109,7 @@ SIGNATURES = (
     take_turn,
     search,
     read_source,
+    select_evidence,
     save_session,
     render_report,
     weigh_claims,

@@ -154,13 +154,14 @@ def by_reference(request: I, resolved_entry: str) -> I:
         fields = type(request).model_fields
         update = {name: fields[name].get_default() for name in names} | {"resolved_entry": resolved_entry}
     if isinstance(request, AnalyzeInput):
-        update["sources"] = [_refer(source) for source in request.sources]
+        update["sources"] = [refer_source(source) for source in request.sources]
     if isinstance(request, WriteInput):
         update |= _writing(request)
     return request.model_copy(update=update)
 
 
-def _refer(source: SourceExtract) -> SourceExtract:
+def refer_source(source: SourceExtract) -> SourceExtract:
+    """A source with the hash of its entry in place of what that entry tells."""
     if source.entry is None:
         return source
     quality = source.quality if source.changed else Quality.UNKNOWN
@@ -188,7 +189,7 @@ TOLD_OF_SOURCE: Final = ("url", "title", "text", "content_hash")
 TOLD_OF_FINDING: Final = ("statement", "confidence", "evidence_ids", "source_ids")
 """What a checkpoint does not send of a source or a finding that has an entry.
 
-Nor does it send evidence that has one, nor the addresses of sources under which they are known.
+Nor does it send evidence whose entry a finding names, nor the addresses of sources under which they are known.
 """
 
 
@@ -196,9 +197,9 @@ def without_told(state: dict[str, Any]) -> dict[str, Any]:
     """A stored state as JSON without what its entries tell: what a checkpoint sends (`Notebooks.with_told`)."""
     sources = {key: _without(source, TOLD_OF_SOURCE) for key, source in state.get("sources", {}).items()}
     findings = [_without(finding, TOLD_OF_FINDING) for finding in state.get("findings", [])]
-    told = {finding.get("entry") for finding in state.get("findings", [])}
-    # What only a correction cites is in an entry that no finding names.
-    evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in told - {None}}
+    # What was selected for a report is in an entry that no finding names.
+    told = {finding.get("entry") for finding in state.get("findings", [])} - {None}
+    evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in told}
     lean: dict[str, Any] = {"sources": sources, "findings": findings, "evidence": evidence, "aliases": {}}
     kept = {name: value for name, value in state.items() if name not in lean}
     return kept | {name: value for name, value in lean.items() if value}

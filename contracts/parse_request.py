@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, published_between
+from contracts.request import Approve, Clarify, Mode, ResearchRequest, published_between
 from contracts.shapes import expectation
 from contracts.strategies import PLANNED, list_declared
 
@@ -66,7 +66,6 @@ def _asked_for(request: ResearchRequest) -> dict[str, bool]:
         "mode": request.mode not in (Mode.AUTO, Mode.DEEP),
         "gates.clarify": request.gates.clarify not in (None, Clarify.OFF),
         "gates.approve": request.gates.approve not in (None, Approve.NONE),
-        "output.citation_style": request.output.citation_style is not CitationStyle.NUMERIC,
         "follow_up_of": request.follow_up_of is not None,
         "protected_sources": request.protected_sources is not None,
     }

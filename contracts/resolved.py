@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import Depth, OnDeadline, Review, SearchPolicy, SourceType, Turn, Verify
+from contracts.request import CitationStyle, Depth, OnDeadline, Review, SearchPolicy, SourceType, Turn, Verify
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -130,6 +130,8 @@ class ResolvedResearch(Contract):
     """What the report is to be written in; None: the language of the question."""
     sections: list[str] = []
     """Headings that the report is to have; empty: those of the prompt."""
+    citation_style: CitationStyle = CitationStyle.NUMERIC
+    """What a citation looks like in the report."""
     audience: str | None = None
     region: str | None = None
     metadata: dict[str, Any] | None = None

@@ -15,6 +15,7 @@ from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.model_call import RoleActivities
+from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
 from activities.verifying.verifying_activities import VerifyingActivities
 from contracts.names import POOLS
@@ -136,7 +137,10 @@ async def _contents(
             searching = await open_searching(settings, library, shared, limiter, notebooks, stack)
             activities["search"] = [searching.check_providers, searching.search]
         if "reading" in pools:
-            activities["reading"] = [await _reading(settings, library, children, content, notebooks, shared, stack)]
+            activities["reading"] = [
+                await _reading(settings, library, children, content, notebooks, shared, stack),
+                SelectionActivities(content, notebooks, isolated).select_evidence,
+            ]
         if "records" in pools:
             activities["records"] = await _records(
                 settings, client, library, content, notebooks, shared, isolated, stack

@@ -1,6 +1,7 @@
 """The audit: check a report again, offline, from its JSON and the stored documents alone."""
 
 import hashlib
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -74,6 +75,8 @@ class AuditedCitation(Contract):
 
     number: int
     source_id: str
+    label: str = ""
+    """As it stands in the text; empty in reports that know numbers alone."""
 
 
 class AuditedFinding(Contract):
@@ -344,12 +347,27 @@ def _check_findings(report: AuditedReport, result: AuditResult) -> None:
 
 
 def _marks(report: AuditedReport) -> list[CitationMark]:
-    """The numbers of the text with their places."""
-    return [CitationMark(match.start(), match.end(), int(match[1]), ()) for match in numbers_in(report.report.markdown)]
+    """The citations of the text with their places."""
+    markdown, labels = report.report.markdown, _labels(report)
+    if not labels:
+        return [CitationMark(match.start(), match.end(), int(match[1]), ()) for match in numbers_in(markdown)]
+    longest_first = sorted(labels, key=len, reverse=True)
+    written = re.compile(r"\\.|(" + "|".join(map(re.escape, longest_first)) + ")", re.DOTALL)
+    return [
+        CitationMark(match.start(), match.end(), labels[match[1]], ())
+        for match in written.finditer(layout(markdown).masked)
+        if match[1]
+    ]
+
+
+def _labels(report: AuditedReport) -> dict[str, int]:
+    """What stands for each number in the text; empty where the numbers themselves do."""
+    labels = {citation.label: citation.number for citation in report.citations if citation.label}
+    return {} if all(label == f"[{number}]" for label, number in labels.items()) else labels
 
 
 def _check_numbers(report: AuditedReport, result: AuditResult) -> None:
-    known = {citation.number for citation in report.citations}
+    known, labels = {citation.number for citation in report.citations}, _labels(report)
     seen = set()
     for mark in _marks(report):
         result.count("numbers in the text")
@@ -359,7 +377,8 @@ def _check_numbers(report: AuditedReport, result: AuditResult) -> None:
     for number in sorted(known - seen):
         result.problem("number_unused", f"[{number}]", "the text does not have this number")
     for match in OWN_FORM.finditer(layout(report.report.markdown).masked):
-        if match["items"] and not match["items"].isdigit():
+        known_label = match[0] in labels or (not labels and (match["items"] or "").isdigit())
+        if match["items"] and not known_label:
             result.problem("marker_left", match[0], "a marker was not resolved")
 
 

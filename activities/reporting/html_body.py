@@ -106,7 +106,7 @@ def _citation(mark: CitationMark, anchor: str) -> str:
     """The links of one number: one for each passage of the source that the marker named."""
     links = []
     for index, identity in enumerate(mark.evidence_ids):
-        label = str(mark.number) if index == 0 else LETTERS[index % len(LETTERS)]
+        label = (escape(mark.shown) or str(mark.number)) if index == 0 else LETTERS[index % len(LETTERS)]
         many = f", passage {index + 1} of {len(mark.evidence_ids)}" if len(mark.evidence_ids) > 1 else ""
         links.append(
             f'<a role="doc-noteref" href="#{escape(identity)}" aria-label="Source {mark.number}{many}">{label}</a>'

@@ -99,7 +99,7 @@ def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, pl
     cited = f'<p class="back">Cited at {back}</p>' if back else ""
     return (
         f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
-        f'<p class="from">[{item.number}] {_text(matter.show(item.source.title))}</p>'
+        f'<p class="from">[{_text(item.label.shown)}] {_text(matter.show(item.source.title))}</p>'
         + (f'<p class="where">{_text(where)}</p>' if where else "")
         + f'<blockquote><span class="context">{before}</span><mark>{quote}</mark>'
         f'<span class="context">{after}</span></blockquote>{cited}'
@@ -123,7 +123,7 @@ def _cited_source(matter: ReportInputs, item: CitedSource, body: Body) -> str:
         _passage(matter, item, passage, body.places.get(passage.evidence.id, [])) for passage in item.passages
     )
     return (
-        f'<li id="source-{item.number}"><span class="number">[{item.number}]</span>'
+        f'<li id="source-{item.number}"><span class="number">[{_text(item.label.shown)}]</span>'
         f"<h3>{_text(matter.show(item.source.title)) or 'Untitled'}</h3>"
         f'<p class="about">{_about(matter, item.source)}</p>{passages}</li>'
     )

@@ -117,7 +117,9 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
             for gap in state.gaps
         ],
         "claims": [asdict(claim) for claim in text.claims],
-        "citations": [{"number": item.number, "source_id": item.source.id} for item in matter.cited],
+        "citations": [
+            {"number": item.number, "source_id": item.source.id, "label": item.label.markdown} for item in matter.cited
+        ],
         "citations_count": len(matter.cited),
         "confidence_summary": _confidences(state.findings),
         "decisions": [decision.model_dump(mode="json") for decision in state.decisions],

@@ -82,7 +82,8 @@ def _source_line(matter: ReportInputs, item: CitedSource) -> str:
     pages = pages_of(source, (passage.evidence.page for passage in item.passages))
     place = (f" § {section}" if section else "") + (f" · {pages}" if pages else "")
     read = f"read {day(source.retrieved_at)}"
-    return f"- [{item.number}] {name}{place} · {quality} · {read} · {_address(matter, source.url)}"
+    label = "" if item.label.markdown.endswith(")") else f"{item.label.markdown} "
+    return f"- {label}{name}{place} · {quality} · {read} · {_address(matter, source.url)}"
 
 
 def _fact_lines(matter: ReportInputs, fact: Fact) -> list[str]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from activities.reporting.citation_styles import CitationLabel, citation_labels, with_labels
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.fixed_sentences import COMPLETENESS, PARTS_FAILED
 from activities.reporting.links import Registry, strip_addresses_shown
@@ -38,6 +39,7 @@ class CitedSource:
     number: int
     source: Source
     passages: list[QuotedPassage]
+    label: CitationLabel
 
 
 @dataclass(frozen=True)
@@ -135,13 +137,16 @@ def _draft_with_title(draft: str, state: ResearchState, resolved: ResolvedResear
 
 
 def _collect_cited(
-    numbered: NumberedText, passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source]
+    numbered: NumberedText,
+    passages: Mapping[str, QuotedPassage],
+    sources: Mapping[str, Source],
+    labels: Mapping[int, CitationLabel],
 ) -> list[CitedSource]:
     by_number: dict[int, dict[str, QuotedPassage]] = {}
     for mark in numbered.marks:
         by_number.setdefault(mark.number, {}).update({one: passages[one] for one in mark.evidence_ids})
     of_number = {citation.number: citation.source_id for citation in numbered.citations}
-    return [CitedSource(number, sources[of_number[number]], list(by_number[number].values()))
+    return [CitedSource(number, sources[of_number[number]], list(by_number[number].values()), labels[number])
             for number in sorted(by_number)]  # fmt: skip
 
 
@@ -166,7 +171,9 @@ def gather_matter(
     registry = Registry.of([source.url for source in state.sources.values()], resolved.query)
     body, replaced = _draft_without_list(draft) if draft is not None else ("", False)
     numbered = number_citations(_draft_with_title(body, state, resolved), state.evidence, state.citations, registry)
-    cited = _collect_cited(numbered, passages, state.sources)
+    labels = citation_labels(resolved.citation_style, numbered.citations, state.sources, registry)
+    numbered = with_labels(numbered, labels)
+    cited = _collect_cited(numbered, passages, state.sources, labels)
     cited_ids = {item.source.id for item in cited}
     others = [source for source in state.sources.values() if source.id not in cited_ids]
     return ReportInputs(

@@ -5,7 +5,7 @@ says now passes; a draft as a whole only if it is worth no less than the one bef
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,13 +14,14 @@ from activities.reporting.markdown_layout import clean_characters
 from activities.roles.evidence_markers import without_markers
 from activities.roles.report_shape import shape_of
 from activities.verifying.claim_weighing import Material, as_asked
+from activities.verifying.passage_candidates import find_candidates
 from contracts.checking import (
     Correction,
     CorrectionAction,
     DoubtfulClaim,
+    DoubtfulEntry,
     PlacedProposal,
     Proposal,
-    ShownPassage,
     WeighedClaim,
 )
 from contracts.claims import ClaimVerdict, Verdict
@@ -42,28 +43,32 @@ FAILED: Final = "no proposal for it passed the check"
 DENIED: Final = "its sources say otherwise, and no other wording passed the check"
 LINE_STARTS: Final = "#>-*+0123456789.) \t"
 
-Candidates = Callable[[WeighedClaim], list[ShownPassage]]
-
 
 def find_doubtful(
-    claims: Sequence[WeighedClaim], verdicts: Sequence[ClaimVerdict], material: Material, candidates: Candidates
-) -> list[DoubtfulClaim]:
+    claims: Sequence[WeighedClaim], verdicts: Sequence[ClaimVerdict], material: Material
+) -> DoubtfulEntry:
     """What is to be corrected, the most important first. What cites nothing is, where a passage may bear it out."""
-    found = []
-    for number, (each, given) in enumerate(zip(claims, verdicts, strict=True)):
-        if each.row or (given.verdict not in DOUBTFUL and each.claim.cited):
-            continue
-        others = candidates(each)
-        if each.claim.cited or others:
-            doubtful = DoubtfulClaim(
-                number=number,
-                asked=as_asked(each, material),
-                verdict=given.verdict,
-                reason=given.reason,
-                candidates=others,
-            )
-            found.append((-each.importance, RANK[given.verdict], number, doubtful))
-    return [doubtful for *_, doubtful in sorted(found, key=lambda item: item[:3])[:MOST_DOUBTFUL]]
+    wanted = [
+        number
+        for number, (each, given) in enumerate(zip(claims, verdicts, strict=True))
+        if not each.row and (given.verdict in DOUBTFUL or not each.claim.cited)
+    ]
+    wanted.sort(key=lambda number: (-claims[number].importance, RANK[verdicts[number].verdict], number))
+    wanted = wanted[: 2 * MOST_DOUBTFUL]
+    candidates, evidence = find_candidates([claims[number] for number in wanted], material)
+    found = [
+        DoubtfulClaim(
+            number=number,
+            asked=as_asked(claims[number], material),
+            verdict=verdicts[number].verdict,
+            reason=verdicts[number].reason,
+            candidates=others,
+        )
+        for number, others in zip(wanted, candidates, strict=True)
+        if claims[number].claim.cited or others
+    ][:MOST_DOUBTFUL]
+    shown = {passage.evidence_id for doubtful in found for passage in doubtful.candidates}
+    return DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
 
 
 def apply(

@@ -20,7 +20,6 @@ from activities.roles.report_shape import shape_of, without_source_lists
 from activities.verifying.claim_conclusions import conclude, score, summarize
 from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline
 from activities.verifying.claim_weighing import Material, ask, is_judged, weigh
-from activities.verifying.passage_candidates import candidates_of
 from contracts.base import Terse
 from contracts.checking import (
     AnswersEntry,
@@ -95,8 +94,8 @@ def conclude_plainly(
         found = _choose(found, draft, texts, known, by_model, CorrectedEntry.model_validate_json(corrected))
     if corrects:
         material = Material(found.claims, texts, by_model)
-        doubtful = find_doubtful(found.claims.claims, found.verdicts, material, candidates_of(material))
-        found = found.model_copy(update={"doubtful": DoubtfulEntry(claims=doubtful)})
+        doubtful = find_doubtful(found.claims.claims, found.verdicts, material)
+        found = found.model_copy(update={"doubtful": doubtful})
     return found.model_dump_json()
 
 
@@ -318,8 +317,7 @@ class VerifyingActivities:
 
 
 def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
-    """What the claims of a run are compared with; a source without evidence is left out."""
-    used = {item.source_id for item in state.evidence.values()}
+    """What the claims of a run are compared with: its passages, and every text that was read."""
     resolved = state.resolved
     return ClaimsEntry(
         draft=draft,
@@ -330,7 +328,7 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
         sources=[
             CheckedSource(id=source.id, url=source.url, title=source.title, text=source.text)
             for source in state.sources.values()
-            if source.text is not None and source.id in used
+            if source.text is not None
         ],
     )
 

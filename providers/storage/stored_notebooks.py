@@ -112,7 +112,7 @@ class StoredNotebooks:
             if isinstance(request, PlanInput | WriteInput):
                 update["corpus"] = resolved.corpus
         if isinstance(request, AnalyzeInput):
-            update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
+            update["sources"] = await self.complete_extracts(request.sources)
         if isinstance(request, CheckInput) and request.entry:
             asked = await self.read(request.entry, AskedEntry)
             update["claims"] = [asked.claims[number] for number in request.numbers]
@@ -122,6 +122,10 @@ class StoredNotebooks:
         if isinstance(request, WriteInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update) if update else request
+
+    async def complete_extracts(self, sources: list[SourceExtract]) -> list[SourceExtract]:
+        """Sources with all that their entries hold. Raises as `read`."""
+        return list(await asyncio.gather(*map(self._complete_extract, sources)))
 
     async def _complete_extract(self, given: SourceExtract) -> SourceExtract:
         if given.entry is None:

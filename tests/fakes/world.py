@@ -14,6 +14,7 @@ from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
+from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
 from activities.verifying.verifying_activities import VerifyingActivities
 from contracts import activities as signatures
@@ -107,6 +108,7 @@ class World:
             searching.check_providers,
             searching.search,
             reading.read_source,
+            SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
             reporting.render_report,
             verifying.weigh_claims,
             verifying.conclude_check,

@@ -91,6 +91,11 @@ def read_options(activity_id: str, summary: str, remaining_seconds: float) -> Ca
     return _bound(names.READING_QUEUE, activity_id, summary, READ_SECONDS, remaining_seconds)
 
 
+def selection_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
+    """Looking for passages in stored texts: work for processors, within the time left."""
+    return _bound(names.READING_QUEUE, activity_id, summary, READ_SECONDS, remaining_seconds)
+
+
 def record_options(activity_id: str, summary: str, patience_seconds: float | None = None) -> CallOptions:
     """Book-keeping: it must succeed, so it is tried for long, also through an outage of its pool.
 

@@ -95,7 +95,7 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "search": {"domains_deny": ["http://a.b/"]}}', "search.domains_deny.0: "),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
         ('{"query": "x", "gates": {"approve": "plan"}}', "gates.approve: not available yet"),
-        ('{"query": "x", "output": {"citation_style": "key"}}', "output.citation_style: not available yet"),
+        ('{"query": "x", "output": {"citation_style": "footnote"}}', "output.citation_style: "),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_its_path(text: str, line: str) -> None:

@@ -40,8 +40,8 @@ PARTS = {
     "evidence": "id source_id quote prefix suffix heading start end page",
     "findings": "id statement confidence evidence_ids source_ids category",
     "gaps": "id description kind status severity priority",
-    "claims": "id text start end citation_numbers evidence_ids verdict method reason",
-    "citations": "number source_id",
+    "claims": "id text start end kind section parts citation_numbers evidence_ids verdict method reason",
+    "citations": "number source_id label",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",
     "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds",
@@ -145,7 +145,9 @@ def test_second_rendering_keeps_numbers() -> None:
     second = render(state, draft, SAMPLE.texts, [], "0.1.0")
     assert "Only the second [2]." in second.markdown
     assert second.matter.numbered.citations == first.matter.numbered.citations
-    assert json.loads(second.document)["citations"] == [{"number": 2, "source_id": SAMPLE.forced.source_id}]
+    assert json.loads(second.document)["citations"] == [
+        {"number": 2, "source_id": SAMPLE.forced.source_id, "label": "[2]"}
+    ]
 
 
 async def test_text_that_differs_from_its_quote_is_never_written() -> None:
