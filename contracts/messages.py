@@ -324,6 +324,8 @@ class Concluded(Terse):
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim that is to be corrected."""
+    queries: list[str] = []
+    """What could be searched for: the most important claims for which no text that was read has another passage."""
 
 
 class ApplyRequest(Terse):

@@ -402,7 +402,10 @@ class CheckDraft(Contract):
 def _items(value: Any, name: str) -> list[dict[str, Any]] | None:
     """The objects of a list in an answer; None where there is no such list."""
     items = value.get(name) if isinstance(value, dict) else None
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
+    if not isinstance(items, list):
+        return None
+    known = [item.model_dump() if isinstance(item, Contract) else item for item in items]
+    return [item for item in known if isinstance(item, dict)]
 
 
 def _texts(item: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -13,19 +13,19 @@ from activities.roles.excerpts import part_of
 from activities.roles.finishers import Draft
 from activities.roles.grounding import find_quote
 from activities.roles.labels import label_all, label_key, label_of
-from activities.roles.lenient_values import line_of
+from activities.roles.lenient_values import line_of, shorten
 from activities.roles.prompt_blocks import PromptRendering
-from activities.roles.untrusted import attribute, data, guard_line
+from activities.roles.untrusted import data, guard_line
 from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
 from contracts.claims import Verdict
 from contracts.roles import CheckDraft, CheckInput, CheckOutput, VerdictDraft
 from providers.text import detect_language
-from providers.verification.rules_checker import Reader, check, check_numbers
+from providers.verification.rules_checker import Reader, check, check_numbers, denies_otherwise
 
 CLAIM_CHARACTERS: Final = 800
 QUOTE_CHARACTERS: Final = 500
-CONTEXT_CHARACTERS: Final = 160
-TITLE_CHARACTERS: Final = 100
+CONTEXT_CHARACTERS: Final = 120
+TITLE_CHARACTERS: Final = 60
 SHORTEST: Final = 60
 REASON_CHARACTERS: Final = 240
 MOST_PASSAGES: Final = 4
@@ -34,6 +34,7 @@ NO_ANSWER: Final = "The checker gave no usable verdict on it."
 TWO_ANSWERS: Final = "The checker gave two verdicts on it."
 NO_WORDS: Final = "The checker called it supported, yet named no words of its passages."
 OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
+OTHER_SIGN: Final = "The checker called it supported, yet only one of it and its source has a negation."
 PARTS_MISSING: Final = "The cited passages say a part of it only."
 VETO: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 """Verdicts of the rules beside which `supported` does not stand."""
@@ -69,11 +70,10 @@ def checker_values(request: CheckInput, rendering: PromptRendering) -> dict[str,
 
 def _claim(claim: AskedClaim, rendering: PromptRendering) -> str:
     named = f' id="{label_of(claim.fingerprint, rendering.label_key)}"'
-    lines = [guard_line(claim.text, CLAIM_CHARACTERS)]
+    lines = [f"statement: {guard_line(claim.text, CLAIM_CHARACTERS)}"]
     lines += [f"part {number}: {guard_line(part, CLAIM_CHARACTERS)}" for number, part in enumerate(claim.parts, 1)]
-    said = data("statement", lines, named)
-    of = named.replace(" id=", " of=")
-    return said + "".join(passage_block(passage, of, rendering.share) for passage in shown_passages(claim))
+    lines += [passage_line("passage", passage, rendering.share) for passage in shown_passages(claim)]
+    return data("statement", lines, named)
 
 
 def shown_passages(claim: AskedClaim) -> list[ShownPassage]:
@@ -81,14 +81,14 @@ def shown_passages(claim: AskedClaim) -> list[ShownPassage]:
     return claim.passages[:MOST_PASSAGES]
 
 
-def passage_block(passage: ShownPassage, attributes: str, share: float) -> str:
-    """A passage with the words around it, as an element of data."""
+def passage_line(name: str, passage: ShownPassage, share: float) -> str:
+    """A passage in the words around it, on one line that begins with our own name for it."""
     context = part_of(CONTEXT_CHARACTERS, share)
     before, after = (passage.before[-context:], passage.after[:context]) if context else ("", "")
-    quote = guard_line(passage.quote, part_of(QUOTE_CHARACTERS, share, SHORTEST))
-    lines = [guard_line(before, CONTEXT_CHARACTERS), quote, guard_line(after, CONTEXT_CHARACTERS)]
-    title = attribute(passage.title, part_of(TITLE_CHARACTERS, share, SHORTEST))
-    return data("passage", [line for line in lines if line], f'{attributes} title="{title}"')
+    quote = shorten(passage.quote, part_of(QUOTE_CHARACTERS, share, SHORTEST))
+    title = guard_line(passage.title, part_of(TITLE_CHARACTERS, share, SHORTEST))
+    words = guard_line(f"{before} {quote} {after}", QUOTE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
+    return f"{name} ({title}): {words}" if title else f"{name}: {words}"
 
 
 Checking = Draft[CheckInput, CheckDraft]
@@ -136,8 +136,8 @@ def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str) ->
             verdict, reason = Verdict.PARTIAL, reason or PARTS_MISSING
         elif objection := next(objections(claim, language), None):
             verdict, reason = Verdict.PARTIAL, objection
-        elif same_language(claim) and not any(Reader([quote], language).shares(claim.text)):
-            return _unjudged(claim, OTHER_WORDS)
+        elif same_language(claim) and (doubt := _doubt(claim, quote, language)):
+            return _unjudged(claim, doubt)
     return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
 
 
@@ -152,6 +152,14 @@ def _stored_words(quote: str, claim: AskedClaim) -> str:
         if place is not None:
             return line_of(passage.text[slice(*place)], REASON_CHARACTERS)
     return ""
+
+
+def _doubt(claim: AskedClaim, quote: str, language: str) -> str:
+    """Why the words that a checker names do not show that a claim is supported; empty where nothing speaks against."""
+    if not any(Reader([quote], language).shares(claim.text)):
+        return OTHER_WORDS
+    passages = [passage.text for passage in shown_passages(claim)]
+    return OTHER_SIGN if denies_otherwise(claim.text, passages, quote, language) else ""
 
 
 def same_language(claim: AskedClaim) -> bool:

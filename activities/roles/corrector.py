@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from activities.roles.checker import CLAIM_CHARACTERS, passage_block
+from activities.roles.checker import CLAIM_CHARACTERS, passage_line
 from activities.roles.evidence_markers import without_markers
 from activities.roles.finishers import Draft
 from activities.roles.labels import label_all, label_key, label_of
@@ -15,7 +15,7 @@ from contracts.roles import CorrectDraft, CorrectInput, CorrectOutput, ProposalD
 
 SENTENCE_CHARACTERS: Final = 600
 REASON_CHARACTERS: Final = 240
-MOST_CITED: Final = 4
+MOST_CITED: Final = 3
 NEW_TEXT: Final = (CorrectionAction.REWRITE, CorrectionAction.SOFTEN)
 OTHER_PASSAGES: Final = (CorrectionAction.REPLACE, CorrectionAction.ADD)
 
@@ -28,13 +28,16 @@ def corrector_values(request: CorrectInput, rendering: PromptRendering) -> dict[
 
 def _claim(claim: DoubtfulClaim, rendering: PromptRendering) -> str:
     named = label_of(claim.asked.fingerprint, rendering.label_key)
-    verdict = f"verdict: {claim.verdict.value}; {guard_line(claim.reason, REASON_CHARACTERS)}".rstrip("; ")
-    block = data("statement", [guard_line(claim.asked.text, CLAIM_CHARACTERS), verdict], f' id="{named}"')
+    lines = [
+        f"statement: {guard_line(claim.asked.text, CLAIM_CHARACTERS)}",
+        f"verdict: {claim.verdict.value}; {guard_line(claim.reason, REASON_CHARACTERS)}".rstrip("; "),
+    ]
     cited = [(passage, "cited") for passage in claim.asked.passages[:MOST_CITED]]
     for passage, kind in [*cited, *((passage, "other") for passage in claim.candidates)]:
         label = label_of(passage.evidence_id, rendering.label_key)
-        block += passage_block(passage, f' id="{label}" of="{named}" kind="{kind}"', rendering.share)
-    return block
+        quoted = passage.model_copy(update={"before": "", "after": ""})
+        lines.append(passage_line(f"{kind} {label}", quoted, rendering.share))
+    return data("statement", lines, f' id="{named}"')
 
 
 def finish_correction(work: Draft[CorrectInput, CorrectDraft]) -> CorrectOutput:

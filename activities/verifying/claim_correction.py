@@ -12,6 +12,7 @@ from typing import Final
 from activities.reporting.links import Registry, clean_links
 from activities.reporting.markdown_layout import clean_characters
 from activities.roles.evidence_markers import without_markers
+from activities.roles.lenient_values import shorten
 from activities.roles.report_shape import shape_of
 from activities.verifying.claim_weighing import Material, as_asked
 from activities.verifying.passage_candidates import find_candidates
@@ -29,6 +30,10 @@ from contracts.claims import ClaimVerdict, Verdict
 MOST_DOUBTFUL: Final = 20
 """Claims that one round of corrections takes on."""
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
+OPEN: Final = (Verdict.UNSUPPORTED, Verdict.NOT_ENOUGH_INFORMATION, Verdict.PARTIAL)
+"""Verdicts that another source could change."""
+MOST_QUERIES: Final = 3
+QUERY_CHARACTERS: Final = 200
 RANK: Final[Mapping[Verdict, int]] = {
     Verdict.CONTRADICTED: 0,
     Verdict.UNSUPPORTED: 1,
@@ -56,6 +61,9 @@ def find_doubtful(
     wanted.sort(key=lambda number: (-claims[number].importance, RANK[verdicts[number].verdict], number))
     wanted = wanted[: 2 * MOST_DOUBTFUL]
     candidates, evidence = find_candidates([claims[number] for number in wanted], material)
+    # What its own passages contradict is corrected by them.
+    contradicted = [verdicts[number].verdict is Verdict.CONTRADICTED for number in wanted]
+    candidates = [[] if denied else others for denied, others in zip(contradicted, candidates, strict=True)]
     found = [
         DoubtfulClaim(
             number=number,
@@ -69,6 +77,12 @@ def find_doubtful(
     ][:MOST_DOUBTFUL]
     shown = {passage.evidence_id for doubtful in found for passage in doubtful.candidates}
     return DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
+
+
+def queries_for(doubtful: Sequence[DoubtfulClaim]) -> list[str]:
+    """The most important claims that no other passage may bear out: another source may."""
+    lacking = (one for one in doubtful if not one.candidates and one.verdict in OPEN)
+    return [shorten(one.asked.text, QUERY_CHARACTERS) for one in lacking][:MOST_QUERIES]
 
 
 def apply(

@@ -4,7 +4,7 @@ A claim that is word for word its passage needs no call, nor does one that the r
 so what they confirm is confirmed, and what they find wrong no model makes right.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from contracts.identity import long_hash
 from contracts.request import Verify
 from providers.verification.rules_checker import check
 
-WINDOW_CHARACTERS: Final = 160
+WINDOW_CHARACTERS: Final = 120
 """Of the stored text on each side of a passage."""
 MOST_PASSAGES: Final = 4
 """Of one claim that a checker is shown."""
@@ -135,12 +135,12 @@ def verdict_of(claim: Claim, judged: Judged) -> ClaimVerdict:
     )
 
 
-def ask(claims: Sequence[WeighedClaim], material: Material, known: Mapping[str, ClaimAnswer]) -> list[AskedClaim]:
-    """The claims that a checker is to judge, each once, the most important first; what is known is not asked again."""
+def ask(claims: Sequence[WeighedClaim], material: Material, known: Collection[str]) -> list[AskedClaim]:
+    """The claims that a checker is to judge, each once, the most important first; those that are `known` are not."""
     waiting = {
         each.fingerprint: each
         for each in sorted(claims, key=lambda each: -each.importance)
-        if each.decided is None and not is_judged(known.get(each.fingerprint))
+        if each.decided is None and each.fingerprint not in known
     }
     return [as_asked(each, material) for each in waiting.values()]
 

@@ -10,7 +10,7 @@ from contracts.evidence import Evidence
 from contracts.identity import digest, evidence_id
 from providers.verification.passage_selection import select_passages
 
-MOST_CANDIDATES: Final = 3
+MOST_CANDIDATES: Final = 2
 """For one claim."""
 MOST_OF_A_SOURCE: Final = 2
 LIKELY: Final = 0.5

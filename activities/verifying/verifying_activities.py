@@ -18,7 +18,7 @@ from activities.reporting.render import evidence_texts
 from activities.roles.evidence_markers import cited_evidence
 from activities.roles.report_shape import shape_of, without_source_lists
 from activities.verifying.claim_conclusions import conclude, score, summarize
-from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline
+from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline, queries_for
 from activities.verifying.claim_weighing import Material, ask, is_judged, weigh
 from contracts.base import Terse
 from contracts.checking import (
@@ -62,7 +62,7 @@ def weigh_plainly(
     """The `ClaimsEntry` of a draft without its claims made whole, and the `AskedEntry`, both as JSON."""
     material = Material(ClaimsEntry.model_validate_json(packed), texts, by_model)
     entry = material.entry.model_copy(update={"claims": weigh(draft, material)})
-    asked = ask(entry.claims, material, _by_fingerprint(answers))
+    asked = ask(entry.claims, material, {answer.fingerprint for answer in answers if is_judged(answer)})
     return entry.model_dump_json(), AskedEntry(claims=asked).model_dump_json()
 
 
@@ -142,7 +142,8 @@ def apply_plainly(
     text, placed = apply(draft, entry.claims, list(wanted.values()), material.registry())
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
     after = material.entry.model_copy(update={"draft": stored, "claims": weigh(text, material)})
-    asked = ask(after.claims, material, _by_fingerprint(answers))
+    # What the checker could not judge a moment ago is not asked again: only what is new.
+    asked = ask(after.claims, material, {answer.fingerprint for answer in answers})
     corrected = CorrectedEntry(
         before="", verdicts="", after=after, placed=placed, numbers=sorted(asked_for), evidence=fresh
     )
@@ -284,6 +285,7 @@ class VerifyingActivities:
             evidence=[PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in fresh],
             doubtful_entry=await self._notebooks.write(found.doubtful) if found.doubtful.claims else "",
             sizes=[_size(claim) for claim in found.doubtful.claims],
+            queries=queries_for(found.doubtful.claims),
         )
 
     async def _weighed(self, entry: str, claims: int, asked: str) -> Weighed:

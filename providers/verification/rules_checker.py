@@ -128,6 +128,17 @@ def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> 
     return next((problem for problem in found if problem.verdict is Verdict.CONTRADICTED), None)
 
 
+def denies_otherwise(claim: str, passages: Sequence[str], quote: str, language: str = "en") -> bool:
+    """Whether the claim denies something where neither the closest sentence nor the quote does, or the other way."""
+    said, evidence, named = Statement(claim, language), CitedText.of(passages, (), language), Statement(quote, language)
+    near = _aligned(said, evidence)[:1] or evidence.sentences[:1]
+    return bool(near) and _has_denial(said) not in (_has_denial(near[0]), _has_denial(named))
+
+
+def _has_denial(statement: Statement) -> bool:
+    return bool(statement.negated or statement.negative)
+
+
 class Reader:
     """Passages that many claims are compared with."""
 

@@ -21,15 +21,26 @@ class Asked:
     passages: list[str]
 
 
+def elements_of(prompt: str) -> list[tuple[str, list[str]]]:
+    """Label and lines of every genuine statement, in order."""
+    mark, plain = told(prompt)[0], without_signs(prompt)
+    found = re.findall(rf'<statement-{mark} id="([^"]+)">\n(.*?)\n</statement-{mark}>', plain, re.DOTALL)
+    return [(label, text.splitlines()) for label, text in found]
+
+
 def statements_of(prompt: str) -> list[Asked]:
     """Every genuine statement, in order."""
-    mark, plain = told(prompt)[0], without_signs(prompt)
-    passages: dict[str, list[str]] = {}
-    for label, text in re.findall(rf'<passage-{mark} of="([^"]+)"[^>]*>\n(.*?)\n</passage-{mark}>', plain, re.DOTALL):
-        passages.setdefault(label, []).append(text)
     return [
-        Asked(label, text.split("\npart 1:")[0], passages.get(label, []))
-        for label, text in re.findall(rf'<statement-{mark} id="([^"]+)">\n(.*?)\n</statement-{mark}>', plain, re.DOTALL)
+        Asked(
+            label,
+            lines[0].removeprefix("statement: "),
+            [
+                line.partition("): " if line.startswith("passage (") else ": ")[2]
+                for line in lines
+                if line.startswith("passage")
+            ],
+        )
+        for label, lines in elements_of(prompt)
     ]
 
 
@@ -45,8 +56,7 @@ def careful(prompt: str) -> dict[str, Any]:
 
 def _judged(asked: Asked) -> dict[str, Any]:
     wanted = {word.lower() for word in WORD.findall(asked.text)}
-    lines = [line for passage in asked.passages for line in passage.splitlines()]
-    best = max(lines, key=lambda line: len(wanted & {word.lower() for word in WORD.findall(line)}), default="")
+    best = max(asked.passages, key=lambda line: len(wanted & {word.lower() for word in WORD.findall(line)}), default="")
     share = len(wanted & {word.lower() for word in WORD.findall(best)}) / max(1, len(wanted))
     verdict = "supported" if share >= ENOUGH else "unsupported"
     reason = "" if share >= ENOUGH else "The passages do not say it."
@@ -125,12 +135,14 @@ lying = _saying("supported")
 
 def correcting(prompt: str) -> dict[str, Any]:
     """Each statement becomes a sentence of one of its passages, a cited one where there is any."""
-    mark, plain = told(prompt)[0], without_signs(prompt)
-    passages: dict[str, list[tuple[str, str]]] = {}
-    found = re.findall(rf'<passage-{mark} id="([^"]+)" of="([^"]+)"[^>]*>\n(.*?)\n</passage-{mark}>', plain, re.DOTALL)
-    for label, claim, text in found:
-        passages.setdefault(claim, []).append((label, text))
-    return {"proposals": [_rewritten(asked.label, passages.get(asked.label, [])) for asked in statements_of(prompt)]}
+    proposals = []
+    for label, lines in elements_of(prompt):
+        named = [line for line in lines if re.match(r"(?:cited|other) ev-", line)]
+        passages = [
+            (line.split()[1].rstrip(":"), line.partition("): ")[2] or line.partition(": ")[2]) for line in named
+        ]
+        proposals.append(_rewritten(label, passages))
+    return {"proposals": proposals}
 
 
 def _rewritten(label: str, passages: list[tuple[str, str]]) -> dict[str, Any]:
@@ -186,3 +198,19 @@ def _embroidered(number: int, statement: str) -> str:
     if number % 4 == 3:
         return f"{statement}, which Zyzzyva Incorporated confirmed"
     return statement
+
+
+def reworded_report(prompt: str) -> str:
+    """A report that says what its passages say, in so many other words that rules cannot tell."""
+    found = [
+        ("".join(re.findall(r"\[ev-[^\]]+\]", match["markers"])[:1]), match["statement"].strip().rstrip("."))
+        for match in FINDING_LINE.finditer(without_signs(prompt))
+    ]
+    lines = [f"- {_reworded(statement)} {marker}." for marker, statement in found]
+    return "\n".join([f"# {question_of(prompt)}", "", "## Summary", "", *lines])
+
+
+def _reworded(statement: str) -> str:
+    words = statement.split()
+    kept = [word if place % 2 or word[:1].isupper() else "ebenbilde" for place, word in enumerate(words)]
+    return "What is put forward here comes down to this: " + " ".join(kept)

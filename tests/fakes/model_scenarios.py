@@ -134,6 +134,13 @@ def embroiders(request: ModelRequest) -> Reply:
     return good(request)
 
 
+def rewords(request: ModelRequest) -> Reply:
+    """Sensible work, but for a report in words that no rule recognizes."""
+    if request.role in ("synthesizer", "scribe"):
+        return answered(request, checking_work.reworded_report(request.prompt))
+    return good(request)
+
+
 def lying(request: ModelRequest) -> Reply:
     """A checker to whom everything is supported."""
     return answered(request, checking_work.lying(request.prompt))
@@ -255,6 +262,7 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "gullible": gullible,
     "betraying": betraying,
     "embroiders": embroiders,
+    "rewords": rewords,
     "lying": lying,
     "worsening": worsening,
     "hopeless": hopeless,

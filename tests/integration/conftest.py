@@ -67,7 +67,10 @@ def pools_of(world: World) -> PoolContents:
             "reading": [by_name["read_source"]],
             "records": [
                 by_name[name]
-                for name in ("prepare_research", "save_session", "read_document", "render_report", "take_turn")
+                for name in (
+                    *("prepare_research", "save_session", "read_document", "render_report", "take_turn"),
+                    *("weigh_claims", "conclude_check", "apply_corrections"),
+                )
             ],
         },
     )

@@ -7,6 +7,7 @@ person, a fault), what was judged until then counts, and the rest is called unve
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError
@@ -15,8 +16,8 @@ from contracts import activities
 from contracts.checking import Verification
 from contracts.claims import Verdict
 from contracts.evidence import Evidence
-from contracts.expected_calls import CLAIMS_PER_CALL
-from contracts.identity import evidence_id
+from contracts.expected_calls import BYTES_PER_TOKEN, CLAIMS_PER_CALL
+from contracts.identity import evidence_id, sub_query_id
 from contracts.messages import (
     ApplyRequest,
     Concluded,
@@ -25,11 +26,15 @@ from contracts.messages import (
     Weighed,
     WeighRequest,
 )
+from contracts.plan import PlanNode
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.request import Verify
 from contracts.roles import CHECKER, CORRECTOR, CheckInput, CheckOutput, CorrectInput, CorrectOutput, RoleOutput
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
+from workflows.phases.gathering import Gathering
+from workflows.rules.query_matching import drop_repeated
+from workflows.rules.sub_queries import sources_left
 from workflows.run.activity_options import CallOptions, record_options
 from workflows.run.call_errors import is_cancelled, reason_of
 from workflows.run.inbox import Interrupted
@@ -40,10 +45,18 @@ T = TypeVar("T", bound=RoleOutput)
 
 VERIFICATION: Final = "verification"
 LABEL: Final = "verify"
-FEWEST_PER_CALL: Final = 6
-"""Claims of one call: fewer cost the instructions more often."""
-AT_ONCE: Final = 3
+AT_ONCE: Final = 4
 """Calls that run side by side, at least."""
+MOST_SHARE: Final = 0.25
+"""Of the run's tokens before it, that checking and correcting may add; `strict` corrects whatever it costs."""
+CALL_TOKENS: Final = 1_100
+"""What a call costs besides the claims that it is about."""
+CORRECTION_TOKENS: Final = 350
+"""A proposal, and checking it again."""
+FEWEST_CORRECTIONS: Final = 5
+LEAST_SECONDS: Final = 30.0
+LEAST_OF_RESERVE: Final = 0.5
+"""Time that must be left for searching beyond what was read."""
 DRAFT_FIELDS: Final = (
     *("document", "title", "summary", "sections", "word_count", "characters", "has_headings", "evidence_ids"),
 )
@@ -110,6 +123,7 @@ class _Verifying:
         resolved = run.resolved
         self._ids = {"research_id": resolved.research_id, "tenant": resolved.tenant}
         self._by_model = resolved.engine is EngineKind.MODEL
+        self._tokens_before = run.state.usage.tokens
         self.verdicts: list[Verdict] = []
         """Of each claim of the draft that stands, in order."""
 
@@ -119,6 +133,9 @@ class _Verifying:
         unreached = await self._check(weighed, "check")
         corrects = checks.correct and self._by_model
         concluded = await self._conclude(unreached, corrects=corrects, claims_entry=weighed.claims_entry)
+        if await self._search_outside(concluded.queries):
+            weighed = await self._weigh()
+            concluded = await self._conclude(unreached, corrects=corrects, claims_entry=weighed.claims_entry)
         # Without `strict` once, with it once more if the report would still warn of itself.
         for last in (not checks.strict, True)[: 1 + checks.strict]:
             if not concluded.doubtful_entry or run.inbox.interruption is not None:
@@ -158,6 +175,37 @@ class _Verifying:
         done = await self._all([check(number, batch) for number, batch in enumerate(batches, 1)])
         return sum(len(batch.numbers) for batch, reached in zip(batches, done, strict=True) if not reached)
 
+    async def _search_outside(self, queries: Sequence[str]) -> bool:
+        """One bounded round of searches for what no text that was read bears out; whether it brought a new source.
+
+        The questions are no part of the plan: what they do not find makes no run incomplete.
+        """
+        run, state = self._run, self._run.state
+        allowed = [query for query in queries if not run.gives_away(query)]
+        enough = max(LEAST_SECONDS, LEAST_OF_RESERVE * run.resolved.limits.reserve_seconds)
+        early = run.inbox.interruption is not None or run.remaining_seconds() < enough
+        if not allowed or early or not sources_left(state, run.resolved.limits):
+            return False
+        nodes = [
+            PlanNode(id=sub_query_id(text), text=text, origin=VERIFICATION, iteration=state.iteration)
+            for text in drop_repeated(allowed, [query.text for query in state.plan.sub_queries])
+        ]
+        if not nodes:
+            return False
+        plan, failed, read = state.plan, list(state.failed_branches), len(state.readable_sources())
+        state.plan = plan.with_nodes(*nodes)
+        run.note("status", f"searching for {len(nodes)} claims that are not borne out", level="info")
+        try:
+            await Gathering(run, nodes).carry_out()
+        except Interrupted:
+            run.degrade("not all claims that are not borne out could be searched for")
+        finally:
+            state.plan = plan
+        for note in state.failed_branches[len(failed) :]:
+            run.degrade(note)
+        state.failed_branches = failed
+        return len(state.readable_sources()) > read
+
     async def _conclude(self, unreached: int, *, corrects: bool, **entries: str) -> Concluded:
         run, state = self._run, self._run.state
         known = state.verification
@@ -181,6 +229,7 @@ class _Verifying:
     async def _correct(self, concluded: Concluded) -> Weighed | None:
         """The draft with what a corrector proposes, still to be checked; None if there is nothing to try."""
         run, proposals = self._run, []
+        sizes = concluded.sizes[: self._affordable(concluded.sizes)]
 
         async def correct(number: int, batch: _Batch) -> None:
             request = CorrectInput(entry=concluded.doubtful_entry, numbers=batch.numbers, bytes_shown=batch.bytes_shown)
@@ -189,7 +238,7 @@ class _Verifying:
                 run.state.note_entry(output.entry)
                 proposals.append((number, output.entry))
 
-        await self._all([correct(number, batch) for number, batch in enumerate(self._batches(concluded.sizes), 1)])
+        await self._all([correct(number, batch) for number, batch in enumerate(self._batches(sizes), 1)])
         if not proposals:
             return None
         request = ApplyRequest(
@@ -205,11 +254,20 @@ class _Verifying:
         run.operation_done("apply")
         return tried
 
+    def _affordable(self, sizes: Sequence[int]) -> int:
+        """How many corrections, the most important first, keep the whole check within its share of the run's tokens."""
+        if self._run.resolved.checks.strict:
+            return len(sizes)
+        used = self._run.state.usage.tokens
+        left = MOST_SHARE * self._tokens_before - (used - self._tokens_before) - 2 * CALL_TOKENS
+        needed = accumulate(size / BYTES_PER_TOKEN + CORRECTION_TOKENS for size in sizes)
+        return max(FEWEST_CORRECTIONS, sum(tokens <= left for tokens in needed))
+
     # --- parts of them ---------------------------------------------------------------------------------------------
     def _batches(self, sizes: Sequence[int]) -> Iterator[_Batch]:
-        """Claims in the order of their weight, as many a call as let all calls run side by side."""
-        at_once = max(AT_ONCE, self._run.resolved.limits.max_parallel)
-        each = min(CLAIMS_PER_CALL, max(FEWEST_PER_CALL, -(-len(sizes) // at_once)))
+        """Claims in the order of their weight, shared out evenly over as few calls as there must be."""
+        calls = max(1, -(-len(sizes) // CLAIMS_PER_CALL))
+        each = -(-len(sizes) // calls) or 1
         for start in range(0, len(sizes), each):
             part = sizes[start : start + each]
             yield _Batch(list(range(start, start + len(part))), sum(part))

@@ -73,7 +73,7 @@ def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
     assert "SECRET" not in whole.system + whole.prompt
     first, *others = checking_work.statements_of(whole.prompt)
     assert first.text == "It holds 1 GB."
-    assert first.passages == ["Of the disk:\nIt holds one gigabyte.\nNothing more."]
+    assert first.passages == ["Of the disk: It holds one gigabyte. Nothing more."]
     assert len(others) == len(CLAIMS)
 
 
