@@ -92,6 +92,7 @@ def resolve(
         report_language=report_language(request),
         sections=request.output.sections or [],
         citation_style=request.output.citation_style,
+        uncited=request.output.uncited,
         audience=request.constraints.audience if request.constraints else None,
         region=request.constraints.region if request.constraints else None,
         metadata=request.metadata,
@@ -273,6 +274,7 @@ def resolve_again(
             "citation_style": request.output.citation_style
             if "citation_style" in request.output.model_fields_set
             else stored.citation_style,
+            "uncited": request.output.uncited if "uncited" in request.output.model_fields_set else stored.uncited,
             "audience": (request.constraints and request.constraints.audience) or stored.audience,
             "region": (request.constraints and request.constraints.region) or stored.region,
             "verify": request.verify or stored.verify,

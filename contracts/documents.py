@@ -38,6 +38,10 @@ class ReportDraft(Contract):
     """
 
     document: DocumentRef
+    section_documents: list[DocumentRef] = []
+    """The head with the title, then each section: one after the other they are the draft, to the character."""
+    revision: int = 1
+    """A revision counts on; a report that is written anew begins at 1."""
     title: str = ""
     summary: str = ""
     sections: list[str] = []

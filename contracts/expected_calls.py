@@ -41,6 +41,8 @@ QUOTE_CHARACTERS: Final = 400
 """Of each passage that the writer is shown; one token each."""
 DRAFT_CHARACTERS: Final = 6_000
 """Of the draft that the refiner is shown; one token each."""
+SECTION_TOKENS: Final = 700
+"""The beginning of a section, as the writer of the frame is shown it."""
 FINDING_TOKENS: Final = 600
 """A finding with its passages, as the writer is shown it."""
 REPORT_EXTRAS_TOKENS: Final = 8_000
@@ -146,7 +148,8 @@ def _material(request: RoleInput) -> int:
         return sum(_source(source) for source in request.sources[:MOST_SOURCES])
     if isinstance(request, WriteInput):
         titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
-        return titles + sum(_finding(finding) for finding in request.findings)
+        sections = len(request.part.sections) if request.part else 0
+        return titles + sections * SECTION_TOKENS + sum(_finding(finding) for finding in request.findings)
     if isinstance(request, RefineInput) and request.draft is not None:
         return DRAFT_CHARACTERS
     if isinstance(request, CheckInput | CorrectInput):

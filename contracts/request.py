@@ -89,6 +89,14 @@ class CitationStyle(StrEnum):
     LINK = "link"
 
 
+class Uncited(StrEnum):
+    """What becomes of assertions of a model's report that cite no passage."""
+
+    MARK = "mark"
+    """They stay, and are told apart as the writer's own."""
+    REMOVE = "remove"
+
+
 class Models(StrictContract):
     """Model names by tier; None means: as configured."""
 
@@ -192,6 +200,8 @@ class Output(StrictContract):
     sections: list[SectionTitle] | None = Field(default=None, min_length=1, max_length=20)
     """Headings that a model writes under, in this order."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
+    uncited: Uncited = Uncited.MARK
+    """What becomes of assertions that cite no passage, where a model writes."""
 
 
 class Turn(StrictContract):

@@ -3,7 +3,17 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import CitationStyle, Depth, OnDeadline, Review, SearchPolicy, SourceType, Turn, Verify
+from contracts.request import (
+    CitationStyle,
+    Depth,
+    OnDeadline,
+    Review,
+    SearchPolicy,
+    SourceType,
+    Turn,
+    Uncited,
+    Verify,
+)
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -132,6 +142,8 @@ class ResolvedResearch(Contract):
     """Headings that the report is to have; empty: those of the prompt."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
     """What a citation looks like in the report."""
+    uncited: Uncited = Uncited.MARK
+    """What becomes of assertions that cite no passage."""
     audience: str | None = None
     region: str | None = None
     metadata: dict[str, Any] | None = None

@@ -165,6 +165,7 @@ class FindingDraft(Contract):
     confidence: str = Field(default="low", json_schema_extra=words_of(Confidence))
     quotes: list[QuoteDraft] = Field(default=[], description="the passages it rests on")
     category: str | None = None
+    contradicts: list[int] = Field(default=[], description="numbers, from 1, of findings here that say otherwise")
 
 
 class GapDraft(Contract):
@@ -208,6 +209,20 @@ class AnalysisOutput(RoleOutput):
 
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------
+class ReportPart(Contract):
+    """The part of a long report that one call writes: a section, or the frame around all of them."""
+
+    number: int = 0
+    """Of the section, from 1; 0 for the frame."""
+    heading: str = ""
+    question: str = ""
+    """What the section answers."""
+    outline: list[str] = []
+    """The headings of all sections, in order."""
+    sections: list[DocumentRef] = []
+    """For the frame: the sections as they were written."""
+
+
 class WriteInput(RoleInput):
     """Hand-off to the synthesizer."""
 
@@ -228,6 +243,8 @@ class WriteInput(RoleInput):
     """Why the run could not do all it planned (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
     """Hashes of the stored analyses, in their order: findings, evidence and sources that are not given here."""
+    part: ReportPart | None = None
+    """What of a long report is to be written; None: all of it."""
 
 
 class ReportTextDraft(Contract):

@@ -14,6 +14,7 @@ from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
+from activities.reporting.revising import RevisionActivities
 from activities.roles.model_call import RoleActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
@@ -174,6 +175,7 @@ async def _records(
     records = RecordsActivities(configuration, library, content, sessions, notebooks, queue)
     reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
     verifying = VerifyingActivities(content, isolated, sessions, notebooks)
+    revising = RevisionActivities(content, isolated)
     return [
         records.prepare_research,
         records.save_session,
@@ -182,6 +184,8 @@ async def _records(
         verifying.weigh_claims,
         verifying.conclude_check,
         verifying.apply_corrections,
+        revising.join_report,
+        revising.revise_report,
         TurnActivities(queue).take_turn,
     ]
 

@@ -23,6 +23,7 @@ from providers.verification.quantities import find_quantities
 
 BLANKS = re.compile(r"\s*+")
 CELL_BORDERS = re.compile(r"\\.|\|", re.DOTALL)
+EMPTY_LINE = re.compile(r"[ \t>]*+(?:[-*+]|\d{1,9}[.)])?+[ \t|*_]*+")
 MOSTLY_QUOTED = 0.5
 """From this share of its characters on a sentence is a quotation."""
 
@@ -63,6 +64,18 @@ def find_draft_claims(
         if match["marks"]
     ]  # fmt: skip
     return find_claims(draft, marks, language=language, uncited=uncited)
+
+
+def without_uncited(draft: str, evidence: Collection[str], language: str = "en") -> tuple[str, int]:
+    """The draft without its assertions that cite nothing, and how many they were; an item left empty goes, too."""
+    found = [claim for claim in claims_of_draft(draft, evidence, language=language) if not claim.cited]
+    for claim in reversed(found):
+        before, behind = draft[: claim.start], draft[claim.end :]
+        first, last = before.rfind("\n") + 1, (behind + "\n").index("\n")
+        if EMPTY_LINE.fullmatch(before[first:] + behind[:last]):
+            before, behind = before[:first], behind[last + 1 :]
+        draft = before + behind
+    return draft, len(found)
 
 
 def find_claims(

@@ -66,6 +66,12 @@ def _confidences(findings: Sequence[Finding]) -> dict[str, int]:
     return {degree.value: given[degree] for degree in Confidence}
 
 
+def _opposed(finding: Finding, matter: ReportInputs) -> list[str]:
+    """The findings that cannot be true beside this one."""
+    pairs = [*matter.contradictions, *((other, one) for one, other in matter.contradictions)]
+    return [other.id for one, other in pairs if one.id == finding.id]
+
+
 def section_titles(markdown: str) -> list[str]:
     """Titles of the second level, in order."""
     tokens = layout(markdown).tokens
@@ -110,6 +116,7 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
                 mode="json",
                 include={"id", "statement", "confidence", "evidence_ids", "source_ids", "category"},
             )
+            | {"contradicts": _opposed(finding, matter)}
             for finding in state.findings
         ],
         "gaps": [

@@ -5,11 +5,13 @@ from typing import Any
 
 from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES, count_noun, moment
 from activities.reporting.report_inputs import ReportInputs
+from contracts.evidence import Finding
 from contracts.state import ResearchState
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, SourceStatus
 
 FILES_LISTED = 10
+CONTRADICTIONS_LISTED = 20
 GAP_WORDS = {
     GapStatus.OPEN: "open",
     GapStatus.ADDRESSED: "closed by later evidence",
@@ -134,6 +136,9 @@ def _limits(matter: ReportInputs) -> list[Fact]:
     limitations = [*state.limitations]
     if matter.replaced_list:
         limitations.append("The draft brought its own list of sources; the list above replaces it.")
+    if matter.uncited_removed:
+        count = count_noun(matter.uncited_removed, "statement")
+        limitations.append(f"{count} removed from the draft: the writer cited no passage for them.")
     if numbered.unresolved:
         count = count_noun(len(numbered.unresolved), "citation marker")
         limitations.append(f"{count} removed from the draft: no passage of this run has that name.")
@@ -143,6 +148,20 @@ def _limits(matter: ReportInputs) -> list[Fact]:
     if limitations:
         facts.append(Fact("Limitations", "", limitations))
     return facts
+
+
+def _contradictions(matter: ReportInputs) -> list[Fact]:
+    """Both sides of what sources disagree about, each with its sources."""
+    if not matter.contradictions:
+        return []
+
+    def side(finding: Finding) -> str:
+        titles = (matter.state.sources[one].title for one in finding.source_ids if one in matter.state.sources)
+        return f"“{finding.statement}” ({'; '.join(dict.fromkeys(titles))})"
+
+    items = [f"{side(one)} – {side(other)}" for one, other in matter.contradictions[:CONTRADICTIONS_LISTED]]
+    count = count_noun(len(matter.contradictions), "contradiction")
+    return [Fact("Sources disagree", f"{count} between sources; both sides:", items)]
 
 
 def _usage(matter: ReportInputs) -> list[Fact]:
@@ -168,6 +187,7 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
         *_asked_form(matter),
         *_corpus(matter),
         *_searching(matter),
+        *_contradictions(matter),
         *_limits(matter),
         *_usage(matter),
         Fact("Run", f"{matter.resolved.research_id}. {product} {times} {_egress(matter)}"),

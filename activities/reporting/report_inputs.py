@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from activities.reporting.citation_styles import CitationLabel, citation_labels, with_labels
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
+from activities.reporting.claim_finder import without_uncited
 from activities.reporting.fixed_sentences import COMPLETENESS, PARTS_FAILED
 from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.markdown_layout import escape_markdown, one_line
@@ -13,7 +14,9 @@ from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.roles.report_shape import without_source_lists
 from contracts.checking import Correction
 from contracts.claims import ClaimVerdict
+from contracts.evidence import Finding
 from contracts.outcome import Ending
+from contracts.request import Uncited
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
@@ -28,6 +31,7 @@ from contracts.vocabulary import (
 )
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
+from providers.verification.contradictions import find_contradictions
 
 HEADING = re.compile(r"\A\s*+#[ \t]++([^\n]++)(?:\n|\Z)")
 
@@ -62,6 +66,10 @@ class ReportInputs:
     product_version: str
     replaced_list: bool
     """The draft brought its own list of sources, which ours replaces."""
+    uncited_removed: int = 0
+    """Assertions that cited nothing, taken out of the draft as the request wants it."""
+    contradictions: list[tuple[Finding, Finding]] = field(default_factory=list)
+    """Findings of different sources that cannot both be true."""
     verdicts: Mapping[str, ClaimVerdict] = field(default_factory=dict)
     """What the run's verification says, by the ids of claims; the others are judged by rules."""
     corrections: Sequence[Correction] = ()
@@ -72,8 +80,7 @@ class ReportInputs:
 
         What the extractive engine writes besides its quotations speaks of the report alone.
         """
-        engine = self.state.engine_by_role.get(AgentRole.SYNTHESIZER)
-        return self.state.draft is not None and engine != EngineKind.EXTRACTIVE
+        return _written_freely(self.state)
 
     def why(self) -> str:
         """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
@@ -95,6 +102,10 @@ class ReportInputs:
     def escape(self, text: str) -> str:
         """The same, escaped for Markdown."""
         return escape_markdown(self.show(text))
+
+
+def _written_freely(state: ResearchState) -> bool:
+    return state.draft is not None and state.engine_by_role.get(AgentRole.SYNTHESIZER) != EngineKind.EXTRACTIVE
 
 
 def read_ending(state: ResearchState) -> Ending:
@@ -150,6 +161,21 @@ def _collect_cited(
             for number in sorted(by_number)]  # fmt: skip
 
 
+def _contradictions(state: ResearchState, language: str) -> list[tuple[Finding, Finding]]:
+    """What the analyses linked, and what rules find between findings of different ones."""
+    findings = state.findings
+    place = {finding.id: number for number, finding in enumerate(findings)}
+    linked = {
+        (min(place[one.id], place[other]), max(place[one.id], place[other]))
+        for one in findings
+        for other in one.contradicts
+        if other in place
+    }
+    sources = [finding.source_ids for finding in findings]
+    linked |= set(find_contradictions([finding.statement for finding in findings], sources, language))
+    return [(findings[one], findings[other]) for one, other in sorted(linked)]
+
+
 def gather_matter(
     state: ResearchState,
     draft: str | None,
@@ -170,6 +196,9 @@ def gather_matter(
     passages = cut_passages(state.evidence, state.sources, texts)
     registry = Registry.of([source.url for source in state.sources.values()], resolved.query)
     body, replaced = _draft_without_list(draft) if draft is not None else ("", False)
+    removed = 0
+    if resolved.uncited is Uncited.REMOVE and _written_freely(state):
+        body, removed = without_uncited(body, state.evidence, resolved.language)
     numbered = number_citations(_draft_with_title(body, state, resolved), state.evidence, state.citations, registry)
     labels = citation_labels(resolved.citation_style, numbered.citations, state.sources, registry)
     numbered = with_labels(numbered, labels)
@@ -189,6 +218,8 @@ def gather_matter(
         registry=registry,
         product_version=product_version,
         replaced_list=replaced,
+        uncited_removed=removed,
+        contradictions=_contradictions(state, resolved.language),
         verdicts={verdict.claim_id: verdict for verdict in verdicts},
         corrections=corrections,
     )

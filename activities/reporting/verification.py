@@ -75,6 +75,7 @@ def summarize_verification(claims: Sequence[PlacedClaim], matter: ReportInputs) 
         "corrections": [_told(correction, matter) for correction in matter.corrections],
         "review": review.model_dump(mode="json") if review else None,
         "passages_matched": len(matter.passages),
+        "uncited_removed": matter.uncited_removed,
         "markers_removed": matter.numbered.unresolved,
         "addresses_removed": len(matter.numbered.foreign_urls),
     }

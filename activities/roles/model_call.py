@@ -9,10 +9,10 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
 from activities.failure_translation import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
+from activities.reporting.revising import store_draft
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
-from activities.roles.synthesizer import MARKDOWN
 from contracts import failures
 from contracts.base import Terse
 from contracts.checking import AnswersEntry, ProposalsEntry
@@ -154,7 +154,7 @@ class RoleActivities:
     async def _finish(
         self, role: RoleSpec[Any, Any], task: EngineTask, answer: EngineAnswer, account: CallAccount
     ) -> RoleOutput:
-        packed, text = await self._isolated.call(
+        packed, parts = await self._isolated.call(
             FINISHED,
             role,
             task.input,
@@ -166,8 +166,7 @@ class RoleActivities:
         )
         output: RoleOutput = role.output.model_validate_json(packed)
         if isinstance(output, WriteOutput):
-            stored = await self._content.put_text(text, MARKDOWN)
-            output = output.model_copy(update={"draft": output.draft.model_copy(update={"document": stored})})
+            output = output.model_copy(update={"draft": await store_draft(self._content, output.draft, parts)})
         if isinstance(output, AnalysisOutput) and isinstance(task.input, AnalyzeInput) and output.findings:
             output = await self._note_analysis(task.input, output)
         if isinstance(output, CheckOutput):

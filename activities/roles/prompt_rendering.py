@@ -21,6 +21,7 @@ from activities.roles.prompt_blocks import (
     gaps_block,
     left_out,
     list_items,
+    part_block,
     shown_sources,
     source_lines,
     sources_block,
@@ -142,6 +143,8 @@ def _synthesizer(request: roles.WriteInput, rendering: PromptRendering) -> dict[
         "cut_short": f"The research was cut short ({request.cut_short}): say so in the limitations.\n"
         if request.cut_short
         else "",
+        "part": part_block(request, rendering),
+        "what": "the report" if request.part is None else "this part",
         "length": f" in about {request.target_words} words" if request.target_words else "",
     }
 

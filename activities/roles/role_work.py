@@ -5,6 +5,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
+from activities.reporting.report_sections import section_texts
 from activities.roles.analyzer import finish_analysis
 from activities.roles.canary_check import check_answer
 from activities.roles.checker import finish_check
@@ -37,8 +38,8 @@ FINISHED: Final = f"{__name__}:finish"
 
 FirstPrompt = tuple[str, str, str, int, list[str], dict[str, str]]
 """The fields of `RenderedPrompt`, and what is shown of each source at most."""
-Finished = tuple[str, str | None]
-"""The role's output as JSON, and the report's text, which its writer stores."""
+Finished = tuple[str, list[str] | None]
+"""The role's output as JSON, and the parts of the report's text, which its writer stores."""
 
 
 def first_prompt(
@@ -66,7 +67,7 @@ def finish(
         draft = remove_signs(draft)
     shown = request_as_shown(request, documents, content_characters, share)
     output, text = _finisher(role)(Draft(shown, draft, documents, account))
-    return output.model_dump_json(), text
+    return output.model_dump_json(), None if text is None else section_texts(text)
 
 
 def _finisher(role: RoleSpec[Any, Any]) -> Finisher:

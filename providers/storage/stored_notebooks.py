@@ -308,7 +308,7 @@ def _complete_finding(finding: Finding, analyses: dict[str, AnalysisEntry]) -> F
     told = next((each for each in analyses[finding.entry].findings if each.id == finding.id), None)
     if told is None:
         raise ContentCorrupt(f"the notebook knows nothing of the finding {finding.id}: {LOST}")
-    return finding.model_copy(update={"category": told.category})
+    return finding.model_copy(update={"category": told.category, "contradicts": told.contradicts})
 
 
 def _clashes(item: Evidence, known: Evidence | None) -> bool:

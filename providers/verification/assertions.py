@@ -83,7 +83,7 @@ LIMITS: Final = re.compile(
 OPEN_POINT: Final = re.compile(
     r"\b(?:not|no|none|missing|lacks?|lacking|unclear|unknown|unresolved|unanswered|incomplete|limited|gaps?|remains?"
     r"|open|without|only|could|cannot|nicht|kein\w*|fehl\w+|unklar|offen|pas|aucun\w*|manqu\w+|falta\w*|ning\w+|manca\w*"
-    r"|nessun\w*|não|nenhum\w*|niet|geen|ontbre\w+)\b",
+    r"|nessun\w*|não|nenhum\w*|niet|geen|ontbre\w+|disagree\w*|contradict\w*|widersprech\w*)\b",
     re.IGNORECASE,
 )
 

@@ -12,6 +12,7 @@ from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
+from activities.reporting.revising import RevisionActivities
 from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
@@ -99,6 +100,7 @@ class World:
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
         verifying = VerifyingActivities(self.content, self.isolated, self.sessions, self.notebooks)
+        revising = RevisionActivities(self.content, self.isolated)
         return [
             *roles.register(),
             records.prepare_research,
@@ -113,6 +115,8 @@ class World:
             verifying.weigh_claims,
             verifying.conclude_check,
             verifying.apply_corrections,
+            revising.join_report,
+            revising.revise_report,
         ]
 
     async def close(self) -> None:

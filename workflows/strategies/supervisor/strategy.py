@@ -5,12 +5,13 @@ from typing import Any
 from contracts.decisions import Pause
 from contracts.plan import Plan, PlanNode
 from contracts.progress import Progress
-from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment, PlanInput
+from contracts.roles import PLANNER, REFINER, GapAssessment, PlanInput
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import refine_input, write_input
+from workflows.phases.role_inputs import refine_input
+from workflows.phases.writing import write_report
 from workflows.rules.gaps import apply_assessments, asked_for
 from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, unread_candidates
 from workflows.run.research_run import ResearchRun
@@ -131,11 +132,11 @@ class SupervisorStrategy:
         return Unit(name=Phase.ANALYSIS, can_change=run.resolved.engine is EngineKind.MODEL)
 
     async def _synthesize(self, run: ResearchRun) -> Unit:
-        output = await run.ask(SYNTHESIZER, "write", write_input(run, issues=run.issues(Phase.SYNTHESIS)))
-        run.state.draft = output.draft
+        draft = await write_report(run, run.issues(Phase.SYNTHESIS))
+        run.state.draft = draft
         run.state.report_improvements = []
         run.state.candidates = []  # what was found and not read only mattered until here
-        run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
+        run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
     async def _refine(self, run: ResearchRun) -> Unit:
