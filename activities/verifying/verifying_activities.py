@@ -15,8 +15,9 @@ from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, coun
 from activities.failure_translation import RECORDS
 from activities.records import changed_state
 from activities.reporting.render import evidence_texts
+from activities.reporting.revising import redraft, store_draft
 from activities.roles.evidence_markers import cited_evidence
-from activities.roles.report_shape import shape_of, without_source_lists
+from activities.roles.report_shape import without_source_lists
 from activities.verifying.claim_conclusions import conclude, score, summarize
 from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline, queries_for
 from activities.verifying.claim_weighing import Material, ask, is_judged, weigh
@@ -252,8 +253,7 @@ class VerifyingActivities:
 
     async def _concluded(self, request: ConcludeRequest, tried: CorrectedEntry | None, found: Finding) -> Concluded:
         entry = found.claims
-        if found.text:
-            await self._content.put_text(found.text, MARKDOWN)
+        draft = await self._store_draft(found.text, entry.draft) if found.text else None
         kept = (
             (await self._notebooks.read(request.corrections_entry, CorrectionsEntry)).corrections
             if request.corrections_entry
@@ -280,13 +280,18 @@ class VerifyingActivities:
             else "",
             summary=summary,
             verdicts=[one.verdict for one in found.verdicts],
-            draft=_described(found.text, entry.draft) if found.text else None,
+            draft=draft,
             evidence_entry=await self._notebooks.write(AnalysisEntry(evidence=fresh)) if fresh else "",
             evidence=[PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in fresh],
             doubtful_entry=await self._notebooks.write(found.doubtful) if found.doubtful.claims else "",
             sizes=[_size(claim) for claim in found.doubtful.claims],
             queries=queries_for(found.doubtful.claims),
         )
+
+    async def _store_draft(self, text: str, document: DocumentRef) -> ReportDraft:
+        """What is known of a draft from its text alone; stored as a whole and by sections."""
+        packed, parts = redraft(ReportDraft(document=document), text)
+        return await store_draft(self._content, ReportDraft.model_validate_json(packed), parts)
 
     async def _weighed(self, entry: str, claims: int, asked: str) -> Weighed:
         waiting = AskedEntry.model_validate_json(asked)
@@ -332,19 +337,4 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
             for source in state.sources.values()
             if source.text is not None
         ],
-    )
-
-
-def _described(text: str, document: DocumentRef) -> ReportDraft:
-    """What is known of a draft from its text alone."""
-    shape = shape_of(text)
-    return ReportDraft(
-        document=document,
-        title=shape.title,
-        summary=shape.summary,
-        sections=shape.sections,
-        word_count=shape.word_count,
-        characters=len(text.strip()),
-        has_headings="##" in text,
-        evidence_ids=cited_evidence(text),
     )

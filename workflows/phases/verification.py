@@ -58,7 +58,17 @@ LEAST_SECONDS: Final = 30.0
 LEAST_OF_RESERVE: Final = 0.5
 """Time that must be left for searching beyond what was read."""
 DRAFT_FIELDS: Final = (
-    *("document", "title", "summary", "sections", "word_count", "characters", "has_headings", "evidence_ids"),
+    *(
+        "document",
+        "section_documents",
+        "title",
+        "summary",
+        "sections",
+        "word_count",
+        "characters",
+        "has_headings",
+        "evidence_ids",
+    ),
 )
 
 
@@ -309,7 +319,7 @@ class _Verifying:
             state.note_entry(entry)
         if concluded.draft is not None and state.draft is not None:
             given = {name: getattr(concluded.draft, name) for name in DRAFT_FIELDS}
-            state.draft = state.draft.model_copy(update=given)
+            state.draft = state.draft.model_copy(update=given | {"revision": state.draft.revision + 1})
             for action, count in concluded.summary.corrections.items():
                 run.note("citation.corrected", f"{action}: {count} claims", action=action, count=count)
         if concluded.evidence_entry:
