@@ -10,7 +10,7 @@ from typing import Final
 
 from activities.reporting.claim_finder import FoundClaim, find_draft_claims
 from activities.reporting.judged_claims import CitedWords, Judged, judge
-from activities.reporting.links import Registry
+from activities.reporting.links import Registry, strip_addresses_shown
 from contracts.checking import AskedClaim, CheckedSource, ClaimAnswer, ClaimsEntry, ShownPassage, WeighedClaim
 from contracts.claims import CheckMethod, Claim, ClaimKind, ClaimVerdict, Verdict
 from contracts.evidence import Evidence
@@ -107,24 +107,35 @@ def _decide(found: FoundClaim, material: Material, registry: Registry) -> ClaimV
     """The verdict of a claim that no checker is asked about; None for the others."""
     claim, entry = found.claim, material.entry
     shown = show_all(claim.evidence_ids, material)
-    words = [CitedWords(passage.quote, "", passage.title) for passage in shown]
+    headings = material.evidence()
+    # As a report shows them, and as an audit compares them again.
+    words = [
+        CitedWords(
+            passage.quote,
+            strip_addresses_shown(headings[passage.evidence_id].heading, registry),
+            strip_addresses_shown(passage.title, registry),
+        )
+        for passage in shown
+    ]
     judged = judge(found.words, words, registry, entry.language, quoted=found.quoted, verify=Verify.LIGHT)
-    if judged.method is not CheckMethod.RULES or not material.by_model or _is_clear(judged, claim, shown, entry):
+    if judged.method is not CheckMethod.RULES or not material.by_model or _is_clear(judged, claim, words, shown, entry):
         return verdict_of(claim, judged)
     return None
 
 
-def _is_clear(judged: Judged, claim: Claim, shown: Sequence[ShownPassage], entry: ClaimsEntry) -> bool:
+def _is_clear(
+    judged: Judged, claim: Claim, words: Sequence[CitedWords], shown: Sequence[ShownPassage], entry: ClaimsEntry
+) -> bool:
     """Whether a model could not change what the rules say, or not for the better."""
-    titles = [passage.title for passage in shown if passage.title]
+    about = [text for item in words for text in (item.title, item.heading) if text]
     if judged.verdict == Verdict.SUPPORTED:
         quotes = [passage.quote for passage in shown]
-        parts = (check(part.text, quotes, titles, entry.language) for part in claim.parts)
+        parts = (check(part.text, quotes, about, entry.language) for part in claim.parts)
         return all(part.verdict is Verdict.SUPPORTED for part in parts)
     if judged.verdict == Verdict.UNSUPPORTED:
         # The words around the passage may name what it only points to.
         windows = [passage.text for passage in shown]
-        return check(claim.text, windows, titles, entry.language).verdict is Verdict.UNSUPPORTED
+        return check(claim.text, windows, about, entry.language).verdict is Verdict.UNSUPPORTED
     return judged.verdict in DECIDED_BY_RULES
 
 

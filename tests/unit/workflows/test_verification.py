@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from activities.reporting.audit import audit
 from activities.verifying.claim_conclusions import score
 from contracts import strategies
 from contracts.claims import Verdict, VerdictsEntry
@@ -89,6 +90,20 @@ async def test_what_is_not_borne_out_is_corrected_and_checked_again(tmp_path: Pa
     assert [claim["verdict"] for claim in uncited] == ["unverified"]
     for name in ("verdicts", "methods", "corrections", "effective_citations"):
         assert getattr(run.state.result.verification, name) == getattr(status_of(run.state, 0).verification, name)
+
+
+async def test_an_audit_finds_no_difference_in_a_corrected_report(tmp_path: Path) -> None:
+    """Quotes, citations and the verdicts of rules hold when they are judged again from the stored texts."""
+    async with finished(tmp_path, {"corrector": "worsening"}) as run:
+
+        async def text_of(name: str) -> str:
+            return await run.world.content.get_text(DocumentRef(hash=name))
+
+        async def bytes_of(name: str) -> bytes:
+            return await run.world.content.get(DocumentRef(hash=name))
+
+        result = await audit(await run.document(), text_of, bytes_of)
+    assert result.problems == []
 
 
 async def test_events_tell_each_verdict_once_and_the_sum(tmp_path: Path) -> None:
