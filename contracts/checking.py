@@ -3,7 +3,9 @@
 All of it are entries of a run's notebook, or the figures that the workflow keeps of them: hashes, sizes, counts.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import Final
 
 from contracts.base import Contract, Terse
 from contracts.claims import Claim, ClaimVerdict, Verdict
@@ -188,6 +190,21 @@ class CorrectionsEntry(Terse):
     """The corrections of a run, in order."""
 
     corrections: list[Correction] = []
+
+
+LETTERS: Final = {verdict: verdict.value[0] if verdict is not Verdict.UNVERIFIED else "-" for verdict in Verdict}
+"""One letter for each verdict: `spucn-`."""
+
+
+def write_verdicts(verdicts: Iterable[Verdict]) -> str:
+    """Verdicts as one letter each: what the workflow is told of them."""
+    return "".join(LETTERS[verdict] for verdict in verdicts)
+
+
+def read_verdicts(letters: str) -> list[Verdict]:
+    """Inverse of `write_verdicts`; a letter that is none counts for nothing."""
+    known = {letter: verdict for verdict, letter in LETTERS.items()}
+    return [known.get(letter, Verdict.UNVERIFIED) for letter in letters]
 
 
 class VerificationSummary(Contract):

@@ -2,7 +2,6 @@
 
 from contracts.base import Terse
 from contracts.checking import VerificationSummary
-from contracts.claims import Verdict
 from contracts.documents import DocumentRef, ReportDraft
 from contracts.evidence import PassagePlace
 from contracts.outcome import Citation, ReportFiles, ResearchResult
@@ -310,12 +309,12 @@ class Concluded(Terse):
     """The verdicts on a draft, and what is to be corrected of it."""
 
     claims_entry: str = ""
-    """Of the draft that stands."""
+    """Of the draft that stands; empty where it is the one that was asked about."""
     verdicts_entry: str = ""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
-    verdicts: list[Verdict] = []
-    """Of each claim in order."""
+    verdicts: str = ""
+    """Of each claim in order (`contracts.checking.write_verdicts`)."""
     draft: ReportDraft | None = None
     """The corrected draft, if any correction stands."""
     evidence_entry: str = ""

@@ -35,6 +35,7 @@ from contracts.checking import (
     CorrectionsEntry,
     DoubtfulEntry,
     ProposalsEntry,
+    write_verdicts,
 )
 from contracts.claims import ClaimVerdict, VerdictsEntry
 from contracts.documents import DocumentRef, ReportDraft
@@ -270,8 +271,9 @@ class VerifyingActivities:
             strict=request.strict,
             not_reached=request.unreached,
         )
+        standing = await self._notebooks.write(entry)
         return Concluded(
-            claims_entry=await self._notebooks.write(entry),
+            claims_entry="" if standing == request.claims_entry else standing,
             verdicts_entry=await self._notebooks.write(
                 VerdictsEntry(draft_hash=entry.draft.hash, verdicts=found.verdicts)
             ),
@@ -279,7 +281,7 @@ class VerifyingActivities:
             if corrections
             else "",
             summary=summary,
-            verdicts=[one.verdict for one in found.verdicts],
+            verdicts=write_verdicts(one.verdict for one in found.verdicts),
             draft=draft,
             evidence_entry=await self._notebooks.write(AnalysisEntry(evidence=fresh)) if fresh else "",
             evidence=[PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in fresh],

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.checking import Verification
+from contracts.checking import Verification, read_verdicts
 from contracts.claims import Verdict
 from contracts.evidence import Evidence
 from contracts.expected_calls import BYTES_PER_TOKEN, CLAIMS_PER_CALL
@@ -232,6 +232,7 @@ class _Verifying:
         )
         options = self._options("conclude", "put the verdicts together")
         concluded = await run.host.execute(activities.conclude_check, request, options)
+        concluded = concluded.model_copy(update={"claims_entry": concluded.claims_entry or request.claims_entry})
         run.operation_done("conclude")
         self._take_over(concluded)
         return concluded
@@ -343,7 +344,7 @@ class _Verifying:
                 "summary": concluded.summary,
             }
         )
-        self.verdicts = concluded.verdicts
+        self.verdicts = read_verdicts(concluded.verdicts)
 
     def _options(self, step: str, summary: str) -> CallOptions:
         run = self._run
