@@ -84,7 +84,7 @@ def resolve(
         gates=effective_gates(request.gates, engine),
         hook=choose_hook(request, configuration),
         verify=(verify := effective_verify(request.verify, engine, key[1])),
-        checks=effective_checks(request.checks, verify, engine, key[1]),
+        checks=effective_checks(request.checks, verify, engine),
         on_deadline=request.on_deadline,
         system_prompt=request.system_prompt,
         context=request.context,
@@ -292,7 +292,7 @@ def resolve_again(
 def _checks_again(stored: ResolvedResearch, request: ResearchRequest) -> EffectiveChecks:
     """The stored ones with what the request names; a run that is checked in full only now gets what belongs to that."""
     verify = request.verify or stored.verify
-    anew = effective_checks(request.checks, verify, stored.engine, stored.depth)
+    anew = effective_checks(request.checks, verify, stored.engine)
     if verify is not stored.verify:
         return anew
     named = request.checks.model_dump(exclude_none=True)

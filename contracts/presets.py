@@ -44,10 +44,10 @@ def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> 
     return Verify.FULL if engine is EngineKind.MODEL and depth is Depth.EXTENDED else Verify.LIGHT
 
 
-def effective_checks(asked: Checks, verify: Verify, engine: EngineKind, depth: Depth) -> EffectiveChecks:
-    """What belongs to a full verification: corrections, and a review, by rules unless the request pays for depth."""
+def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> EffectiveChecks:
+    """What belongs to a full verification: corrections, and without a model the review by rules, which is free."""
     full = verify is Verify.FULL
-    reviewer = Review.MODEL if engine is EngineKind.MODEL and depth is Depth.EXTENDED else Review.RULES
+    reviewer = Review.OFF if engine is EngineKind.MODEL else Review.RULES
     return EffectiveChecks(
         correct=full if asked.correct is None else asked.correct,
         strict=bool(asked.strict),
