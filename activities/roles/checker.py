@@ -20,7 +20,7 @@ from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
 from contracts.claims import Verdict
 from contracts.roles import CheckDraft, CheckInput, CheckOutput, VerdictDraft
 from providers.text import detect_language
-from providers.verification.rules_checker import Reader, check, check_numbers, denies_otherwise
+from providers.verification.rules_checker import Reader, check, check_numbers, denies_otherwise, derivations_of
 
 CLAIM_CHARACTERS: Final = 800
 QUOTE_CHARACTERS: Final = 500
@@ -138,6 +138,9 @@ def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str) ->
             verdict, reason = Verdict.PARTIAL, objection
         elif same_language(claim) and (doubt := _doubt(claim, quote, language)):
             return _unjudged(claim, doubt)
+        else:
+            texts = [passage.text for passage in shown_passages(claim)]
+            reason = " ".join(each.reason for each in derivations_of(claim.text, texts, language)) or reason
     return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
 
 

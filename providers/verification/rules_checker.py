@@ -13,6 +13,7 @@ from typing import Final
 from contracts.claims import Verdict
 from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
+from providers.verification.derivations import PER_CENT, Derivation, derive
 from providers.verification.quantities import PER, Agreement, Quantity, compare
 from providers.verification.statement import Statement, negative_form
 from providers.verification.units import MONTHS, UNITS
@@ -126,6 +127,15 @@ def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> 
         return None
     found = _numbers(said, evidence, _closest_difference(said, evidence))
     return next((problem for problem in found if problem.verdict is Verdict.CONTRADICTED), None)
+
+
+def derivations_of(claim: str, passages: Sequence[str], language: str = "en") -> list[Derivation]:
+    """How the numbers of a claim that stand in no passage follow from numbers that do."""
+    said, evidence = Statement(claim, language), CitedText.of(passages, (), language)
+    there = evidence.whole.quantities
+    known = (Agreement.EXACT, Agreement.APPROXIMATE)
+    missing = [one for one in said.quantities if not any(compare(one, other) in known for other in there)]
+    return [found for one in missing[:LONGEST] if (found := derive(one, there)) is not None]
 
 
 def denies_otherwise(claim: str, passages: Sequence[str], quote: str, language: str = "en") -> bool:
@@ -321,6 +331,8 @@ def _numbers(claim: Statement, evidence: CitedText, closest: Difference) -> Iter
             yield ClaimJudgement(verdict, f"“{quantity.raw}” is a least in one and a most in the other.")
         elif _small_count(quantity) or _derived(quantity, there):
             continue
+        elif quantity.unit == PER_CENT and (derived := derive(quantity, there)):
+            yield ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, derived.reason)
         elif closest.share < NEAR and not any(sign.isdigit() for sign in quantity.raw):
             reason = f"“{quantity.raw}” is not found, yet the wording is too different to be sure."
             yield ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, reason)
