@@ -1,7 +1,6 @@
 """The audit: check a report again, offline, from its JSON and the stored documents alone."""
 
 import hashlib
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -10,6 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
+from activities.reporting.citation_styles import label_places
 from activities.reporting.citations import CitationMark, numbers_in
 from activities.reporting.judged_claims import CitedWords, judge
 from activities.reporting.links import Registry, addresses_in_markdown, is_registered, link_targets
@@ -351,12 +351,9 @@ def _marks(report: AuditedReport) -> list[CitationMark]:
     markdown, labels = report.report.markdown, _labels(report)
     if not labels:
         return [CitationMark(match.start(), match.end(), int(match[1]), ()) for match in numbers_in(markdown)]
-    longest_first = sorted(labels, key=len, reverse=True)
-    written = re.compile(r"\\.|(" + "|".join(map(re.escape, longest_first)) + ")", re.DOTALL)
     return [
-        CitationMark(match.start(), match.end(), labels[match[1]], ())
-        for match in written.finditer(layout(markdown).masked)
-        if match[1]
+        CitationMark(start, start + len(label), labels[label], ())
+        for start, label in label_places(layout(markdown).masked, labels)
     ]
 
 

@@ -5,11 +5,12 @@ and whatever else in the text looks like one of these labels is made to look oth
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from activities.reporting.citations import CitationMark, NumberedText
-from activities.reporting.links import Registry, write_target
+from activities.reporting.links import Registry, strip_addresses_shown, write_target
 from activities.reporting.markdown_layout import escape_markdown, layout, one_line, plain_text
 from activities.roles.lenient_values import shorten
 from contracts.outcome import Citation
@@ -18,6 +19,9 @@ from contracts.sources import Source
 from contracts.unicode_forms import normalize
 from contracts.web_addresses import host_of
 
+BRACKETS = re.compile(r"[\[\]]")
+OPENING = re.compile(r"(?<!\\)\[")
+"""What every label begins with; an escaped one begins none."""
 TITLE_CHARACTERS = 80
 KEY_WORDS = 3
 KEY_WORD = re.compile(r"[^\W_]+")
@@ -51,17 +55,12 @@ def citation_labels(
             shown = _distinct(_key_of(source), taken)
         address = registry.registered(source.url) if source and style is CitationStyle.LINK else None
         if source and address:
-            title = shorten(one_line(source.title), TITLE_CHARACTERS) or shown
-            words = escape_markdown(registry_free(title, registry)) or shown
+            title = shorten(one_line(strip_addresses_shown(source.title, registry)), TITLE_CHARACTERS)
+            words = escape_markdown(title.replace("[", "(").replace("]", ")")) or shown
             labels[citation.number] = CitationLabel(f"[{words}]{write_target(address)}", plain_text(words))
         else:
             labels[citation.number] = CitationLabel(f"[{shown}]", shown)
     return labels
-
-
-def registry_free(title: str, registry: Registry) -> str:
-    """A title without brackets and addresses: it becomes the words of a link."""
-    return " ".join(word for word in title.replace("[", "(").replace("]", ")").split() if not registry.names(word))
 
 
 def with_labels(numbered: NumberedText, labels: Mapping[int, CitationLabel]) -> NumberedText:
@@ -78,14 +77,16 @@ def with_labels(numbered: NumberedText, labels: Mapping[int, CitationLabel]) -> 
         length += len(piece)
 
     masked = layout(numbered.text).masked
-    look_alike = re.compile(r"\\.|" + "|".join(re.escape(one.markdown) for one in labels.values()), re.DOTALL)
+    places = deque(label_places(masked, [label.markdown for label in labels.values()]))
     for mark in [*numbered.marks, None]:
         end = mark.start if mark else len(numbered.text)
-        for found in look_alike.finditer(masked, last, end):
-            if found[0][0] != "\\":
-                add(numbered.text[last : found.start()])
-                add(re.sub(r"[\[\]]", r"\\\g<0>", found[0].partition("](")[0].rstrip("]") + "]"))
-                last = found.end()
+        while places and places[0][0] < end:
+            start, found = places.popleft()
+            if start < last:
+                continue
+            add(numbered.text[last:start])
+            add(BRACKETS.sub(r"\\\g<0>", found.partition("](")[0].rstrip("]") + "]"))
+            last = start + len(found)
         add(numbered.text[last:end])
         if mark is None:
             break
@@ -97,6 +98,15 @@ def with_labels(numbered: NumberedText, labels: Mapping[int, CitationLabel]) -> 
         add(label.markdown)
         last = mark.end
     return replace(numbered, text="".join(pieces), marks=marks)
+
+
+def label_places(masked: str, labels: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Where labels stand in a text whose code is masked, each with the label: the longest one of those that fit."""
+    longest_first = sorted(labels, key=len, reverse=True)
+    for match in OPENING.finditer(masked):
+        label = next((one for one in longest_first if masked.startswith(one, match.start())), None)
+        if label is not None:
+            yield match.start(), label
 
 
 def _distinct(key: str, taken: set[str]) -> str:

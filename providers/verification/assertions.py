@@ -32,10 +32,11 @@ DESCRIBES: Final = (
 )
 """Verbs that say what a text does. Not `shows`, `finds`, `concludes`: those bring assertions."""
 ABOUT_ITSELF: Final = re.compile(
-    rf"(?:in )?(?:this|the (?:present|following|next|previous|preceding)|our) (?:{OWN_PARTS})s?,? (?:(?:also|then|only"
+    rf"in (?:this|the following|the next) (?:{OWN_PARTS})s?,? we\b"
+    rf"|(?:in )?(?:this|the (?:present|following|next|previous|preceding)|our) (?:{OWN_PARTS})s?,? (?:(?:also|then|only"
     rf"|mainly|therefore) )?(?:{DESCRIBES})\b(?! that\b)"
-    r"|dieser (?:bericht|abschnitt)|diese (?:zusammenfassung|übersicht|antwort) (?:beschreibt|behandelt|stützt|enthält"
-    r"|beruht|fasst|vergleicht|beantwortet|geht)\b"
+    r"|(?:dieser (?:bericht|abschnitt)|diese (?:zusammenfassung|übersicht|antwort)) (?:beschreibt|behandelt|stützt"
+    r"|enthält|beruht|fasst|vergleicht|beantwortet|geht)\b"
     r"|(?:ce rapport|cette section|cette synthèse|ce résumé) (?:décrit|présente|compare|résume|repose|porte|traite"
     r"|examine|ne)\b"
     r"|(?:este informe|esta sección|este resumen) (?:describe|presenta|compara|resume|se basa|trata|examina|no)\b"
@@ -45,14 +46,19 @@ ABOUT_ITSELF: Final = re.compile(
     re.IGNORECASE,
 )
 OUR_SOURCES: Final = (
-    r"(?:sources?|passages?|documents?|findings|evidence|pages|material|articles)"
+    r"(?:sources?|passages?|documents?|findings|pages)"
     r"(?: (?:(?:that )?(?:was|were) )?(?:read|found|cited|gathered|collected|consulted|reviewed|examined|available"
     r"|given|provided|here|at hand|of this run))?"
 )
-MISSING: Final = (
-    r"(?:do(?:es)? not|did not|don't|doesn't|didn't|cannot|could not|lacks?|says? nothing|said nothing|(?:is|are|was"
-    r"|were) silent|leaves?)"
+TELLS: Final = (
+    r"(?:say|name|give|mention|state|tell|answer|cover|address|report|specify|provide|contain|include|explain|describe"
+    r"|discuss|agree on (?:when|how|what|who|which))"
 )
+MISSING: Final = (
+    rf"(?:(?:do(?:es)?|did) not {TELLS}|(?:don't|doesn't|didn't) {TELLS}|(?:says?|said) nothing"
+    r"|(?:is|are|was|were) silent|leaves? open)"
+)
+"""That sources do not tell something. Not that they do not `show` or `support` it: that is said of the world."""
 WITHOUT_ANSWER: Final = re.compile(
     rf"(?:the|these|our|none of the|neither of the) (?:(?:available|cited|collected|gathered|consulted|reviewed"
     rf"|examined|retrieved|provided|given|two|three) )*{OUR_SOURCES} {MISSING}\b"
@@ -62,8 +68,10 @@ WITHOUT_ANSWER: Final = re.compile(
     r"|mentions?|reports?)\b"
     r"|(?:i|we) (?:found no|did not find|could not (?:find|determine|verify|confirm|read)|cannot (?:say|tell|confirm)"
     r"|searched|looked|read|were unable|was unable|have not)\b"
-    r"|(?:die|keine) (?:gelesenen |gefundenen )?quellen? (?:\w+ )?(?:nicht|keine|nennt|nennen|gibt|sagt)\b"
-    r"|aucune (?:source|des sources)\b|ninguna fuente\b|nessuna fonte\b|nenhuma fonte\b|geen (?:enkele )?bron\b",
+    r"|(?:die|keine) (?:gelesenen |gefundenen )?quellen? (?:\w+ )?(?:nicht|keine?n?|nichts|nennt|nennen|gibt|sagt)\b"
+    r"|aucune (?:source|des sources)\b|les sources (?:lues |citées |consultées )?ne \w+ (?:pas|rien)\b"
+    r"|ninguna fuente\b|las fuentes no \w+|nessuna fonte\b|le fonti non \w+|nenhuma fonte\b|as fontes não \w+"
+    r"|geen (?:enkele )?bron\b|de bronnen \w+ (?:niets?|geen)\b",
     re.IGNORECASE,
 )
 LEADS_ON: Final = re.compile(
@@ -81,7 +89,8 @@ LIMITS: Final = re.compile(
 )
 """Headings of what a report says of its own limits."""
 OPEN_POINT: Final = re.compile(
-    r"\b(?:not|no|none|missing|lacks?|lacking|unclear|unknown|unresolved|unanswered|incomplete|limited|gaps?|remains?"
+    r"\b(?:not|no|none|missing|lacks?|lacking|unclear|unknown|unresolved|unanswered|incomplete|limited|gaps?|remains?|needed"
+    r"|cut short|ended early"
     r"|open|without|only|could|cannot|nicht|kein\w*|fehl\w+|unklar|offen|pas|aucun\w*|manqu\w+|falta\w*|ning\w+|manca\w*"
     r"|nessun\w*|não|nenhum\w*|niet|geen|ontbre\w+|disagree\w*|contradict\w*|widersprech\w*)\b",
     re.IGNORECASE,

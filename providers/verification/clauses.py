@@ -37,9 +37,9 @@ BOUND: Final = re.compile(
 """Words that bind what follows, up to the end of the clause."""
 POINTS_BACK: Final = frozenset(
     """it its they them their this these those that which who whom whose he she his her there both neither either such
-    so then also therefore thus hence not only even to er sie es dies diese dieser dieses das deren dessen dort ihn il
+    so then also therefore thus hence not only even to er sie es dies diese dieser dieses deren dessen dort ihn il
     elle ils elles ce cela ceci qui que dont y lo esto eso estos quien que esso essa questo che ele ela eles isto isso
-    hij zij ze het dit dat die deze""".split()
+    hij zij ze dit dat deze""".split()
 )
 """First words of a clause that cannot stand alone."""
 DETERMINERS: Final = frozenset(

@@ -7,13 +7,13 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.decisions import GateIssue
-from contracts.documents import ReportDraft
+from contracts.documents import DocumentRef, ReportDraft
 from contracts.evidence import Evidence, Finding
 from contracts.identity import finding_id
 from contracts.plan import PlanNode
-from contracts.revisions import JoinRequest
+from contracts.revisions import JoinRequest, Removals, ReviseRequest
 from contracts.roles import SYNTHESIZER, ReportPart, WriteInput, WriteOutput
-from contracts.vocabulary import Confidence, EngineKind
+from contracts.vocabulary import AgentRole, Confidence, EngineKind
 from workflows.phases.role_inputs import extract_of, write_input
 from workflows.phases.selecting import keep_evidence, select_evidence
 from workflows.run.activity_options import record_options
@@ -26,6 +26,7 @@ FEWEST_SECTIONS = 2
 MOST_SECTIONS = 12
 FRAME_WORDS = 500
 SPANS_PER_SECTION = 6
+LOSSES_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -171,3 +172,33 @@ async def _join(
             "foreign_urls": list(dict.fromkeys(one for part in parts for one in part.foreign_urls)),
         }
     )
+
+
+async def revise(
+    run: ResearchRun, step: str, changed: dict[int, DocumentRef], removes: Removals | None = None
+) -> list[str]:
+    """Make the next revision of the run's draft: new texts for parts by their numbers from 0, the head included.
+
+    A revision that loses a section, a citation or the outline without saying so is refused and recorded, and the draft
+    stays as it was; the losses. Raises `ActivityError`, `Interrupted`, ValueError without a draft.
+    """
+    state = run.state
+    if state.draft is None:
+        raise ValueError("there is no draft to revise")
+    request = ReviseRequest(
+        research_id=run.resolved.research_id,
+        tenant=run.resolved.tenant,
+        draft=state.draft,
+        sections=changed,
+        removes=removes or Removals(),
+    )
+    options = record_options(run.operation(step), "revise the report", run.remaining_work_seconds())
+    revised = await run.within_limits(run.host.execute(activities.revise_report, request, replace(options, first=True)))
+    run.operation_done(step)
+    if revised.draft is None:
+        outputs = {"losses": len(revised.losses)}
+        reason = f"it would have lost {'; '.join(revised.losses[:LOSSES_NAMED])}"
+        run.decide(AgentRole.SYNTHESIZER, "revision_refused", reason, {"parts": sorted(changed)}, outputs)
+    else:
+        state.draft = revised.draft
+    return revised.losses

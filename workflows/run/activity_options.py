@@ -17,6 +17,7 @@ MODEL_CALL_SECONDS = 600.0
 EXTRACTIVE_CALL_SECONDS = 120.0
 SEARCH_SECONDS = 65.0
 """The model's own web search takes up to a minute; the others give up after 20 s by themselves."""
+SELECTION_PATIENCE_SECONDS = 120.0
 SEARCH_PATIENCE_SECONDS = 75.0
 """How long one of several providers is waited for when it says to wait."""
 READ_SECONDS = 65.0
@@ -92,8 +93,9 @@ def read_options(activity_id: str, summary: str, remaining_seconds: float) -> Ca
 
 
 def selection_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
-    """Looking for passages in stored texts: work for processors, within the time left."""
-    return _bound(names.READING_QUEUE, activity_id, summary, READ_SECONDS, remaining_seconds)
+    """Looking for passages in stored texts: work for processors, which a report can do without."""
+    patience = min(SELECTION_PATIENCE_SECONDS, remaining_seconds)
+    return _bound(names.READING_QUEUE, activity_id, summary, READ_SECONDS, patience)
 
 
 def record_options(activity_id: str, summary: str, patience_seconds: float | None = None) -> CallOptions:

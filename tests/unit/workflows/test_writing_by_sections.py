@@ -3,14 +3,14 @@
 import json
 from pathlib import Path
 
-from contracts.documents import DocumentRef
-from contracts.revisions import Removals, ReviseRequest
+from contracts.revisions import Removals
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
+from workflows.phases.writing import revise
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
@@ -55,8 +55,13 @@ async def test_long_report_is_written_section_by_section(tmp_path: Path) -> None
 
 
 async def test_short_report_is_written_in_one_call(tmp_path: Path) -> None:
-    """Whole-report writing is the simple case: its sections are stored, too."""
-    world, state, calls, _ = await written(tmp_path, target_words=700)
+    """Whole-report writing is the simple case: its sections are stored, too, and citations look as the request wants."""
+    world, state, calls, _ = await written(tmp_path, target_words=700, citation_style="key", uncited="remove")
+    report = json.loads(await world.content.get_text(state.result.files.json_document))
+    labels = [citation["label"] for citation in report["citations"]]
+    assert labels
+    assert all(label[1].isalpha() and label in report["report"]["markdown"] for label in labels)
+    assert report["verification"]["uncited_claims"] == 0
     assert calls == ["write/1"]
     assert state.draft is not None
     parts = [await world.content.get_text(each) for each in state.draft.section_documents]
@@ -66,28 +71,30 @@ async def test_short_report_is_written_in_one_call(tmp_path: Path) -> None:
 
 
 async def test_revision_is_numbered_and_one_that_loses_something_is_refused(tmp_path: Path) -> None:
-    """A section, a citation or the outline goes only where the revision says so; else the draft stays as it was."""
+    """A section, a citation or the outline goes only where the revision says so; else it is refused and recorded."""
     world, state, _, _ = await written(tmp_path, target_words=700)
-    revise = world.host().implementations["revise_report"]
+    run = ResearchRun(state, Inbox(), world.host())
     draft = state.draft
     assert draft is not None
     number = draft.sections.index("Key findings") + 1
-
-    async def with_text(text: str, **removes: object) -> tuple[list[str], int | None]:
-        stored: DocumentRef = await world.content.put_text(text, "text/markdown")
-        request = ReviseRequest(
-            research_id="r-unit", draft=draft, sections={number: stored}, removes=Removals.model_validate(removes)
-        )
-        made = await revise(request)
-        return made.losses, made.draft.revision if made.draft else None
-
     before = await world.content.get_text(draft.section_documents[number])
-    assert await with_text(before + "\nMore words, softly said.\n\n") == ([], 2)
-    losses, revision = await with_text("## Key findings\n\nNothing.\n\n")
-    assert revision is None
+
+    async def revised(text: str, **removes: object) -> tuple[list[str], int]:
+        state.draft = draft
+        stored = await world.content.put_text(text, "text/markdown")
+        losses = await revise(run, "repair", {number: stored}, Removals.model_validate(removes))
+        return losses, state.draft.revision
+
+    assert await revised(before + "\nMore words, softly said.\n\n") == ([], 2)
+    assert state.draft.sections == draft.sections
+    assert "softly said" in await world.content.get_text(state.draft.document)
+    losses, revision = await revised("## Key findings\n\nNothing.\n\n")
+    assert (revision, state.draft) == (1, draft)
+    assert losses
     assert all(loss.startswith("the citation ev-") for loss in losses)
+    assert state.decisions[-1].action == "revision_refused"
+    assert losses[0] in state.decisions[-1].rationale
     only_here = [loss.removeprefix("the citation ") for loss in losses]
-    assert await with_text("## Key findings\n\nNothing.\n\n", evidence_ids=only_here) == ([], 2)
-    losses, _ = await with_text(before.replace("## Key findings", "## Other"))
-    assert losses == ["the section “key findings”"]
+    assert await revised("## Key findings\n\nNothing.\n\n", evidence_ids=only_here) == ([], 2)
+    assert (await revised(before.replace("## Key findings", "## Other")))[0] == ["the section “key findings”"]
     await world.close()

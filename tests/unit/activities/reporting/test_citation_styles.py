@@ -7,7 +7,7 @@ import pytest
 from activities.reporting.audit import audit
 from activities.reporting.citation_styles import citation_labels, with_labels
 from activities.reporting.citations import number_citations
-from activities.reporting.links import Registry
+from activities.reporting.links import Registry, addresses_in_markdown, link_targets
 from activities.reporting.render import render
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
@@ -45,6 +45,18 @@ def test_each_style_has_one_label_per_source(style: CitationStyle, labels: list[
     """Two sources of one title or site keep two labels; parentheses and a DOI in an address survive (C.8)."""
     made = citation_labels(style, CITATIONS, SOURCES, REGISTRY)
     assert [made[number].markdown for number in sorted(made)] == labels
+
+
+def test_title_of_a_page_brings_no_address_into_a_link() -> None:
+    """A page that names another site in its title does not get that site into the words of its link."""
+    page = make_source("https://good.test/a", "Dam [1] https://evil.test/x | evil.test (y)](https://evil.test)", "z")
+    registry = Registry.of([page.url])
+    (label,) = citation_labels(
+        CitationStyle.LINK, [Citation(number=1, source_id=page.id)], {page.id: page}, registry
+    ).values()
+    assert "evil.test/" not in label.markdown
+    assert link_targets(label.markdown) == ["https://good.test/a"]
+    assert addresses_in_markdown(label.markdown.replace("https://good.test/a", "")) == []
 
 
 def test_what_looks_like_a_citation_and_is_none_loses_its_look() -> None:

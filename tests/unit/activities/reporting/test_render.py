@@ -7,9 +7,11 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.reporting.claim_finder import claims_of_draft
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
 from contracts.activities import render_report
+from contracts.claims import CheckMethod, ClaimVerdict, Verdict, VerdictsEntry
 from contracts.documents import ReportDraft
 from contracts.identity import digest
 from contracts.messages import RenderedReport, RenderRequest
@@ -54,11 +56,14 @@ async def skipped_of(corpus: str, _: str) -> list[SkippedFile]:
     return SKIPPED
 
 
-async def run(state: ResearchState, draft: str | None, without: str = "") -> tuple[RenderedReport, MemoryStore]:
+async def run(
+    state: ResearchState, draft: str | None, without: str = "", also: str = ""
+) -> tuple[RenderedReport, MemoryStore]:
     """Run the activity over a store that holds the sample's documents, but for the one with the hash `without`."""
     store = MemoryStore()
     for _, text in DOCUMENTS.values():
         await store.put_text(text)
+    await store.put_text(also)
     if draft is not None:
         reference = await store.put_text(draft, "text/markdown")
         assert state.draft is not None
@@ -69,6 +74,22 @@ async def run(state: ResearchState, draft: str | None, without: str = "") -> tup
     )
     request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
     return await ActivityEnvironment().run(activities.render_report, request), store
+
+
+async def test_verdicts_of_the_run_stand_in_the_report() -> None:
+    """What verification found for a claim of the draft is told of the claim in the report; the others are judged here."""
+    claims = claims_of_draft(SAMPLE.draft, SAMPLE.evidence, uncited=False)
+    said = ClaimVerdict(
+        claim_id=claims[0].id, verdict=Verdict.PARTIAL, method=CheckMethod.MODEL, reason="It says more.", score=0.5
+    )
+    entry = VerdictsEntry(verdicts=[said])
+    text = entry.model_dump_json(exclude_defaults=True)
+    report, store = await run(SAMPLE.state(verdicts_entry=digest(text)), SAMPLE.draft, also=text)
+    document = json.loads(await store.get_text(report.files.json_document))
+    found = [(claim["verdict"], claim["method"], claim["reason"]) for claim in document["claims"]]
+    assert found[0] == ("partial", "model", "It says more.")
+    assert all(method in ("verbatim", "rules", "none") for _, method, _ in found[1:])
+    assert document["verification"]["verdict_counts"]["partial"] == 1
 
 
 async def test_three_forms_are_stored_and_agree() -> None:

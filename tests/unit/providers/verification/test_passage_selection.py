@@ -53,7 +53,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_spans_are_ranges_of_the_text(text: str) -> None:
-    """Every span has 50 to 500 characters, begins and ends with words, and none overlaps the next (C.4, 10)."""
+    """Every span has 50 to 500 characters, begins and ends with words, and none overlaps the next (invariant 10)."""
     spans = list(spans_of(text))
     assert all(
         SHORTEST <= end - start <= LONGEST and text[start:end] == text[start:end].strip() for start, end in spans
