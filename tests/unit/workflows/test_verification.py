@@ -316,3 +316,14 @@ def _reviews(
 def test_every_stumbling_answer_is_tried() -> None:
     """The bench of badly answering checkers is as long as it says."""
     assert len(checking_work.STUMBLING) >= 30
+
+
+async def test_what_nothing_bears_out_is_searched_for_once_outside_of_the_plan(tmp_path: Path) -> None:
+    """One more search for the most important doubtful claims; what it does not find makes no run incomplete."""
+    async with finished(tmp_path, {}) as run:
+        planned = {query.text for query in run.state.plan.sub_queries}
+        searched = list(run.world.corpus.searches)
+    beyond = [text for text in searched if text not in planned]
+    assert 1 <= len(beyond) <= 3
+    assert run.outcome is Outcome.COMPLETED
+    assert not run.state.failed_branches
