@@ -38,10 +38,8 @@ async def undisturbed(home: Path) -> tuple[ResearchResult, int]:
 
 
 async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> None:
-    """All workers killed once in each phase: same report, at most the calls in flight repeated (S0-131, invariant 12).
-
-    The claims of the report are checked and corrected by a model, which is one of the phases.
-    """
+    """All workers killed once in each phase: same report, at most the calls in flight repeated (S0-131, invariant 12)."""
+    # The claims of the report are checked and corrected by a model, which is one of the phases.
     # Beside one another: most of the time a killed worker is waited for.
     async with asyncio.TaskGroup() as beside, topology(tmp_path / "storm", LATENCY, SCENARIO) as made:
         calm = beside.create_task(undisturbed(tmp_path / "calm"))
