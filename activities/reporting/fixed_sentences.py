@@ -47,6 +47,22 @@ SOME_JUDGED: Final = (
     "passages: {supported:,} supported, {partial:,} in part, {unsupported:,} not supported, {contradicted:,} "
     "contradicted, {undecided:,} not decided. Whether the sources are right was not checked."
 )
+JUDGES_RULES: Final = "Rules compared these statements with their passages and found differences."
+JUDGES_MODEL: Final = "A model or rules compared these statements with their passages and found differences."
+CORRECTED: Final = "What did not pass its check was corrected and checked again: {count}."
+UNREACHED: Final = "Time or a limit ended the check before {count} could be judged by a model."
+REVIEWED: Final = (
+    "The draft scored {overall:g} of 10 (coverage {coverage:g}, support {support:g}, depth {depth:g}, readability "
+    "{readability:g}; by {method})."
+)
+NOT_VERIFIED: Final = "Not verified"
+NOT_BORNE_OUT: Final = "Even after corrections more of this report is not borne out by its sources than is allowed."
+SOME_CHECKED: Final = (
+    "Cited statements: {all:,}; word for word the cited passage: {same:,}. Of the others rules judged {rules:,} and a "
+    "model {model:,}, each statement beside its passages alone: {supported:,} supported, {partial:,} in part, "
+    "{unsupported:,} not supported, {contradicted:,} contradicted, {undecided:,} not decided. Whether the sources are "
+    "right was not checked."
+)
 UNCITED: Final = "The writer cites no passage for {count}: taken as the writer's own inference, and not checked."
 EMPTY_CITES_NOTHING: Final = "This report cites nothing."
 

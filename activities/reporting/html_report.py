@@ -9,7 +9,7 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from activities.reporting.fixed_sentences import OUTCOMES, count_noun, day
+from activities.reporting.fixed_sentences import NOT_BORNE_OUT, NOT_VERIFIED, OUTCOMES, count_noun, day
 from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
 from activities.reporting.html_claims import check_of_claim, filter_by_verdict, place_claims
 from activities.reporting.markdown_layout import clean_characters, plain_text
@@ -75,10 +75,14 @@ def _facts(matter: ReportInputs) -> str:
 
 
 def _notice(matter: ReportInputs) -> str:
-    ending = matter.ending
-    if ending.outcome is Outcome.COMPLETED:
+    ending, checked = matter.ending, matter.state.verification.summary
+    marked = NOT_BORNE_OUT if checked.strict and checked.warning else ""
+    if ending.outcome is not Outcome.COMPLETED:
+        words = f"<strong>{OUTCOMES[ending.outcome]}:</strong> {matter.why()}. {marked}".rstrip()
+    elif marked:
+        words = f"<strong>{NOT_VERIFIED}:</strong> {marked}"
+    else:
         return ""
-    words = f"<strong>{OUTCOMES[ending.outcome]}:</strong> {matter.why()}."
     return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">Method and limits</a></p>'
 
 
@@ -212,7 +216,7 @@ def _fact(matter: ReportInputs, fact: Fact) -> str:
 
 
 def _method(matter: ReportInputs, text: ReportText) -> str:
-    facts = "".join(_fact(matter, fact) for fact in [*verification_facts(text.claims), *method_facts(matter)])
+    facts = "".join(_fact(matter, fact) for fact in [*verification_facts(text.claims, matter), *method_facts(matter)])
     return (
         f'<section class="apparatus" id="method"{_chrome(matter)}><h2>Method and limits</h2>'
         f'<dl class="method">{facts}</dl></section>'

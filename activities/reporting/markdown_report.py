@@ -8,6 +8,8 @@ from activities.reporting.fixed_sentences import (
     NO_DRAFT,
     NO_DRAFT_FOUND,
     NO_DRAFT_WHY,
+    NOT_BORNE_OUT,
+    NOT_VERIFIED,
     OUTCOMES,
     count_noun,
     day,
@@ -94,10 +96,11 @@ def _fact_lines(matter: ReportInputs, fact: Fact) -> list[str]:
 
 def notice(matter: ReportInputs) -> str:
     """The remark that a report which is not complete carries under its title; empty for a complete one."""
-    ending = matter.ending
-    if ending.outcome is Outcome.COMPLETED:
-        return ""
-    return f"> **{OUTCOMES[ending.outcome]}:** {matter.why()}. See “Method and limits”."
+    ending, checked = matter.ending, matter.state.verification.summary
+    marked = f" {NOT_BORNE_OUT}" if checked.strict and checked.warning else ""
+    if ending.outcome is not Outcome.COMPLETED:
+        return f"> **{OUTCOMES[ending.outcome]}:** {matter.why()}.{marked} See “Method and limits”."
+    return f"> **{NOT_VERIFIED}:**{marked} See “Method and limits”." if marked else ""
 
 
 def without_draft(matter: ReportInputs) -> str:
@@ -150,7 +153,7 @@ def compose_markdown(matter: ReportInputs) -> ReportText:
         given=matter.verdicts,
     )
     sources = "\n".join(_source_line(matter, item) for item in matter.cited)
-    all_facts = [*verification_facts(claims), *method_facts(matter)]
+    all_facts = [*verification_facts(claims, matter), *method_facts(matter)]
     facts = "\n".join(line for fact in all_facts for line in _fact_lines(matter, fact))
     tail = (f"\n## Sources\n\n{sources}\n" if sources else "") + (
         f"\n## Method and limits\n\n{describe_checking(claims, resolved.verify)}\n\n{facts}\n"

@@ -12,6 +12,7 @@ from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.roles.report_shape import without_source_lists
+from contracts.checking import Correction
 from contracts.claims import ClaimVerdict
 from contracts.evidence import Finding
 from contracts.outcome import Ending
@@ -71,6 +72,8 @@ class ReportInputs:
     """Findings of different sources that cannot both be true."""
     verdicts: Mapping[str, ClaimVerdict] = field(default_factory=dict)
     """What the run's verification says, by the ids of claims; the others are judged by rules."""
+    corrections: Sequence[Correction] = ()
+    """What was done about claims that did not pass."""
 
     def written_freely(self) -> bool:
         """Whether the text may hold assertions without a citation.
@@ -180,6 +183,7 @@ def gather_matter(
     skipped: Sequence[SkippedFile],
     product_version: str,
     verdicts: Sequence[ClaimVerdict] = (),
+    corrections: Sequence[Correction] = (),
 ) -> ReportInputs:
     """Number the draft and sort the sources.
 
@@ -217,4 +221,5 @@ def gather_matter(
         uncited_removed=removed,
         contradictions=_contradictions(state, resolved.language),
         verdicts={verdict.claim_id: verdict for verdict in verdicts},
+        corrections=corrections,
     )

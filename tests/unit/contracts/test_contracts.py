@@ -96,7 +96,6 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "constraints": {"timeframe": "2025..2020"}}', "constraints.timeframe: ends before it begins"),
         ('{"query": "x", "search": {"domains_deny": ["http://a.b/"]}}', "search.domains_deny.0: "),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
-        ('{"query": "x", "verify": "full"}', "verify: full: not available yet"),
         ('{"query": "x", "gates": {"approve": "yes"}}', "gates.approve: Input should be 'none', 'plan' or 'phrase'"),
         ('{"query": "x", "limits": {"max_wait_seconds": 0}}', "limits.max_wait_seconds:"),
         ('{"query": "x", "output": {"citation_style": "footnote"}}', "output.citation_style: "),
