@@ -90,7 +90,6 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "metadata": {"k": "' + "v" * 3_000 + '"}}', "metadata: larger than 2048 bytes"),
         ('{"query": "x", "output": {"language": "German"}}', "output.language: must be `same as question`"),
         ('{"query": "x", "output": {"sections": []}}', "output.sections: "),
-        ('{"query": "x", "follow_up_of": "r-1"}', "follow_up_of: not available yet"),
         ('{"query": "x", "search": {"policy": "all"}}', "search.policy: "),
         ('{"query": "x", "constraints": {"timeframe": "recently"}}', "constraints.timeframe: "),
         ('{"query": "x", "constraints": {"timeframe": "2025..2020"}}', "constraints.timeframe: ends before it begins"),
