@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from providers.extractive.asked_form import AnswerForm, AskedForm
 from providers.language_words import WORD, LanguageWords, fold, language_words
+from providers.extractive.question_terms import NOUNS_ARE_CAPITAL
 from providers.text import stem
 
 FIGURE: Final = re.compile(
@@ -15,7 +16,11 @@ FIGURE: Final = re.compile(
 DIGITS: Final = re.compile(r"\d")
 CURRENCY: Final = re.compile(r"[$€£¥]\s?\d|\d\s?[$€£¥]")
 SIZE_SIGN: Final = re.compile(r"\d\s?[kKMGTPE]i?[Bb]?\b|\d\s?%")
-YEAR: Final = re.compile(r"(?<![\w.,])(?:1[5-9]\d\d|20\d\d)(?![\w]|[.,]\d)")
+YEAR: Final = re.compile(
+    r"(?<![\w.,])(?:1[5-9]\d\d|20\d\d)(?![\w]|[.,]\d)"
+    r"|(?<!\w)(?:in|since|from|until|by|im\s+jahre?|im|seit|um|en|depuis|desde|vers|nel|dal|em|anno|sinds)\s+1[0-4]\d\d(?![\w]|[.,]\d)",
+    re.IGNORECASE,
+)
 DAY: Final = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)|(?<!\d)\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
 PATH: Final = re.compile(
     r"(?<![\w/])[~.]?/[\w.-]++(?:/[\w.$-]*+)*+|\b[A-Z]:\\\w|(?<![\w-])[\w-]++\.(?:conf|cfg|ini|toml|ya?ml|json|txt|log|xml|db|sqlite|sh|service)\b|\$[A-Z_]{3,}+|%\w++%"
@@ -26,8 +31,17 @@ PERSON_NAME: Final = re.compile(
 MARKED_NAME: Final = re.compile(
     r"\w_\w|\b[A-Z]{2,}+\b|\w\(\)|--\w|[“\"'`‘«„]\S|[a-z][A-Z]\w|\b[A-Z][a-z]++\b|\w-\w|\.\w{2,4}\b|/\w"
 )
-SYMBOL_VALUE: Final = re.compile(r"[“\"'`‘«„]|\b[A-Z_]{2,}+\b|\w_\w|\d|/")
+MARKED_AMID_CAPITALS: Final = re.compile(
+    r"\w_\w|\b[A-Z]{2,}+\b|\w\(\)|--\w|[“\"'`‘«„]\S|[a-z][A-Z]\w|\b[a-z]++-[a-z]|\.\w{2,4}\b|/\w|\b[A-Z]\w++\s[A-Z]"
+)
+"""The same where every noun has a capital: two of them side by side, or another mark."""
+SYMBOL_VALUE: Final = re.compile(r"[“\"'`‘«„]|\b[A-Z_]{2,}+\b|\w_\w|\d|(?<!\w)/\w|\b[A-Z]++-\d|\$\w")
+VERSION: Final = re.compile(r"(?<![\w.])v?\d++\.\d++(?:\.\d++)*+(?![\w])")
 
+LONGEST_PREPOSITION: Final = 5
+"""Letters; a longer word of place is a noun or a verb."""
+LONGEST_VALUE: Final = 6
+"""Words of a table's cell that is a value."""
 NEAR: Final = 9
 """Tokens within which two things are said of each other."""
 
@@ -100,7 +114,7 @@ def evidence(asked: AskedForm, piece: Piece, is_name: Callable[[str], bool] = bo
     found = _FORMS.get(asked.form, _statement)(_Look(asked, piece, known, is_name))
     for bound in asked.bounds:
         if found.strength and asked.form is not AnswerForm.VALUE and not known.tells[bound].found(piece.tokens):
-            found = AnswerEvidence(found.strength * (0.8 if piece.row else 0.55), found.places)
+            found = AnswerEvidence(found.strength * (0.8 if piece.row else 0.5), found.places)
     return found
 
 
@@ -126,11 +140,19 @@ def _person(look: _Look) -> AnswerEvidence:
         return AnswerEvidence(1.0, tuple(near))
     if names:
         return AnswerEvidence(0.85 if look.known.code != "de" else 0.7, tuple(names))
-    roles = [place for place in makers if len(look.piece.tokens[place]) > 3]
+    asked = _asked_stems(look)
+    roles = [p for p in makers if len(look.piece.tokens[p]) > 3 and stem(look.piece.tokens[p], look.asked.language) not in asked]
     return AnswerEvidence(0.55, tuple(roles)) if roles else NONE
 
 
+def _asked_stems(look: _Look) -> set[str]:
+    """The stems of the question: what it says itself is no answer to it."""
+    return {stem(token, look.asked.language) for token in fold(look.asked.text)}
+
+
 def _time(look: _Look) -> AnswerEvidence:
+    if look.known.tells["version"].found(fold(look.asked.text)) and (found := look.piece.places_of(VERSION)):
+        return AnswerEvidence(1.0, tuple(found))
     months = look.known.tells["months"].places(look.piece.tokens)
     dates = [*look.piece.places_of(YEAR), *look.piece.places_of(DAY)]
     if dates:
@@ -145,43 +167,69 @@ def _time(look: _Look) -> AnswerEvidence:
 
 
 def _place(look: _Look) -> AnswerEvidence:
-    paths = look.piece.places_of(PATH)
-    told = look.known.tells["place"].places(look.piece.tokens)
+    asked, tokens = _asked_stems(look), look.piece.tokens
+    paths = [place for place in look.piece.places_of(PATH) if tokens[place] not in asked]
+    told = [p for p in look.known.tells["place"].places(tokens) if stem(tokens[p], look.asked.language) not in asked]
     if paths:
         return AnswerEvidence(1.0, tuple(paths))
-    strong = [place for place in told if len(look.piece.tokens[place]) > 3]
+    named = [
+        place
+        for match in _CAPITAL.finditer(look.piece.text)
+        if (place := look.piece.token_at(match.start())) and stem(tokens[place], look.asked.language) not in asked
+        and (look.known.code == "de" or look.is_name(match[0]))
+    ]
+    if near := _near(named, [place for place in told if len(tokens[place]) <= LONGEST_PREPOSITION], 3):
+        return AnswerEvidence(0.85, tuple(near))
+    strong = [place for place in told if len(tokens[place]) > LONGEST_PREPOSITION]
     if strong:
-        return AnswerEvidence(0.8, tuple(strong))
-    return AnswerEvidence(0.6, tuple(told)) if told else NONE
+        return AnswerEvidence(0.7, tuple(strong))
+    return AnswerEvidence(0.5, tuple(told)) if told else NONE
 
 
 def _count(look: _Look) -> AnswerEvidence:
-    figures = [*_figures(look), *look.known.tells["unlimited"].places(look.piece.tokens)]
+    tokens = look.piece.tokens
     few, units = look.known.tells["few"].first_words(), look.known.tells["duration_units"]
-    figures = [
-        place
-        for place in figures
-        if look.piece.tokens[place] not in few
-        and not (place + 1 < len(look.piece.tokens) and units.at(look.piece.tokens, place + 1))
-    ]
     if any(word.casefold() in units.first_words() for word in look.asked.counted):
         return _duration(look)
+    counted = {stem(word, look.asked.language) for word in look.asked.counted}
+    sizes = look.known.tells["size_units"]
+    other = set(look.piece.places_of(YEAR)) | set(look.piece.places_of(_SHARE))
+    figures = [
+        place
+        for place in (*_figures(look), *look.known.tells["unlimited"].places(tokens))
+        if tokens[place] not in few
+        and place not in other
+        and not (
+            place + 1 < len(tokens)
+            and (units.at(tokens, place + 1) or sizes.at(tokens, place + 1))
+            and stem(tokens[place + 1], look.asked.language) not in counted
+        )
+    ]
+    if look.piece.row:
+        figures = [place for place in figures if _in_short_cell(look.piece, place)]
     if not figures:
         return NONE
     if look.piece.row:
         return AnswerEvidence(1.0, tuple(figures))
-    counted = {stem(word, look.asked.language) for word in look.asked.counted}
-    nouns = [place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in counted]
-    close = [
-        place for place in figures if any(-2 <= beside - place <= 4 or 0 < place - beside <= 8 for beside in nouns)
-    ]
-    if close:
+    nouns = [place for place, token in enumerate(tokens) if stem(token, look.asked.language) in counted]
+    if close := [place for place in figures if any(0 < beside - place <= 4 for beside in nouns)]:
         return AnswerEvidence(1.0, tuple(close))
+    if close := [place for place in figures if any(0 < place - beside <= 6 for beside in nouns)]:
+        return AnswerEvidence(0.85, tuple(close))
+    if alone := sorted(set(figures) & set(look.piece.places_of(_ELLIPTIC))):
+        return AnswerEvidence(0.6, tuple(alone))
     return (
         AnswerEvidence(0.6, tuple(figures))
-        if look.known.tells["maximum"].found(look.piece.tokens) or look.piece.label
+        if look.known.tells["maximum"].found(tokens) or look.piece.label
         else AnswerEvidence(0.3, tuple(figures))
     )
+
+
+def _in_short_cell(piece: Piece, place: int) -> bool:
+    """Whether a word stands in a cell that holds hardly more: a value, no sentence and no formula."""
+    offset = piece.starts[place]
+    start, end = piece.text.rfind("|", 0, offset) + 1, piece.text.find("|", offset)
+    return len(piece.text[start : end if end > 0 else None].split()) <= LONGEST_VALUE
 
 
 def _size(look: _Look) -> AnswerEvidence:
@@ -224,9 +272,10 @@ def _duration(look: _Look) -> AnswerEvidence:
     signs = look.piece.places_of(_TIME_SIGN)
     if near or signs:
         return AnswerEvidence(1.0, (*near, *signs))
-    if years:
+    if len(years) > 1:
         return AnswerEvidence(0.8, tuple(years))
-    return _size(look)
+    size = _size(look)
+    return replace(size, strength=0.8 * size.strength)
 
 
 def _frequency(look: _Look) -> AnswerEvidence:
@@ -321,7 +370,8 @@ def _items(look: _Look) -> AnswerEvidence:
 def _choice(look: _Look) -> AnswerEvidence:
     """A name of the kind that is asked for: written so that it stands out, and no word of the question."""
     own = set(fold(look.asked.text))
-    found = [place for place in look.piece.places_of(MARKED_NAME) if look.piece.tokens[place] not in own and place > 0]
+    marks = MARKED_NAME if look.known.code not in NOUNS_ARE_CAPITAL else MARKED_AMID_CAPITALS
+    found = [place for place in look.piece.places_of(marks) if look.piece.tokens[place] not in own and place > 0]
     if look.piece.label or _GLOSS.search(look.piece.text[:140]):
         return AnswerEvidence(0.95)
     figures = [place for place in _figures(look) if place not in found]
@@ -344,6 +394,9 @@ def _statement(look: _Look) -> AnswerEvidence:
     return AnswerEvidence(0.6 if len(look.piece.tokens) >= 5 else 0.2)
 
 
+_CAPITAL: Final = re.compile(r"\b[A-ZÀ-Ý][\w'’-]*[a-zà-ÿ]")
+_SHARE: Final = re.compile(r"\d[\d.,]*+\s?(?:%|percent|per\s+cent|prozent|pour\s+cent|por\s+ciento|per\s+cento|por\s+cento|procent)")
+_ELLIPTIC: Final = re.compile(r"(?<![\w.,])\d[\d.,]*+(?=\s*(?:$|[.;)](?:\s|$)))|(?<![\w.,])\d++(?=\.?$)")
 _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())
 _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")
 _SETTING_WORD: Final = re.compile(r"\b(?:on|off|true|false|none|empty|zero|enabled|disabled|yes|no)\b", re.IGNORECASE)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from providers.extractive.question_terms import named_terms
+from providers.extractive.question_terms import NOUNS_ARE_CAPITAL, named_terms
 from providers.language_words import LanguageWords, fold, language_words
 from providers.sentences import sentence_spans
 from providers.text import words
@@ -59,6 +59,8 @@ SAID_OF: Final = frozenset(
     {AnswerForm.STEPS, AnswerForm.REASON, AnswerForm.YES_NO, AnswerForm.MECHANISM, AnswerForm.CONSEQUENCE}
 )
 """Forms that ask what is said of something: there even a plain verb counts where little else is left."""
+OF_A_NAME: Final = MEASURES | {AnswerForm.PERSON, AnswerForm.TIME, AnswerForm.PLACE}
+"""Forms that ask for one thing about a name, so that a plain verb beside it tells which: `How long will … be supported?`"""
 FEW: Final = 2
 LONG_TEXT: Final = 120
 """Characters from which a text may hold more than its question."""
@@ -143,6 +145,8 @@ def _narrow(
     inside = {name: phrases.found(tokens) for name, phrases in known.asks_inside.items()}
     if inside.get("difference"):
         return AnswerForm.DIFFERENCE
+    if form is AnswerForm.MECHANISM and _asks_to_do(tokens, after, known):
+        return AnswerForm.STEPS
     if (form in WIDE or form is AnswerForm.PERSON) and inside.get("replacement"):
         return AnswerForm.REPLACEMENT
     if form in WIDE:
@@ -159,6 +163,13 @@ def _narrow(
         if inside.get("items"):
             return AnswerForm.ITEMS
     return form
+
+
+def _asks_to_do(tokens: Sequence[str], after: int, known: LanguageWords) -> bool:
+    """Whether somebody wants to do it: `Wie kennzeichne ich …`, `Comment ajouter …`."""
+    opening = tokens[after : after + 1]
+    infinitive = any(word.endswith(known.infinitives) and len(word) > LONGEST_HEAD for word in opening)
+    return infinitive or known.asks_inside["asker"].found(tokens[after : after + 1 + LONGEST_HEAD])
 
 
 def _first_run(written: Sequence[str], content: Sequence[str]) -> tuple[str, ...]:
@@ -183,7 +194,8 @@ def _content(
             empty |= known.asks_inside[name].first_words()
     kept: dict[str, str] = {}
     spare: dict[str, str] = {}
-    idle = {at + beside for at in range(len(tokens)) for beside in range(known.idioms.at(tokens, at))}
+    groups = (known.idioms, *(known.asks_inside[bound] for bound in BOUNDS))
+    idle = {at + beside for group in groups for at in range(len(tokens)) for beside in range(group.at(tokens, at))}
     for place, (whole, token) in enumerate(zip(written, tokens, strict=True)):
         if place in idle:
             continue
@@ -194,12 +206,13 @@ def _content(
         if known.code == "fr" and "-" in bare:
             bare = next((bare.removesuffix(end) for end in INVERTED if bare.endswith(end)), bare)
         named = len(word) > 1 and word.isupper() and not shouted and word.isalpha()
-        if place in opening and not named:
+        if place in opening and not named and form is not AnswerForm.STEPS:
             continue
         if named or (token not in empty and bare not in empty):
             kept.setdefault(bare, word[: len(bare)])
         elif token not in known.stop:
             spare.setdefault(bare, word[: len(bare)])
-    if len(kept) < FEW and form in SAID_OF:
+    only_names = form in OF_A_NAME and all(word[:1].isupper() for word in kept.values())
+    if (len(kept) < FEW and form in SAID_OF) or (only_names and known.code not in NOUNS_ARE_CAPITAL):
         return [*kept.values(), *spare.values()]
     return list(kept.values()) or list(spare.values())
