@@ -1,5 +1,6 @@
 """Finds the passages that answer a question in the form that it asks for; finds none where there is none."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +21,11 @@ COLLECTION_WIDE: Final = 0.4
 """Share of documents from which a word is what the whole collection is about: a passage need not repeat it."""
 MOST_DOCUMENTS: Final = 0.6
 """The same for a word that is no name."""
+MANY_DOCUMENTS: Final = 50
+"""From so many on a word that most hold says nothing; of a few long ones each holds every common word."""
 LABEL_CREDIT: Final = 0.95
+ENTRY_CREDIT: Final = 0.8
+"""For what an entry said before, under the same term line."""
 HEADING_CREDIT: Final = 0.85
 OUTER_CREDIT: Final = 0.7
 BESIDE_CREDIT: Final = 0.6
@@ -48,6 +53,8 @@ COUNTED_COVERAGE: Final = 0.58
 """Coverage that is enough where the number stands right beside what is counted."""
 LOOKED_AT: Final = 0.5
 SEEDS_OF_A_DOCUMENT: Final = 6
+NO_PROSE: Final = re.compile(r"\]\(|[-=~_]{6}|\(\d++\): ")
+"""What rules, links and lists of changes have in them."""
 FAR: Final = 14
 """Words from which a figure is hardly said of a subject any more."""
 POINTED: Final = MEASURES | {AnswerForm.VALUE, AnswerForm.PERSON, AnswerForm.TIME, AnswerForm.PLACE}
@@ -189,7 +196,7 @@ class AnswerSearch:
         document = reading.document
         block = document.block_of(index)
         text = document.of(document.sentences[index])
-        if block.kind is TextBlockKind.CODE or len(text) > LONGEST or is_foreign(text) or "](" in text:
+        if block.kind is TextBlockKind.CODE or len(text) > LONGEST or is_foreign(text) or NO_PROSE.search(text):
             return None
         around = _Around(reading, index, passage=self.asked.form in SPACIOUS)
         held_by = [self._credit(one, around) for one in self.wanted]
@@ -240,6 +247,7 @@ class AnswerSearch:
             HEADING_CREDIT * one.credit(around.heading),
             OUTER_CREDIT * one.credit(around.outer),
             BESIDE_CREDIT * one.credit(around.beside),
+            ENTRY_CREDIT * one.credit(around.entry),
         )
         free = one.wide and self._narrower and (not one.named or around.reading.document.mentions(one.word))
         return max(best, WIDE_CREDIT) if free else best
@@ -326,9 +334,11 @@ class _Around:
         self.heading = document.keys_of(inner)
         self.outer = document.context_keys[self.path] | document.keys_of(self.reading.source.title)
         self.first = self.index
-        self.beside = frozenset[str]()
+        self.beside = self.entry = frozenset[str]()
         if not _opens_block(document, self.index) and self.block.kind is not TextBlockKind.ROW:
             self.beside = document.traits(self.index - 1).keys
+        if self.label_text and self.block.kind is not TextBlockKind.ROW:
+            self.entry = frozenset[str]().union(*(document.traits(one).keys for one in _before(document, self.index)))
         if self.passage:
             self.beside = document.block_keys(document.sentences[self.index].block)
 
@@ -391,11 +401,13 @@ def _wanted(asked: AskedForm, known: Frequencies) -> Iterable[Wanted]:
                 group |= {stem(one, asked.language) for one in words_of.tells[others].first_words()}
         if asked.form is AnswerForm.SIZE and folded in words_of.tells["large"].first_words():
             continue
+        if asked.form is AnswerForm.PLACE and folded in words_of.tells["located"].first_words() and len(asked.content) > 1:
+            continue
         group |= {stem(one, asked.language) for one in words_of.synonyms.get(folded, ())}
         count = known.counts.get(key)
         named = key in names
         share = count / known.documents if count and known.whole_corpus and known.documents > 2 else 0.0
-        wide = share >= (COLLECTION_WIDE if named else MOST_DOCUMENTS)
+        wide = share >= (COLLECTION_WIDE if named else MOST_DOCUMENTS if known.documents >= MANY_DOCUMENTS else 1.0)
         compound = words_of.code in COMPOUNDING and len(key) >= SHORTEST_PART
         weight = max(known.weight(key) if count is not None or not known.whole_corpus else usual, LEAST_WEIGHT)
         yield Wanted(word, key, frozenset(parts), related, group, weight, wide, named, compound)
@@ -418,6 +430,14 @@ def _numbered(asked: AskedForm) -> frozenset[tuple[str, str]]:
 
 def _label_of(document: Structure, block: TextBlock) -> str:
     return document.text[block.label : block.label + LABEL_LENGTH].split("\n", 1)[0] if block.label is not None else ""
+
+
+def _before(document: Structure, index: int) -> range:
+    """The sentences of the same block before one."""
+    first = index
+    while first and document.sentences[first - 1].block == document.sentences[index].block:
+        first -= 1
+    return range(first, index)
 
 
 def _opens_block(document: Structure, index: int) -> bool:

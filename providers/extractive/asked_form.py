@@ -86,6 +86,8 @@ class AskedForm:
     """Which of default, maximum and minimum are asked for."""
     counted: tuple[str, ...] = ()
     """What is counted or chosen, by the words of meaning that stand first: `autovacuum processes`."""
+    sides: tuple[str, str] | None = None
+    """The words that tell the two sides of a difference apart, as written."""
 
 
 def read_asked(text: str, language: str) -> AskedForm:
@@ -99,7 +101,8 @@ def read_asked(text: str, language: str) -> AskedForm:
     form = _narrow(form, tokens, place + length, bounds, known)
     content = _content(written, tokens, range(place, place + length), form, known)
     counted = _first_run(written[place + length :], content) if form is AnswerForm.COUNT else ()
-    return AskedForm(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted)
+    sides = _sides(written, tokens, content, known) if form is AnswerForm.DIFFERENCE else None
+    return AskedForm(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted, sides)
 
 
 def first_question(text: str) -> str:
@@ -163,6 +166,18 @@ def _narrow(
         if inside.get("items"):
             return AnswerForm.ITEMS
     return form
+
+
+def _sides(
+    written: Sequence[str], tokens: Sequence[str], content: Sequence[str], known: LanguageWords
+) -> tuple[str, str] | None:
+    """The words of meaning before and behind the word that joins two sides: `lightweight` and `annotated`."""
+    for place in known.asks_inside["joins"].places(tokens):
+        before = [word for word in written[:place] if word in content]
+        behind = [word for word in written[place + 1 :] if word in content and word not in before[-1:]]
+        if before and behind:
+            return before[-1], behind[0]
+    return None
 
 
 def _asks_to_do(tokens: Sequence[str], after: int, known: LanguageWords) -> bool:
