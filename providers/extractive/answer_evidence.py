@@ -42,6 +42,9 @@ LONGEST_PREPOSITION: Final = 5
 """Letters; a longer word of place is a noun or a verb."""
 LONGEST_VALUE: Final = 6
 """Words of a table's cell that is a value."""
+OPENING: Final = 400
+"""Characters in which a definition says what it is of."""
+FEW_WORDS: Final = 2
 NEAR: Final = 9
 """Tokens within which two things are said of each other."""
 
@@ -214,9 +217,9 @@ def _count(look: _Look) -> AnswerEvidence:
     nouns = [place for place, token in enumerate(tokens) if stem(token, look.asked.language) in counted]
     if close := [place for place in figures if any(0 < beside - place <= 4 for beside in nouns)]:
         return AnswerEvidence(1.0, tuple(close))
-    if close := [place for place in figures if any(0 < place - beside <= 6 for beside in nouns)]:
+    if close := [place for place in figures if any(0 < place - beside <= 3 for beside in nouns)]:
         return AnswerEvidence(0.85, tuple(close))
-    if alone := sorted(set(figures) & set(look.piece.places_of(_ELLIPTIC))):
+    if alone := [place for place in figures if _CLAUSE_END.match(look.piece.text, look.piece.starts[place] + len(tokens[place]))]:
         return AnswerEvidence(0.6, tuple(alone))
     return (
         AnswerEvidence(0.6, tuple(figures))
@@ -323,22 +326,25 @@ def _definition(look: _Look) -> AnswerEvidence:
     if look.piece.label:
         return AnswerEvidence(1.0)
     wanted = [stem(token, look.asked.language) for word in look.asked.content for token in fold(word)]
-    stems = [stem(token, look.asked.language) for token in look.piece.tokens[:24]]
+    if wanted and _is_given_the_name(look, wanted):
+        return AnswerEvidence(0.85)
+    piece = Piece.of(_BRACKETS.sub("", look.piece.text[:OPENING]))
+    stems = [stem(token, look.asked.language) for token in piece.tokens[:24]]
     ends = [place for place, key in enumerate(stems) if key in wanted]
     if not wanted or not ends:
         return NONE
-    copulas = look.known.tells["copula"].places(look.piece.tokens[:30])
+    copulas = look.known.tells["copula"].places(piece.tokens[:30])
     dash = _GLOSS.search(look.piece.text[:140])
     copulas = [place for place in copulas if place < len(stems) and stems[place] not in wanted]
     head = stems[: copulas[0]] if copulas else []
     share = sum(key in head for key in wanted) / len(wanted)
     if copulas and share == 1.0:
         small = look.known.tells["definition_head"].first_words()
-        extra = sum(key not in wanted and look.piece.tokens[place] not in small for place, key in enumerate(head))
-        first = sum(look.piece.tokens[place] not in small for place in range(min(ends)))
+        extra = sum(key not in wanted and piece.tokens[place] not in small for place, key in enumerate(head))
+        first = sum(piece.tokens[place] not in small for place in range(min(ends)))
         article = (
-            copulas[0] + 1 < len(look.piece.tokens)
-            and look.piece.tokens[copulas[0] + 1] in look.known.tells["definition_head"].first_words()
+            copulas[0] + 1 < len(piece.tokens)
+            and piece.tokens[copulas[0] + 1] in look.known.tells["definition_head"].first_words()
         )
         strength = 0.75 + (0.25 if article else 0.1) - 0.12 * min(extra, 6) - (0.25 if first else 0.0)
         return AnswerEvidence(max(0.2, 0.9 if look.piece.lead else 0.0, min(1.0, strength)), (copulas[0],))
@@ -349,6 +355,26 @@ def _definition(look: _Look) -> AnswerEvidence:
     if look.piece.lead and ends[0] <= 4:
         return AnswerEvidence(0.85)
     return AnswerEvidence(0.2)
+
+
+def _is_given_the_name(look: _Look, wanted: Sequence[str]) -> bool:
+    """Whether the term stands in brackets behind its long form, or before it, or where a thing is called so."""
+    for match in _IN_BRACKETS.finditer(look.piece.text):
+        inside = [stem(token, look.asked.language) for token in fold(match[1])]
+        letters = "".join(word[0] for word in inside if word)
+        before = fold(look.piece.text[: match.start()])
+        if inside == list(wanted) and len(before) >= FEW_WORDS:
+            return "".join(word[0] for word in before[-len(inside[0]) :]) == inside[0] or match[1].isupper()
+        last = [stem(token, look.asked.language) for token in before[-len(wanted) :]]
+        if last == list(wanted) and len(inside) >= FEW_WORDS and letters == "".join(before[-1:]):
+            return True
+    tokens = look.piece.tokens
+    for place in look.known.tells["called"].places(tokens):
+        behind = place + look.known.tells["called"].at(tokens, place)
+        following = [stem(token, look.asked.language) for token in tokens[behind : behind + len(wanted) + 1]]
+        if following[: len(wanted)] == list(wanted) or following[1:] == list(wanted):
+            return True
+    return False
 
 
 def _purpose(look: _Look) -> AnswerEvidence:
@@ -390,13 +416,22 @@ def _difference(look: _Look) -> AnswerEvidence:
     return AnswerEvidence(0.7, tuple(told)) if told else AnswerEvidence(0.3)
 
 
+def _yes_no(look: _Look) -> AnswerEvidence:
+    """A statement, above all one that allows, forbids, demands or denies."""
+    if told := look.known.tells["settles"].places(look.piece.tokens):
+        return AnswerEvidence(0.9, tuple(told))
+    return _statement(look)
+
+
 def _statement(look: _Look) -> AnswerEvidence:
     return AnswerEvidence(0.6 if len(look.piece.tokens) >= 5 else 0.2)
 
 
 _CAPITAL: Final = re.compile(r"\b[A-ZÀ-Ý][\w'’-]*[a-zà-ÿ]")
+_BRACKETS: Final = re.compile(r"\s?\([^()]{0,80}\)")
+_IN_BRACKETS: Final = re.compile(r"\(([^()]{2,80})\)")
 _SHARE: Final = re.compile(r"\d[\d.,]*+\s?(?:%|percent|per\s+cent|prozent|pour\s+cent|por\s+ciento|per\s+cento|por\s+cento|procent)")
-_ELLIPTIC: Final = re.compile(r"(?<![\w.,])\d[\d.,]*+(?=\s*(?:$|[.;)](?:\s|$)))|(?<![\w.,])\d++(?=\.?$)")
+_CLAUSE_END: Final = re.compile(r"\s*(?:$|[.;)](?:\s|$))")
 _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())
 _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")
 _SETTING_WORD: Final = re.compile(r"\b(?:on|off|true|false|none|empty|zero|enabled|disabled|yes|no)\b", re.IGNORECASE)
@@ -424,4 +459,5 @@ _FORMS: Final = {
     AnswerForm.CHOICE: _choice,
     AnswerForm.DIFFERENCE: _difference,
     AnswerForm.REPLACEMENT: _replacement,
+    AnswerForm.YES_NO: _yes_no,
 }

@@ -279,12 +279,17 @@ class AnswerSearch:
 
     def _lacks(self, held_by: Sequence[float], total: float, around: "_Around") -> bool:
         """Whether a name, or a word of weight, is not there."""
-        if self.pairs and not self.pairs <= around.pairs:
+        if not all(self._side_by_side(pair, around.pairs) for pair in self.pairs):
             return True
         return any(
             (one.named and not one.wide and credit < NAMED_CREDIT) or (one.weight >= HEAVY * total and credit < 0.5)
             for one, credit in zip(self.wanted, held_by, strict=True)
         )
+
+    def _side_by_side(self, pair: tuple[str, str], pairs: frozenset[tuple[str, str]]) -> bool:
+        """Whether a name and its number stand together, or the number behind the word for a version."""
+        versions = language_words(self.asked.language).tells["version"].first_words()
+        return pair in pairs or any((stem(word, self.asked.language), pair[1]) in pairs for word in versions)
 
     def _extras(self, reading: Reading, index: int, around: "_Around", piece: Piece, text: str) -> float:
         """What speaks for or against a sentence besides what it holds."""
@@ -424,8 +429,9 @@ _GROUPS: Final = (
 
 def _numbered(asked: AskedForm) -> frozenset[tuple[str, str]]:
     """A name and the number behind it, as the question has them: `SQLite 4`."""
+    named = {key for name in asked.names for key in word_keys(name, asked.language)}
     found = text_pairs(asked.text, asked.language)
-    return frozenset(pair for pair in found if pair[1][0].isdigit() and pair[0][0].isalpha())
+    return frozenset(pair for pair in found if pair[1][0].isdigit() and pair[0] in named)
 
 
 def _label_of(document: Structure, block: TextBlock) -> str:
