@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from providers.extractive.answer_evidence import AnswerEvidence, Piece, evidence
-from providers.extractive.asked_form import MEASURES, AnswerForm, AskedForm
+from providers.extractive.asked_form import MEASURES, PARTICLES, AnswerForm, AskedForm
 from providers.extractive.lexicon import ASIDE_OPENING, HYPOTHETICAL, OF_THE_TEXT, PAST, RELATED
 from providers.extractive.question_terms import Frequencies, key_words, text_keys, text_pairs, word_keys
 from providers.extractive.sentence_places import HISTORY
@@ -219,6 +219,8 @@ class AnswerSearch:
         if self.asked.form is AnswerForm.DEFINITION and not around.labelled:
             piece = replace(piece, lead=around.leads(self))
         held = self._evidence(piece, around)
+        if self.asked.form is AnswerForm.STEPS and held.strength and _commands_follow(document, index):
+            held = replace(held, strength=1.0)
         if held.strength < (LEAST_EVIDENCE if covered >= LEAST_COVERAGE else 1.0):
             return None
         strength = 0.55 * covered + 0.3 * held.strength + self._extras(reading, index, around, piece, text)
@@ -409,6 +411,8 @@ def _wanted(asked: AskedForm, known: Frequencies) -> Iterable[Wanted]:
         if asked.form is AnswerForm.PLACE and folded in words_of.tells["located"].first_words() and len(asked.content) > 1:
             continue
         group |= {stem(one, asked.language) for one in words_of.synonyms.get(folded, ())}
+        if words_of.code == "en" and folded.rpartition("-")[2] in PARTICLES:
+            group |= {stem(folded.replace("-", ""), asked.language)}
         count = known.counts.get(key)
         named = key in names
         share = count / known.documents if count and known.whole_corpus and known.documents > 2 else 0.0
@@ -436,6 +440,13 @@ def _numbered(asked: AskedForm) -> frozenset[tuple[str, str]]:
 
 def _label_of(document: Structure, block: TextBlock) -> str:
     return document.text[block.label : block.label + LABEL_LENGTH].split("\n", 1)[0] if block.label is not None else ""
+
+
+def _commands_follow(document: Structure, index: int) -> bool:
+    """Whether commands stand right behind the paragraph of a sentence."""
+    own = document.sentences[index].block
+    following = document.blocks[own + 1 : own + 2]
+    return bool(following) and following[0].kind is TextBlockKind.CODE and following[0].section == document.blocks[own].section
 
 
 def _before(document: Structure, index: int) -> range:

@@ -66,6 +66,8 @@ LONG_TEXT: Final = 120
 """Characters from which a text may hold more than its question."""
 LONGEST_ELISION: Final = 2
 """Letters of a word that is joined to the next one: `l'index`, `qu'un`."""
+PARTICLES: Final = frozenset(("up", "off", "out", "down"))
+"""What makes another verb of a verb: who backs up makes a backup."""
 INVERTED: Final = ("-t-il", "-t-elle", "-t-on", "-ils", "-elles", "-il", "-elle", "-on", "-ce", "-je", "-vous")
 """What stands behind a verb in a question of French."""
 LONGEST_HEAD: Final = 3
@@ -220,6 +222,8 @@ def _content(
             bare, word = rest, word[len(head) + 1 :]
         if known.code == "fr" and "-" in bare:
             bare = next((bare.removesuffix(end) for end in INVERTED if bare.endswith(end)), bare)
+        if known.code == "en" and bare not in empty and tokens[place + 1 : place + 2] and tokens[place + 1] in PARTICLES:
+            bare, word = f"{bare}-{tokens[place + 1]}", f"{word}-{tokens[place + 1]}"
         named = len(word) > 1 and word.isupper() and not shouted and word.isalpha()
         if place in opening and not named and form is not AnswerForm.STEPS:
             continue
