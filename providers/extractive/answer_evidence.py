@@ -42,6 +42,8 @@ LONGEST_PREPOSITION: Final = 5
 """Letters; a longer word of place is a noun or a verb."""
 LONGEST_VALUE: Final = 6
 """Words of a table's cell that is a value."""
+BESIDE: Final = 5
+"""Tokens between a name and the word for its kind."""
 OPENING: Final = 400
 """Characters in which a definition says what it is of."""
 FEW_WORDS: Final = 2
@@ -216,7 +218,9 @@ def _count(look: _Look) -> AnswerEvidence:
         return AnswerEvidence(1.0, tuple(figures))
     nouns = [place for place, token in enumerate(tokens) if stem(token, look.asked.language) in counted]
     if close := [place for place in figures if any(0 < beside - place <= 4 for beside in nouns)]:
-        return AnswerEvidence(1.0, tuple(close))
+        held = {stem(token, look.asked.language) for token in tokens[min(close) : max(close) + NEAR]}
+        whole = len(counted - held) <= len(counted) // 2
+        return AnswerEvidence(1.0 if whole else 0.6, tuple(close))
     if close := [place for place in figures if any(0 < place - beside <= 3 for beside in nouns)]:
         return AnswerEvidence(0.85, tuple(close))
     if alone := [place for place in figures if _CLAUSE_END.match(look.piece.text, look.piece.starts[place] + len(tokens[place]))]:
@@ -300,7 +304,7 @@ def _value(look: _Look) -> AnswerEvidence:
     if not told:
         return NONE
     values = sorted({*look.piece.places_of(SYMBOL_VALUE), *_figures(look), *look.piece.places_of(_SETTING_WORD)})
-    near = [place for place in values if any(0 <= place - at <= 8 or 0 < at - place <= 8 for at in told)]
+    near = [place for place in values if any(0 <= place - at <= 6 or 0 < at - place <= 5 for at in told)]
     return AnswerEvidence(1.0 if near else 0.6, tuple(told))
 
 
@@ -383,13 +387,14 @@ def _purpose(look: _Look) -> AnswerEvidence:
 
 def _items(look: _Look) -> AnswerEvidence:
     told = look.known.tells["items"].places(look.piece.tokens)
-    commas = len(_COMMA.findall(look.piece.text))
     if look.piece.text.rstrip().endswith(":"):
         return AnswerEvidence(1.0, tuple(told))
-    if told and commas >= 2:
-        return AnswerEvidence(0.95, tuple(told))
-    if commas >= 3:
-        return AnswerEvidence(0.8)
+    row = look.piece.places_of(_ENUMERATION)
+    kinds = [place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in _kind(look)]
+    if near := _near(row, kinds, 2 * NEAR):
+        return AnswerEvidence(0.95, tuple(near))
+    if row and told:
+        return AnswerEvidence(0.6, tuple(row))
     return AnswerEvidence(0.5, tuple(told)) if told else AnswerEvidence(0.2)
 
 
@@ -401,7 +406,15 @@ def _choice(look: _Look) -> AnswerEvidence:
     if look.piece.label or _GLOSS.search(look.piece.text[:140]):
         return AnswerEvidence(0.95)
     figures = [place for place in _figures(look) if place not in found]
-    return AnswerEvidence(0.85, tuple(found)) if found else AnswerEvidence(0.6 if figures else 0.4, tuple(figures))
+    kinds = [place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in _kind(look)]
+    if near := _near(found, kinds, BESIDE):
+        return AnswerEvidence(0.95, tuple(near))
+    return AnswerEvidence(0.65, tuple(found)) if found else AnswerEvidence(0.6 if figures else 0.4, tuple(figures))
+
+
+def _kind(look: _Look) -> set[str]:
+    """The stems of what is to be chosen from: the words of meaning that stand first."""
+    return {stem(word, look.asked.language) for word in look.asked.counted}
 
 
 def _replacement(look: _Look) -> AnswerEvidence:
@@ -437,7 +450,8 @@ _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")
 _SETTING_WORD: Final = re.compile(r"\b(?:on|off|true|false|none|empty|zero|enabled|disabled|yes|no)\b", re.IGNORECASE)
 _COMMAND: Final = re.compile(r"\b[A-Z]{3,}+\b|\w_\w|--\w|`|\w\(\)|(?<![\w-])[\w-]++\.\w{2,4}\b|/\w|[“\"„«]\w")
 _GLOSS: Final = re.compile(r"^\S[^\n.;:]{0,60}\s[—–-]\s")
-_COMMA: Final = re.compile(r",\s|;\s")
+_ENUMERATION: Final = re.compile(r"(?:[\w'’«“\"`][^\s,;]*+(?:\s[^\s,;]++){0,2},\s){2}")
+"""Short members side by side."""
 
 _FORMS: Final = {
     AnswerForm.PERSON: _person,

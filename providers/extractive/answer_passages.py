@@ -44,7 +44,7 @@ def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None
         start = span_of(document, first if sentence.end - document.sentences[first].start <= LONGEST_LEAD else seed, seed)[0]
         if end - start <= LONGEST_ANSWER and (first == seed or not leans(document, seed) or start < sentence.start):
             return start, end
-    if stands and block.label is not None and sentence.end - document.sentences[first].start <= LONGEST_LEAD:
+    if stands and block.label is not None and sentence.end - block.label <= LONGEST_ANSWER:
         return span_of(document, first, seed)
     wanted = [0.0] * len(document.sentences)
     wanted[seed] = 1.0

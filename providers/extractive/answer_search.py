@@ -41,6 +41,8 @@ HEAVY: Final = 0.25
 LEAST_COVERAGE: Final = 0.72
 LEAST_EVIDENCE: Final = 0.55
 LEAST_STRENGTH: Final = 0.72
+LEAST_STRENGTHS: Final = {AnswerForm.STEPS: 0.84, AnswerForm.YES_NO: 0.8}
+"""More where nearly every sentence has the form."""
 REPLY_STRENGTH: Final = 1.2
 SAME_QUESTION: Final = 0.8
 """Share of the weight, and of the words, that a question of a document must have in common with the one asked."""
@@ -53,6 +55,9 @@ COUNTED_COVERAGE: Final = 0.58
 """Coverage that is enough where the number stands right beside what is counted."""
 LOOKED_AT: Final = 0.5
 SEEDS_OF_A_DOCUMENT: Final = 6
+SIDES: Final = ("one", "other")
+OPPOSED_STRENGTH: Final = 0.6
+"""What a sentence about one side of a difference has for opening with it."""
 NO_PROSE: Final = re.compile(r"\]\(|[-=~_]{6}|\(\d++\): ")
 """What rules, links and lists of changes have in them."""
 FAR: Final = 14
@@ -136,12 +141,13 @@ class AnswerSearch:
     def find(self, every: Iterable[Reading]) -> list[FoundAnswer]:
         """All sentences that answer, the surest first; ties by place."""
         every = list(every)
-        found = [answer for reading in every for answer in self._replies(reading)]
+        found = [answer for reading in every for answer in (*self._replies(reading), *self._opposed(reading))]
+        known = {(one.reading.source.id, one.index) for one in found}
         found += [
             one
             for reading in every
             for index in range(len(reading.document.sentences))
-            if (one := self.of_sentence(reading, index)) is not None
+            if (reading.source.id, index) not in known and (one := self.of_sentence(reading, index)) is not None
         ]
         return sorted(found, key=lambda one: (-round(one.strength, 6), one.reading.source.id, one.index))
 
@@ -156,6 +162,45 @@ class AnswerSearch:
                 made = FoundAnswer(reading, index + 1, REPLY_STRENGTH, 1.0, AnswerEvidence(1.0), index + 1)
                 self._seen[(reading.source.id, index + 1)] = made
                 yield made
+
+    def _opposed(self, reading: Reading) -> Iterable[FoundAnswer]:
+        """For each side of a difference the sentence that opens with it and says nothing of the other."""
+        sides = self._sides
+        if len(sides) != len(SIDES):
+            return
+        document, best = reading.document, dict[str, FoundAnswer]()
+        for index in range(len(document.sentences)):
+            for one, other in (sides, sides[::-1]):
+                made = self._speaks_of(reading, index, one, other)
+                if made is not None and (one.key not in best or made.strength > best[one.key].strength):
+                    best[one.key] = made
+        if len(best) == len(SIDES) and len({document.block_of(one.index).path[:-1] for one in best.values()}) == 1:
+            for made in best.values():
+                self._seen[(reading.source.id, made.index)] = made
+                yield made
+
+    def _speaks_of(self, reading: Reading, index: int, one: Wanted, other: Wanted) -> FoundAnswer | None:
+        document = reading.document
+        traits, block = document.traits(index), document.block_of(index)
+        if block.kind in (TextBlockKind.CODE, TextBlockKind.ROW) or not traits.quotable or other.credit(traits.keys) == 1.0:
+            return None
+        around = _Around(reading, index)
+        entry = one.credit(around.label) == 1.0 and around.labelled and other.credit(around.label) < 1.0
+        if not entry and one.credit(traits.opening) < 1.0:
+            return None
+        rest = [word for word in self.wanted if word.key not in (one.key, other.key)]
+        total = sum(word.weight for word in (one, *rest))
+        covered = (one.weight + sum(word.weight * self._credit(word, around) for word in rest)) / total
+        if covered < LEAST_COVERAGE:
+            return None
+        strength = OPPOSED_STRENGTH + (0.1 if entry else 0.0) + self._extras(reading, index, around, Piece.of(document.of(document.sentences[index])), document.of(document.sentences[index]))
+        return FoundAnswer(reading, index, strength, covered, AnswerEvidence(1.0), index)
+
+    @cached_property
+    def _sides(self) -> tuple[Wanted, ...]:
+        """The words that tell the two sides of a difference apart."""
+        by_word = {one.word: one for one in self.wanted}
+        return tuple(by_word[side] for side in self.asked.sides or () if side in by_word)
 
     def _same_question(self, text: str, language: str) -> bool:
         keys = {key for word in key_words(text, language) for key in word_keys(word, language)[:1]}
@@ -180,7 +225,7 @@ class AnswerSearch:
         document = reading.document
         if reading.source.id not in self._replied:
             self._replied.add(reading.source.id)
-            list(self._replies(reading))
+            _ = [*self._replies(reading), *self._opposed(reading)]
         inside = [
             answer
             for index, sentence in enumerate(document.sentences)
@@ -209,6 +254,9 @@ class AnswerSearch:
             min(credit, self._surface(one, piece, around)) for one, credit in zip(self.wanted, held_by, strict=True)
         ]
         covered = sum(one.weight * credit for one, credit in zip(self.wanted, held_by, strict=True)) / total
+        here = around.keys | around.label | (around.beside if self.asked.form in SPACIOUS else frozenset())
+        if any(one.credit(here) < 1.0 for one in self._sides):
+            return None
         counted = self.asked.form is AnswerForm.COUNT and covered >= COUNTED_COVERAGE and len(self.wanted) > 2
         if not counted and (covered < LEAST_COVERAGE or self._lacks(held_by, total, around)):
             return None
@@ -224,7 +272,7 @@ class AnswerSearch:
         if held.strength < (LEAST_EVIDENCE if covered >= LEAST_COVERAGE else 1.0):
             return None
         strength = 0.55 * covered + 0.3 * held.strength + self._extras(reading, index, around, piece, text)
-        if strength < LEAST_STRENGTH:
+        if strength < LEAST_STRENGTHS.get(self.asked.form, LEAST_STRENGTH):
             return None
         return FoundAnswer(reading, index, strength, covered, held, around.first)
 

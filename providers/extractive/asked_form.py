@@ -102,7 +102,7 @@ def read_asked(text: str, language: str) -> AskedForm:
     bounds = frozenset(name for name in BOUNDS if name in known.asks_inside and known.asks_inside[name].found(tokens))
     form = _narrow(form, tokens, place + length, bounds, known)
     content = _content(written, tokens, range(place, place + length), form, known)
-    counted = _first_run(written[place + length :], content) if form is AnswerForm.COUNT else ()
+    counted = _first_run(written[place + length :], content) if form in (AnswerForm.COUNT, AnswerForm.CHOICE, AnswerForm.ITEMS) else ()
     sides = _sides(written, tokens, content, known) if form is AnswerForm.DIFFERENCE else None
     return AskedForm(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted, sides)
 
