@@ -173,7 +173,12 @@ def _time(look: _Look) -> AnswerEvidence:
 
 def _place(look: _Look) -> AnswerEvidence:
     asked, tokens = _asked_stems(look), look.piece.tokens
-    paths = [place for place in look.piece.places_of(PATH) if tokens[place] not in asked]
+    whole = look.asked.text.casefold()
+    paths = [
+        look.piece.token_at(match.start() + 1)
+        for match in PATH.finditer(look.piece.text)
+        if match[0].casefold() not in whole
+    ]
     told = [p for p in look.known.tells["place"].places(tokens) if stem(tokens[p], look.asked.language) not in asked]
     if paths:
         return AnswerEvidence(1.0, tuple(paths))
@@ -220,10 +225,10 @@ def _count(look: _Look) -> AnswerEvidence:
     if close := [place for place in figures if any(0 < beside - place <= 4 for beside in nouns)]:
         held = {stem(token, look.asked.language) for token in tokens[min(close) : max(close) + NEAR]}
         whole = len(counted - held) <= len(counted) // 2
-        return AnswerEvidence(1.0 if whole else 0.6, tuple(close))
+        return AnswerEvidence(1.0 if whole else 0.5, tuple(close))
     if close := [place for place in figures if any(0 < place - beside <= 3 for beside in nouns)]:
         return AnswerEvidence(0.85, tuple(close))
-    if alone := [place for place in figures if _CLAUSE_END.match(look.piece.text, look.piece.starts[place] + len(tokens[place]))]:
+    if not nouns and (alone := [place for place in figures if _CLAUSE_END.match(look.piece.text, look.piece.starts[place] + len(tokens[place]))]):
         return AnswerEvidence(0.6, tuple(alone))
     return (
         AnswerEvidence(0.6, tuple(figures))
@@ -303,16 +308,17 @@ def _value(look: _Look) -> AnswerEvidence:
     told = look.known.tells["default"].places(look.piece.tokens)
     if not told:
         return NONE
-    values = sorted({*look.piece.places_of(SYMBOL_VALUE), *_figures(look), *look.piece.places_of(_SETTING_WORD)})
+    values = sorted({*look.piece.places_of(SYMBOL_VALUE), *_figures(look)})
     near = [place for place in values if any(0 <= place - at <= 6 or 0 < at - place <= 5 for at in told)]
+    near += _near(look.piece.places_of(_SETTING_WORD), told, 3)
     return AnswerEvidence(1.0 if near else 0.6, tuple(told))
 
 
 def _steps(look: _Look) -> AnswerEvidence:
     told = look.known.tells["steps"].places(look.piece.tokens)
     marked = look.piece.places_of(_COMMAND)
-    if told and marked:
-        return AnswerEvidence(1.0, tuple(told))
+    if (told and marked) or _OPTION.match(look.piece.text):
+        return AnswerEvidence(1.0, tuple(told or marked))
     if told:
         return AnswerEvidence(0.75, tuple(told))
     return AnswerEvidence(0.4, tuple(marked)) if marked else NONE
@@ -449,8 +455,11 @@ _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è wer
 _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")
 _SETTING_WORD: Final = re.compile(r"\b(?:on|off|true|false|none|empty|zero|enabled|disabled|yes|no)\b", re.IGNORECASE)
 _COMMAND: Final = re.compile(r"\b[A-Z]{3,}+\b|\w_\w|--\w|`|\w\(\)|(?<![\w-])[\w-]++\.\w{2,4}\b|/\w|[“\"„«]\w")
+_OPTION: Final = re.compile(r"-{1,2}\w")
 _GLOSS: Final = re.compile(r"^\S[^\n.;:]{0,60}\s[—–-]\s")
-_ENUMERATION: Final = re.compile(r"(?:[\w'’«“\"`][^\s,;]*+(?:\s[^\s,;]++){0,2},\s){2}")
+_ENUMERATION: Final = re.compile(
+    r"(?:[^\s,;:]++(?:\s[^\s,;:]++){0,2},\s)+[^\s,;:]++(?:\s[^\s,;:]++){0,2}?,?\s(?:and|or|und|oder|sowie|et|ou|y|e|o|en|of)\s"
+)
 """Short members side by side."""
 
 _FORMS: Final = {

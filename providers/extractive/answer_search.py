@@ -9,7 +9,7 @@ from typing import Final
 from providers.extractive.answer_evidence import AnswerEvidence, Piece, evidence
 from providers.extractive.asked_form import MEASURES, PARTICLES, AnswerForm, AskedForm
 from providers.extractive.lexicon import ASIDE_OPENING, HYPOTHETICAL, OF_THE_TEXT, PAST, RELATED
-from providers.extractive.question_terms import Frequencies, key_words, text_keys, text_pairs, word_keys
+from providers.extractive.question_terms import PARTS, Frequencies, key_words, text_keys, text_pairs, word_keys
 from providers.extractive.sentence_places import HISTORY
 from providers.extractive.sentence_places import NUMBERING as _NUMBERING
 from providers.extractive.sources_read import Reading
@@ -50,7 +50,7 @@ LEAST_WEIGHT: Final = 0.6
 LONGEST: Final = 1_200
 """Characters of a sentence that can be quoted."""
 COMPOUNDING: Final = ("de", "nl")
-SHORTEST_PART: Final = 5
+SHORTEST_PART: Final = 4
 COUNTED_COVERAGE: Final = 0.58
 """Coverage that is enough where the number stands right beside what is counted."""
 LOOKED_AT: Final = 0.5
@@ -103,7 +103,9 @@ class Wanted:
         if self.key[0].isdigit() and any(key.startswith(self.key + ".") for key in keys):
             return 1.0
         if self.compound and any(
-            len(one) >= SHORTEST_PART and (self.key.endswith(one) or one.endswith(self.key)) for one in keys
+            (len(one) >= SHORTEST_PART and (self.key.endswith(one) or one.endswith(self.key)))
+            or (one.startswith(self.key) and len(one) >= len(self.key) + SHORTEST_PART)
+            for one in keys
         ):
             return RELATED_CREDIT
         return RELATED_CREDIT if self.related & keys else 0.0
@@ -194,6 +196,8 @@ class AnswerSearch:
         if covered < LEAST_COVERAGE:
             return None
         strength = OPPOSED_STRENGTH + (0.1 if entry else 0.0) + self._extras(reading, index, around, Piece.of(document.of(document.sentences[index])), document.of(document.sentences[index]))
+        if strength < LEAST_STRENGTH:
+            return None
         return FoundAnswer(reading, index, strength, covered, AnswerEvidence(1.0), index)
 
     @cached_property
@@ -323,7 +327,8 @@ class AnswerSearch:
         folded = one.word.casefold()
         return (
             1.0
-            if not same or any(_one_word(folded, token, self.asked.language) for token in same)
+            if not same
+            or any(_one_word(folded, part, self.asked.language) for token in same for part in (token, *PARTS.split(token)))
             else OTHER_WORD_CREDIT
         )
 
