@@ -419,8 +419,8 @@ def _choice(look: _Look) -> AnswerEvidence:
 
 
 def _kind(look: _Look) -> set[str]:
-    """The stems of what is to be chosen from: the words of meaning that stand first."""
-    return {stem(word, look.asked.language) for word in look.asked.counted}
+    """The stem of what is to be chosen from: the word of meaning that stands first."""
+    return {stem(word, look.asked.language) for word in look.asked.counted[:1]}
 
 
 def _replacement(look: _Look) -> AnswerEvidence:

@@ -56,6 +56,7 @@ COUNTED_COVERAGE: Final = 0.58
 LOOKED_AT: Final = 0.5
 SEEDS_OF_A_DOCUMENT: Final = 6
 SIDES: Final = ("one", "other")
+LEAST_OPPOSED: Final = 0.68
 OPPOSED_STRENGTH: Final = 0.6
 """What a sentence about one side of a difference has for opening with it."""
 NO_PROSE: Final = re.compile(r"\]\(|[-=~_]{6}|\(\d++\): ")
@@ -196,7 +197,7 @@ class AnswerSearch:
         if covered < LEAST_COVERAGE:
             return None
         strength = OPPOSED_STRENGTH + (0.1 if entry else 0.0) + self._extras(reading, index, around, Piece.of(document.of(document.sentences[index])), document.of(document.sentences[index]))
-        if strength < LEAST_STRENGTH:
+        if strength < LEAST_OPPOSED:
             return None
         return FoundAnswer(reading, index, strength, covered, AnswerEvidence(1.0), index)
 

@@ -232,6 +232,6 @@ def _content(
         elif token not in known.stop:
             spare.setdefault(bare, word[: len(bare)])
     only_names = form in OF_A_NAME and all(word[:1].isupper() for word in kept.values())
-    if (len(kept) < FEW and form in SAID_OF) or (only_names and known.code not in NOUNS_ARE_CAPITAL):
+    if (len(kept) < FEW and form in (*SAID_OF, AnswerForm.CHOICE)) or (only_names and known.code not in NOUNS_ARE_CAPITAL):
         return [*kept.values(), *spare.values()]
     return list(kept.values()) or list(spare.values())
