@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from providers.extractive.asked_form import AnswerForm, AskedForm
-from providers.language_words import WORD, LanguageWords, fold, language_words
 from providers.extractive.question_terms import NOUNS_ARE_CAPITAL
+from providers.language_words import WORD, LanguageWords, fold, language_words
 from providers.text import stem
 
 FIGURE: Final = re.compile(
@@ -146,7 +146,11 @@ def _person(look: _Look) -> AnswerEvidence:
     if names:
         return AnswerEvidence(0.85 if look.known.code != "de" else 0.7, tuple(names))
     asked = _asked_stems(look)
-    roles = [p for p in makers if len(look.piece.tokens[p]) > 3 and stem(look.piece.tokens[p], look.asked.language) not in asked]
+    roles = [
+        p
+        for p in makers
+        if len(look.piece.tokens[p]) > 3 and stem(look.piece.tokens[p], look.asked.language) not in asked
+    ]
     return AnswerEvidence(0.55, tuple(roles)) if roles else NONE
 
 
@@ -185,7 +189,8 @@ def _place(look: _Look) -> AnswerEvidence:
     named = [
         place
         for match in _CAPITAL.finditer(look.piece.text)
-        if (place := look.piece.token_at(match.start())) and stem(tokens[place], look.asked.language) not in asked
+        if (place := look.piece.token_at(match.start()))
+        and stem(tokens[place], look.asked.language) not in asked
         and (look.known.code == "de" or look.is_name(match[0]))
     ]
     if near := _near(named, [place for place in told if len(tokens[place]) <= LONGEST_PREPOSITION], 3):
@@ -228,7 +233,13 @@ def _count(look: _Look) -> AnswerEvidence:
         return AnswerEvidence(1.0 if whole else 0.5, tuple(close))
     if close := [place for place in figures if any(0 < place - beside <= 3 for beside in nouns)]:
         return AnswerEvidence(0.85, tuple(close))
-    if not nouns and (alone := [place for place in figures if _CLAUSE_END.match(look.piece.text, look.piece.starts[place] + len(tokens[place]))]):
+    if not nouns and (
+        alone := [
+            place
+            for place in figures
+            if _CLAUSE_END.match(look.piece.text, look.piece.starts[place] + len(tokens[place]))
+        ]
+    ):
         return AnswerEvidence(0.6, tuple(alone))
     return (
         AnswerEvidence(0.6, tuple(figures))
@@ -449,7 +460,9 @@ def _statement(look: _Look) -> AnswerEvidence:
 _CAPITAL: Final = re.compile(r"\b[A-ZÀ-Ý][\w'’-]*[a-zà-ÿ]")
 _BRACKETS: Final = re.compile(r"\s?\([^()]{0,80}\)")
 _IN_BRACKETS: Final = re.compile(r"\(([^()]{2,80})\)")
-_SHARE: Final = re.compile(r"\d[\d.,]*+\s?(?:%|percent|per\s+cent|prozent|pour\s+cent|por\s+ciento|per\s+cento|por\s+cento|procent)")
+_SHARE: Final = re.compile(
+    r"\d[\d.,]*+\s?(?:%|percent|per\s+cent|prozent|pour\s+cent|por\s+ciento|per\s+cento|por\s+cento|procent)"
+)
 _CLAUSE_END: Final = re.compile(r"\s*(?:$|[.;)](?:\s|$))")
 _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())
 _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")

@@ -41,7 +41,9 @@ def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None
             return found
     stands = not leans(document, first)
     if form is AnswerForm.STEPS and stands and (end := _commands_end(document, seed)) is not None:
-        start = span_of(document, first if sentence.end - document.sentences[first].start <= LONGEST_LEAD else seed, seed)[0]
+        start = span_of(
+            document, first if sentence.end - document.sentences[first].start <= LONGEST_LEAD else seed, seed
+        )[0]
         if end - start <= LONGEST_ANSWER and (first == seed or not leans(document, seed) or start < sentence.start):
             return start, end
     if stands and block.label is not None and sentence.end - block.label <= LONGEST_ANSWER:
@@ -72,7 +74,11 @@ def _commands_end(document: Structure, index: int) -> int | None:
     """Where the commands end that stand right behind the paragraph of a sentence, or None if there are none."""
     own = document.sentences[index].block
     following = document.blocks[own + 1 : own + 2]
-    if not following or following[0].kind is not TextBlockKind.CODE or following[0].section != document.blocks[own].section:
+    if (
+        not following
+        or following[0].kind is not TextBlockKind.CODE
+        or following[0].section != document.blocks[own].section
+    ):
         return None
     return following[0].start + len(document.text[following[0].start : following[0].end].rstrip())
 

@@ -60,7 +60,7 @@ SAID_OF: Final = frozenset(
 )
 """Forms that ask what is said of something: there even a plain verb counts where little else is left."""
 OF_A_NAME: Final = MEASURES | {AnswerForm.PERSON, AnswerForm.TIME, AnswerForm.PLACE}
-"""Forms that ask for one thing about a name, so that a plain verb beside it tells which: `How long will … be supported?`"""
+"""Forms that ask for one thing about a name; a plain verb beside it tells which: `How long will … be supported?`"""
 FEW: Final = 2
 LONG_TEXT: Final = 120
 """Characters from which a text may hold more than its question."""
@@ -102,7 +102,11 @@ def read_asked(text: str, language: str) -> AskedForm:
     bounds = frozenset(name for name in BOUNDS if name in known.asks_inside and known.asks_inside[name].found(tokens))
     form = _narrow(form, tokens, place + length, bounds, known)
     content = _content(written, tokens, range(place, place + length), form, known)
-    counted = _first_run(written[place + length :], content) if form in (AnswerForm.COUNT, AnswerForm.CHOICE, AnswerForm.ITEMS) else ()
+    counted = (
+        _first_run(written[place + length :], content)
+        if form in (AnswerForm.COUNT, AnswerForm.CHOICE, AnswerForm.ITEMS)
+        else ()
+    )
     sides = _sides(written, tokens, content, known) if form is AnswerForm.DIFFERENCE else None
     return AskedForm(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted, sides)
 
@@ -222,7 +226,12 @@ def _content(
             bare, word = rest, word[len(head) + 1 :]
         if known.code == "fr" and "-" in bare:
             bare = next((bare.removesuffix(end) for end in INVERTED if bare.endswith(end)), bare)
-        if known.code == "en" and bare not in empty and tokens[place + 1 : place + 2] and tokens[place + 1] in PARTICLES:
+        if (
+            known.code == "en"
+            and bare not in empty
+            and tokens[place + 1 : place + 2]
+            and tokens[place + 1] in PARTICLES
+        ):
             bare, word = f"{bare}-{tokens[place + 1]}", f"{word}-{tokens[place + 1]}"
         named = len(word) > 1 and word.isupper() and not shouted and word.isalpha()
         if place in opening and not named and form is not AnswerForm.STEPS:
@@ -232,6 +241,8 @@ def _content(
         elif token not in known.stop:
             spare.setdefault(bare, word[: len(bare)])
     only_names = form in OF_A_NAME and all(word[:1].isupper() for word in kept.values())
-    if (len(kept) < FEW and form in (*SAID_OF, AnswerForm.CHOICE)) or (only_names and known.code not in NOUNS_ARE_CAPITAL):
+    if (len(kept) < FEW and form in (*SAID_OF, AnswerForm.CHOICE)) or (
+        only_names and known.code not in NOUNS_ARE_CAPITAL
+    ):
         return [*kept.values(), *spare.values()]
     return list(kept.values()) or list(spare.values())

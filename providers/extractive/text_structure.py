@@ -142,7 +142,9 @@ class Structure:
     def small_words(self) -> frozenset[str]:
         """The words that the text writes in small letters as a rule: a name does so in an address at most."""
         counted = Counter(words(self.text))
-        return frozenset(word for word, count in counted.items() if word.islower() and 2 * count > counted[word.title()])
+        return frozenset(
+            word for word, count in counted.items() if word.islower() and 2 * count > counted[word.title()]
+        )
 
     def of(self, sentence: Sentence) -> str:
         """The words of a sentence."""
