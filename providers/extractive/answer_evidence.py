@@ -197,7 +197,7 @@ def _place(look: _Look) -> AnswerEvidence:
         return AnswerEvidence(0.85, tuple(near))
     strong = [place for place in told if len(tokens[place]) > LONGEST_PREPOSITION]
     if strong:
-        return AnswerEvidence(0.7, tuple(strong))
+        return AnswerEvidence(0.5, tuple(strong))
     return AnswerEvidence(0.5, tuple(told)) if told else NONE
 
 
@@ -243,7 +243,7 @@ def _count(look: _Look) -> AnswerEvidence:
         return AnswerEvidence(0.6, tuple(alone))
     return (
         AnswerEvidence(0.6, tuple(figures))
-        if look.known.tells["maximum"].found(tokens) or look.piece.label
+        if not nouns and (look.known.tells["maximum"].found(tokens) or look.piece.label)
         else AnswerEvidence(0.3, tuple(figures))
     )
 

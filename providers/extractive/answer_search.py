@@ -231,6 +231,8 @@ class AnswerSearch:
         here = around.keys | around.label | (around.beside if self.asked.form in SPACIOUS else frozenset())
         if any(one.credit(here) < 1.0 for one in self._sides):
             return None
+        if any(one.named and self._only_in_compounds(one, piece) for one in self.wanted):
+            return None
         counted = self.asked.form is AnswerForm.COUNT and covered >= COUNTED_COVERAGE and len(self.wanted) > 2
         if not counted and (covered < LEAST_COVERAGE or self._lacks(held_by, total, around)):
             return None
@@ -243,7 +245,8 @@ class AnswerSearch:
         held = self._evidence(piece, around)
         least = LEAST_STRENGTHS.get(self.asked.form, LEAST_STRENGTH)
         if self.asked.form is AnswerForm.STEPS and commands_follow(document, index):
-            held, least = replace(held, strength=1.0), LEAST_STRENGTH
+            held = replace(held, strength=1.0)
+            least = LEAST_STRENGTH if all(one.credit(around.heading) for one in self.wanted) else least
         if held.strength < (LEAST_EVIDENCE if covered >= LEAST_COVERAGE else 1.0):
             return None
         strength = 0.55 * covered + 0.3 * held.strength + self._extras(reading, index, around, piece, text)
@@ -306,6 +309,12 @@ class AnswerSearch:
             )
             else OTHER_WORD_CREDIT
         )
+
+    def _only_in_compounds(self, one: Wanted, piece: Piece) -> bool:
+        """Whether a name is there only as a part of longer names: what is said of `git-gui` is not said of Git."""
+        holding = [token for token in piece.tokens if one.key in word_keys(token, self.asked.language)]
+        bare = one.word.casefold()
+        return not one.compound and bool(holding) and all("-" in token and token != bare for token in holding)
 
     def _lacks(self, held_by: Sequence[float], total: float, around: SentenceContext) -> bool:
         """Whether a name, or a word of weight, is not there."""
