@@ -3,8 +3,8 @@
     python -m benchmarks.brief_quality DIR QUESTIONS.json [--home DIR] [--show TEXT] [--verbose]
 
 Each fact is a text that the brief must hold ("a|b": either). Printed: the share of facts in the whole brief, in the
-brief proper (before "More passages"), in its first 200 words and in the short answer; the share of unanswerable questions that are admitted;
-the share of false premises that the short answer corrects.
+brief proper (before "More passages"), in its first 200 words and in the short answer; the share of
+unanswerable questions that are admitted; the share of false premises that the short answer corrects.
 """
 
 import argparse
