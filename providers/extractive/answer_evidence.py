@@ -457,11 +457,11 @@ def _statement(look: _Look) -> AnswerEvidence:
     return AnswerEvidence(0.6 if len(look.piece.tokens) >= 5 else 0.2)
 
 
-_CAPITAL: Final = re.compile(r"\b[A-ZÀ-Ý][\w'’-]*[a-zà-ÿ]")
+_CAPITAL: Final = re.compile(r"\b[A-ZÀ-Ý][\w'’-]{0,40}[a-zà-ÿ]")
 _BRACKETS: Final = re.compile(r"\s?\([^()]{0,80}\)")
 _IN_BRACKETS: Final = re.compile(r"\(([^()]{2,80})\)")
 _SHARE: Final = re.compile(
-    r"\d[\d.,]*+\s?(?:%|percent|per\s+cent|prozent|pour\s+cent|por\s+ciento|per\s+cento|por\s+cento|procent)"
+    r"(?<![\d.,])\d[\d.,]*+\s?(?:%|percent|per\s+cent|prozent|pour\s+cent|por\s+ciento|per\s+cento|por\s+cento|procent)"
 )
 _CLAUSE_END: Final = re.compile(r"\s*(?:$|[.;)](?:\s|$))")
 _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())
@@ -471,7 +471,7 @@ _COMMAND: Final = re.compile(r"\b[A-Z]{3,}+\b|\w_\w|--\w|`|\w\(\)|(?<![\w-])[\w-
 _OPTION: Final = re.compile(r"-{1,2}\w")
 _GLOSS: Final = re.compile(r"^\S[^\n.;:]{0,60}\s[—–-]\s")
 _ENUMERATION: Final = re.compile(
-    r"(?:[^\s,;:]++(?:\s[^\s,;:]++){0,2},\s)+[^\s,;:]++(?:\s[^\s,;:]++){0,2}?,?\s(?:and|or|und|oder|sowie|et|ou|y|e|o|en|of)\s"
+    r"(?<!\S)(?:[^\s,;:]++(?:\s[^\s,;:]++){0,2},\s){1,6}[^\s,;:]++(?:\s[^\s,;:]++){0,2}?,?\s(?:and|or|und|oder|sowie|et|ou|y|e|o|en|of)\s"
 )
 """Short members side by side."""
 
