@@ -13,10 +13,10 @@ from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, queries_to_analyze
+from workflows.phases.claim_verification import is_wanted, verify
 from workflows.phases.counts import counts_of
-from workflows.phases.review import review
+from workflows.phases.report_review import review
 from workflows.phases.role_inputs import write_input
-from workflows.phases.verification import is_wanted, verify
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.activity_options import record_options
