@@ -148,6 +148,7 @@ histories: setup
 
 recordings: setup
 	@$(BIN)/python -m tests.unit.workflows.test_whole_runs
+	@$(BIN)/python -m tests.unit.workflows.test_rare_whole_runs
 	@$(BIN)/python -m tests.unit.workflows.test_decision_logs
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_report
 
