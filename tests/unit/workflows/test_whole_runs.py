@@ -33,8 +33,8 @@ FOLDER = Path(__file__).parent / "whole_runs"
 CANARY = "c0ffee" * 4
 MARK = re.compile(r'Below, names of elements of data end in "-(\w+)", and their lines begin with "(\w+)¦"\.')
 STYLE = re.compile(r"(?<=<style>).*?(?=</style>)", re.DOTALL)
-MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?|20(?:2[6-9]|[3-9]\d)-\d\d-\d\d")
-"""Also a day alone: the one on which a source was read."""
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?|20(?:2[6-9]|[3-9]\d)-\d\d-\d\d(?!\.\d)")
+"""Also a day alone, on which a source was read, but no version of a prompt."""
 WISHES = {
     "system_prompt": "Write for people who run databases.",
     "context": [{"question": "What is a transaction?", "answer": "All or nothing."}],
@@ -96,8 +96,8 @@ async def conducted(world: World, wishes: dict[str, Any], api: MessagesApi | Non
         "report.md": await world.content.get_text(files.markdown),
         "report.json": await world.content.get_text(files.json_document),
         "report.html": STYLE.sub("", await world.content.get_text(files.html)),
-        # Analyses run side by side, so what they tell has no order.
-        "calls.txt": "\n".join(sorted(host.note_entry)) + "\n",
+        # Analyses run side by side, so what they tell has no order; how many saves become one is a matter of time.
+        "calls.txt": "\n".join(sorted({*host.note_entry})) + "\n",
         "events.txt": "\n".join(sorted(f"{one.type}: {one.text} {json.dumps(one.data)}" for one in state.events))
         + "\n",
         "result.json": state.result.model_dump_json(indent=1, exclude={"report", "report_ref", "files"}) + "\n",
