@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict
@@ -14,6 +15,7 @@ from temporalio.worker.workflow_sandbox import SandboxRestrictions
 from temporalio.workflow import Info
 
 from contracts import names
+from tests.fakes.noting_meter import NotingMeter
 from workers.workflow_runner import PASSED_THROUGH, WorkflowRunner
 from workflows.registry import WORKFLOWS
 
@@ -25,7 +27,7 @@ SCHEDULED = ("activityId", "retryPolicy", "priority")
 
 
 class NotingRunner(WorkflowRunner):
-    """Notes the commands of a replayed run, and asks it twice how it stands, and every question at the end."""
+    """Notes what a replayed run does and measures, and asks it twice how it stands, and every question at the end."""
 
     def __init__(self, halfway: int = 0) -> None:
         super().__init__(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
@@ -33,10 +35,12 @@ class NotingRunner(WorkflowRunner):
         self.activations = 0
         self.commands: list[dict[str, Any]] = []
         self.answers: dict[str, Any] = {}
+        self.meter = NotingMeter()
 
     def create_instance(self, det: Any) -> WorkflowInstance:
         """As for a worker, but watched."""
-        return _Noted(super().create_instance(det), self)
+        measured = {**det.extern_functions, "__temporal_get_metric_meter": lambda: self.meter}
+        return _Noted(super().create_instance(replace(det, extern_functions=measured)), self)
 
 
 class _Noted(WorkflowInstance):
@@ -45,6 +49,7 @@ class _Noted(WorkflowInstance):
         self._notes = notes
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
+        act.is_replaying = False  # a replay measures nothing
         completion = self._instance.activate(act)
         commands = [MessageToDict(command) for command in completion.successful.commands]
         self._notes.commands += commands
@@ -92,6 +97,7 @@ async def replay(document: dict[str, Any]) -> NotingRunner:
     runner = NotingRunner(max(SOON, tasks // 2))
     replayer = Replayer(workflows=WORKFLOWS, workflow_runner=runner, data_converter=pydantic_data_converter)
     await replayer.replay_workflow(WorkflowHistory.from_json(document["workflow_id"], json.dumps(document["history"])))
+    runner.answers["measured"] = runner.meter.told
     return runner
 
 
