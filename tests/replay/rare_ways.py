@@ -15,10 +15,13 @@ from contracts.resolved import Hook
 from contracts.vocabulary import Phase, RunStatus
 from providers.errors import NotConfigured
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
+from tests.fakes.failing_strategy import FAILS, failing_strategy
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.web_world import WebWorld
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
+from tests.integration.web_pools import over_the_web, web_workers
 from workers.temporal import has_search_attributes, register_search_attributes
 
 REQUEST = {"query": QUESTION, "corpus": "manual"}
@@ -153,6 +156,40 @@ async def without_a_session(client: Client, folder: Path) -> Handle:
         return await ended(await start(client, REQUEST))
 
 
+async def unrendered(client: Client, folder: Path) -> Handle:
+    """Its report cannot be rendered: it fails, and its session is kept."""
+    world = World(folder)
+
+    async def skipped(name: str) -> Any:
+        raise NotConfigured(f"the list of {name} cannot be read")
+
+    world.corpus.skipped = skipped  # type: ignore[method-assign]
+    async with running_workers(client, world):
+        return await ended(await start(client, REQUEST))
+
+
+async def aborted(client: Client, folder: Path) -> Handle:
+    """Out of time, and it was asked for no report then."""
+    async with MessagesApi(by_role={"analyzer": "slow"}) as api:
+        async with running_workers(client, model_world(folder, api.base_url)):
+            return await ended(await start(client, RULES | {"on_deadline": "abort", "limits": {"deadline_seconds": 6}}))
+
+
+async def broken(client: Client, folder: Path) -> Handle:
+    """Its strategy raises what nobody foresaw."""
+    with failing_strategy() as name:
+        async with running_workers(client, World(folder)):
+            request = REQUEST | {"strategy": name, "limits": {"max_parallel": FAILS}}
+            return await ended(await start(client, request))
+
+
+async def unsearchable(client: Client, folder: Path) -> Handle:
+    """The only provider of the web cannot be reached."""
+    async with WebWorld() as world:
+        async with web_workers(client, folder, world, tavily_api_key="k", tavily_base_url="http://127.0.0.1:9"):
+            return await ended(await start(client, over_the_web("tavily")))
+
+
 async def begun_anew(client: Client, folder: Path) -> Handle:
     """A history that grew too long, on a server that wants short ones."""
     handle = await gone_on(client, folder)
@@ -192,5 +229,6 @@ async def _document(client: Client, asked: dict[str, Any]) -> Handle:
 
 
 RARE = (refused, nothing_to_search, another_question, completed_before, queued, stopped_in_the_queue, finished_at_once,
-        resumed, hooked, without_a_session, unstarted, document, no_document)  # fmt: skip
+        resumed, hooked, without_a_session, unstarted,
+        unrendered, aborted, broken, unsearchable, document, no_document)  # fmt: skip
 LONG = (begun_anew, gone_on)

@@ -15,6 +15,7 @@ from temporalio.worker.workflow_sandbox import SandboxRestrictions
 from temporalio.workflow import Info
 
 from contracts import names
+from tests.fakes.failing_strategy import failing_strategy
 from tests.fakes.noting_meter import NotingMeter
 from workers.workflow_runner import PASSED_THROUGH, WorkflowRunner
 from workflows.registry import WORKFLOWS
@@ -96,7 +97,10 @@ async def replay(document: dict[str, Any]) -> NotingRunner:
     tasks = sum(event["eventType"] == "EVENT_TYPE_WORKFLOW_TASK_COMPLETED" for event in document["history"]["events"])
     runner = NotingRunner(max(SOON, tasks // 2))
     replayer = Replayer(workflows=WORKFLOWS, workflow_runner=runner, data_converter=pydantic_data_converter)
-    await replayer.replay_workflow(WorkflowHistory.from_json(document["workflow_id"], json.dumps(document["history"])))
+    with failing_strategy():
+        await replayer.replay_workflow(
+            WorkflowHistory.from_json(document["workflow_id"], json.dumps(document["history"]))
+        )
     runner.answers["measured"] = runner.meter.told
     return runner
 
