@@ -151,6 +151,7 @@ recordings: setup
 	@$(BIN)/python -m tests.unit.workflows.test_rare_whole_runs
 	@$(BIN)/python -m tests.unit.workflows.test_decision_logs
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_report
+	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_forms
 
 SEED ?= 1
 mutants: setup
