@@ -224,6 +224,7 @@ WAYS: dict[str, Way] = {
             "constraints": {"timeframe": "2020-01-01..2024-12-31", "language": "en"},
         },
     ),
+    "both": Way(web=True, wishes={"corpus": "manual", "web": True}),
     "hopeless": Way(scenario="hopeless", wishes=RULES),
     "repaired": Way(plan=("cut", "good", "wrong_type"), scenario="good", wishes=RULES),
     "refusing": Way(plan=("good", "refusal", "good", "status:500"), scenario="refusal", wishes=RULES),
@@ -286,7 +287,10 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
     services = {"searxng": web.service("searxng", rejects="settings"), "tavily": web.service("tavily")}
     engines = {EngineKind.MODEL: engine_over({"default": api.base_url})} if api else {}
     world = World(folder, DescribedCorpus(), engines, configured(api), services, web)
-    given = {"corpus": None if way.web else "manual", "limits": ONE_BY_ONE | way.wishes.get("limits", {})}
+    given = {
+        "corpus": way.wishes.get("corpus", None if way.web else "manual"),
+        "limits": ONE_BY_ONE | way.wishes.get("limits", {}),
+    }
     state = await begin(world, **way.wishes | given)
     assert state.resolved is not None
     state.resolved = state.resolved.model_copy(update={"canary": CANARY})
