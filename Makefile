@@ -152,6 +152,7 @@ recordings: setup
 	@$(BIN)/python -m tests.unit.workflows.test_decision_logs
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_report
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_forms
+	@$(BIN)/python -m tests.unit.activities.test_recorded_decisions
 
 SEED ?= 1
 mutants: setup

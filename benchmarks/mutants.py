@@ -32,13 +32,7 @@ DURATIONS: Final = PLACE / "durations.json"
 EQUIVALENT: Final = ROOT / "benchmarks" / "mutants_equivalent.toml"
 PACKAGES: Final = ("workflows", "activities")
 TESTS: Final = ("tests/unit/workflows", "tests/unit/activities", "tests/replay")
-RECORDED: Final = (
-    "test_whole_runs.py",
-    "test_rare_whole_runs.py",
-    "test_histories.py",
-    "test_recorded_report.py",
-    "test_decision_logs.py",
-)
+RECORDED: Final = ("whole_runs.py", "test_histories.py", "test_recorded_", "test_decision_logs.py")
 """Compared word for word with what was recorded: the likeliest to find a fault, so they go first."""
 HEAVY: Final = ("temporalio.worker", "temporalio.testing", "anthropic", "contracts.activities",
                 "contracts.strategies", "providers.storage.sessions", "providers.models.prices",
