@@ -14,11 +14,14 @@ from activities.assessment.authorities import load_authorities
 from activities.assessment.source_assessment import FULL_LENGTH, assess
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from activities.preparation import RunRefused, resolve, resolve_again
+from activities.reporting.render import render
 from contracts.messages import ReadRequest
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, Hook, ModelPrice, ProviderChoice
-from contracts.vocabulary import PageAccess, Quality
+from contracts.usage import Usage
+from contracts.vocabulary import Outcome, PageAccess, Quality, StopReason
 from providers.interfaces import ExtractedDocument
+from tests.unit.activities.reporting.sample import ENDING, SKIPPED, Sample, make_resolved
 
 FOLDER = Path(__file__).parent / "recorded_decisions"
 QUERY = "How does autovacuum prevent transaction wraparound in PostgreSQL?"
@@ -167,7 +170,60 @@ def assessed(**changes: Any) -> Any:
     return assess(ReadRequest(**asked), document, load_authorities(), declared).model_dump(mode="json")
 
 
-TABLES = {"resolutions": resolutions, "resumptions": resumptions, "assessments": assessments}
+def endings() -> dict[str, Any]:
+    """What a report says of each way to end, and of each thing that may be missing, beside what all reports say."""
+    sample, gone = Sample(), {"draft": None, "citations": []}
+    draft = sample.state().draft
+    assert draft is not None
+    ways = [(outcome, StopReason.BUDGET_TIME) for outcome in Outcome]
+    ways += [(Outcome.PARTIAL, reason) for reason in StopReason]
+    states: dict[str, tuple[dict[str, Any], str | None]] = {
+        f"{outcome.value}: {reason.value}": ({"ending": ENDING | {"outcome": outcome, "stop_reason": reason}}, None)
+        for outcome, reason in ways
+    }
+    partial = ENDING | {"outcome": "partial", "completeness": "partial"}
+    states |= {
+        "partial": ({"ending": partial}, None),
+        "partial, a branch failed": ({"ending": partial, "failed_branches": ["analysis of “cost”: no answer"]}, None),
+        "partial, not answered": (
+            {"ending": partial, "draft": draft.model_copy(update={"unanswered": "no passage names it"})}, None,
+        ),
+        "no draft": ({**gone, "ending": partial}, ""),
+        "no draft, nothing found": (
+            {**gone, "ending": ENDING | {"outcome": "empty"}, "sources": {}, "findings": [], "evidence": {}}, "",
+        ),
+        "degraded": ({"degraded": ["one", "two"], "fallbacks": {"planner": 1}}, None),
+        "no usage": ({"usage": Usage()}, None),
+        "paid without a model": ({"usage": Usage(searches=1, cost_usd=0.5)}, None),
+        "cost unknown": (
+            {"usage": Usage(model_calls=2, input_tokens=1_000, output_tokens=1, cost_usd=None),
+             "usage_by_role": {"planner": Usage(model_calls=1, cost_usd=0.1)}}, None,
+        ),
+        "one of each": (
+            {"usage": Usage(model_calls=1, input_tokens=1, output_tokens=1, cost_usd=0.01, cached_tokens=1, searches=1,
+                            reads=1, cached_reads=1, cached_searches=1, active_seconds=61)}, None,
+        ),
+        "over the web": ({"resolved": make_resolved(corpus=None, web=True, egress="words go to s.test")}, None),
+        "by a model": (
+            {"resolved": make_resolved(engine="model", models={"complex": "big"}), "models_used": ["big", "small"],
+             "engine_by_role": {"planner": "extractive", "synthesizer": "model"}}, None,
+        ),
+        "in German": ({"resolved": make_resolved(language="de", report_language="fr", verify="off")}, None),
+    }  # fmt: skip
+    plain = set(_report(sample, {}, None))
+    return {
+        name: [line for line in _report(sample, changes, text) if line not in plain]
+        for name, (changes, text) in states.items()
+    }
+
+
+def _report(sample: Sample, changes: dict[str, Any], draft: str | None) -> list[str]:
+    words = sample.draft if draft is None else draft or None
+    forms = render(sample.state(**changes), words, sample.texts, SKIPPED, "0.1.0")
+    return [*forms.markdown.splitlines(), *forms.html.replace("><", ">\n<").splitlines(), *forms.document.splitlines()]
+
+
+TABLES = {"endings": endings, "resolutions": resolutions, "resumptions": resumptions, "assessments": assessments}
 
 
 def lines_of(table: dict[str, Any]) -> str:
