@@ -161,10 +161,10 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
 
 
 def _draft_is_current(state: ResearchState) -> bool:
-    """Whether the draft knows every finding: written in this iteration, after the last analysis."""
+    """Whether the draft knows every finding (there is one): written in this iteration, after the last analysis."""
     if state.draft is None:
         return False
-    newest = max((finding.iteration for finding in state.findings), default=0)
+    newest = max(finding.iteration for finding in state.findings)
     return state.draft.iteration >= newest and not state.hasty_analyses
 
 
