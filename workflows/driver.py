@@ -111,7 +111,11 @@ class Driver:
         pause = await self._conclude()
         self._check_interruption()
         self._run.checkpoints.save_in_background()
-        if self._at_boundary is not None and last.unit.iteration_ended and pause.action is Action.ITERATE:
+        if (
+            self._at_boundary is not None
+            and last.unit.iteration_ended
+            and pause.action in (Action.ITERATE, Action.PROCEED)
+        ):
             await self._at_boundary()
         return None
 
