@@ -19,6 +19,7 @@ from contracts.vocabulary import (
 )
 from workflows.rules.duplicates import same_titles
 from workflows.rules.report_check import report_issues
+from workflows.rules.sub_queries import ENOUGH
 
 MOST_TWINS = 3
 LOST: Final[Mapping[str, str]] = {
@@ -101,7 +102,7 @@ def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: se
     if node.finding_count:
         return True
     if node.status is NodeStatus.SKIPPED:
-        return False
+        return node.status_reason == ENOUGH
     gaps = _gaps_of(node, state)
     if gaps & closing:
         return True

@@ -24,6 +24,7 @@ from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import write_input
 from workflows.rules.gaps import STEER
 from workflows.rules.report_check import report_issues
+from workflows.rules.sub_queries import ENOUGH
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.reflective.background import investigate
@@ -55,8 +56,6 @@ from workflows.strategies.reflective.steps import (
     without_steps,
 )
 
-ENOUGH = "what was found answers the question, as the reflector judges it"
-
 
 class ReflectiveStrategy:
     """One unit per call: coordination, background, plan, one step, report."""
@@ -72,7 +71,9 @@ class ReflectiveStrategy:
         name, label = self._name(run.state, kind)
         run.state.phase = name
         await run.watchers.enter_phase(run)
-        run.note("phase.started", name, phase=name, label=label, iteration=run.state.iteration)
+        step = named_step(run.state, name) if kind is UnitKind.STEP else None
+        started = f"{name}: {step.text}" if step else name
+        run.note("phase.started", started, phase=name, label=label, iteration=run.state.iteration)
         work = {
             UnitKind.COORDINATION: self._coordinate,
             UnitKind.BACKGROUND: investigate,
@@ -147,7 +148,8 @@ class ReflectiveStrategy:
             position.route = Route(resolved.mode.value)
             return
         may_answer = resolved.mode is Mode.AUTO and resolved.engine is EngineKind.MODEL
-        output = await run.ask(COORDINATOR, "classify", ClassifyInput(may_answer=may_answer))
+        request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
+        output = await run.ask(COORDINATOR, "classify", request)
         position.route = route_of(output, resolved.mode)
         position.choice, position.brief = limits_choice(output, position.route), output.brief
         run.choose_limits(position.choice)
@@ -167,7 +169,6 @@ class ReflectiveStrategy:
         done, room = completed_steps(state.plan), max(1, room_for_steps(state.plan, limits.max_steps))
         request = PlanStepsInput(
             system_prompt=run.resolved.system_prompt,
-            context=run.resolved.context,
             corpus=run.resolved.corpus,
             brief=position.brief,
             hits=position.background,

@@ -61,7 +61,8 @@ def step_summary(state: ResearchState, unit: str) -> str:
 def _detail(state: ResearchState, step: PlanNode) -> str:
     match step.status:
         case NodeStatus.COMPLETED:
-            return f"{len(observations_of(state, step))} findings: {step.text}"
+            found = len(observations_of(state, step))
+            return f"{found} finding{'' if found == 1 else 's'}: {step.text}"
         case NodeStatus.FAILED:
             return f"failed ({step.error}): {step.text}"
         case NodeStatus.SKIPPED:

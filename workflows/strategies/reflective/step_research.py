@@ -7,10 +7,9 @@ from contracts.plan import PlanNode
 from contracts.reflective_roles import RESEARCHER, ResearchStepInput, Route
 from contracts.request import Depth
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, NodeStatus
+from contracts.vocabulary import EngineKind, GapStatus, NodeStatus
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
-from workflows.rules import gaps
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.reflective_position import position_of
 from workflows.strategies.reflective.steps import (
@@ -41,9 +40,10 @@ async def research_step(run: ResearchRun, step: PlanNode) -> None:
     state.plan = state.plan.with_nodes(done)
     if asked_for(step):
         names = {node.id for node in state.plan.children(step)}
-        found = [finding for finding in state.findings if finding.sub_query_id in names]
-        owned = [finding.model_copy(update={"sub_query_id": step.id}) for finding in found]
-        state.gaps = gaps.after_analysis(state.gaps, [step], owned)
+        found = [finding.id for finding in state.findings if finding.sub_query_id in names]
+        status = GapStatus.ADDRESSED if done.finding_count else GapStatus.UNADDRESSABLE
+        update = {"status": status, "resolved_by": found}
+        state.gaps = [gap.model_copy(update=update) if gap.id == step.gap_id else gap for gap in state.gaps]
 
 
 def _ended(state: ResearchState, step: PlanNode) -> PlanNode:
