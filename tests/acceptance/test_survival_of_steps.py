@@ -18,10 +18,8 @@ LATENCY = 0.25
 
 
 async def test_workers_killed_within_a_step_change_nothing(tmp_path: Path) -> None:
-    """Only calls in flight are paid again; the run's decisions show its steps (S0-131, invariant 12).
-
-    A real server and real processes, because a killed worker is what a step of several activities must survive.
-    """
+    """Only calls in flight are paid again; status and decisions show its steps (S0-131, invariant 12)."""
+    # A real server and real processes: no host of a test loses the process in the middle of an activity.
     async with topology(tmp_path, LATENCY) as made:
         code, _, errors = await made.command("corpus", "add", str(made.documents))
         assert code == 0, errors
@@ -38,6 +36,7 @@ async def test_workers_killed_within_a_step_change_nothing(tmp_path: Path) -> No
         await made.start_workers()
         result = await handle.result()
         calls, delivered = len(made.calls()) - calls_needed, made.delivered()
+        _, shown, _ = await made.command("status", "r-disturbed")
         _, decisions, _ = await made.command("decisions", "r-disturbed")
     assert result.outcome is expected.outcome is Outcome.COMPLETED
     expected_report = comparable(expected.report).replace("r-undisturbed", "r-disturbed")
@@ -46,3 +45,4 @@ async def test_workers_killed_within_a_step_change_nothing(tmp_path: Path) -> No
     assert not [request for request, count in delivered.items() if count > 1]
     assert decisions.count("reflector: continue") == 2
     assert "step-3" in decisions
+    assert "\nphase     synthesis, step 3 of 3\nstep 1    done: 5 findings: Research what it is" in shown

@@ -1,5 +1,6 @@
 """The strategy `reflective` where something is lacking: answers, searches, limits, context; and where people speak."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from contracts.resolved import ModelPrice
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus, Outcome, StopReason, Tier
 from providers.errors import Unavailable
+from tests.comparable import comparable
 from tests.fakes import reflective_work
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
@@ -63,7 +65,7 @@ def failing(world: World, *, while_asked: Callable[[str], bool]) -> None:
 
 
 async def test_who_plans_with_words_of_pages_knows_no_earlier_turn(tmp_path: Path) -> None:
-    """Earlier turns and instructions reach those alone who see nothing from outside; a brief is handed on (X-7)."""
+    """Earlier turns and instructions reach those alone who see nothing from outside."""
     told = {"context": [Turn(question="What is the heliotrope plan?", answer=MEMO)], "system_prompt": MEMO}
     _, requests, _ = await asked_of(tmp_path, MessagesApi(), depth="light", **told)
     assert {request.role for request in requests if "heliotrope" in request.prompt} == {"coordinator", "investigator"}
@@ -138,6 +140,28 @@ async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypa
     assert [is_analysis(step) for step in (research, thought)] == [False, True]
     assert thought.expected_contribution not in world.corpus.searches
     assert thought.status is NodeStatus.COMPLETED
+
+
+async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pending, then executing, then completed; or skipped without having begun (S1-059)."""
+    reflections(monkeypatch, "continue", "complete")
+    seen: dict[str, list[str]] = {}
+    note = ResearchRun.note
+
+    def remember(self: ResearchRun, kind: str, text: str, /, **data: Any) -> None:
+        for step in steps_of(self.state.plan):
+            states = seen.setdefault(step.id, [])
+            states += [] if states[-1:] == [step.status.value] else [step.status.value]
+        note(self, kind, text, **data)
+
+    monkeypatch.setattr(ResearchRun, "note", remember)
+    state, _, _ = await asked_of(tmp_path, MessagesApi(), depth="medium", limits={"min_steps": 2})
+    done = ["pending", "executing", "completed"]
+    assert list(seen.values()) == [done, done, ["pending", "skipped"]]
+    assert [made.step for made in position_of(state).reflections] == [step.text for step in steps_of(state.plan)[:2]]
+    assert {event.data["phase"] for event in state.events if event.type == "phase.started"} >= {"step-1", "step-2"}
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
 @pytest.mark.parametrize("after", range(1, 9))
@@ -286,6 +310,62 @@ async def test_a_limit_ends_in_a_partial_report_and_more_of_it_in_a_whole_one(
     assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
     reflected = [made.step for made in position_of(later).reflections]
     assert reflected == [step.text for step in steps_of(later.plan)]
+
+
+@pytest.mark.parametrize(
+    "activity", ["classify_question", "search", "plan_steps", "choose_searches", "read_source", "reflect_on_step"]
+)
+async def test_cancelled_in_any_unit_it_goes_on_later(tmp_path: Path, activity: str) -> None:
+    """The state is kept, and a resumed run has the findings of an undisturbed one, each step reflected on."""
+    world = World(tmp_path)
+    state, host = await begin(world, strategy="reflective", depth="light"), world.host()
+    work = host.implementations[activity]
+
+    async def begin_and_hang(argument: Any) -> Any:
+        running.cancel()
+        return await work(argument)
+
+    host.implementations[activity] = begin_and_hang
+    driver = Driver(ResearchRun(state, Inbox(), host), ReflectiveStrategy())
+    running = asyncio.ensure_future(driver.conduct())
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert state.result is None
+    later = await resume(world, state, depth="light")
+    undisturbed, _ = await conduct(World(tmp_path / "undisturbed"), depth="light")
+    assert later.result is not None
+    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
+    assert {finding.id for finding in later.findings} == {finding.id for finding in undisturbed.findings}
+    assert [made.step for made in position_of(later).reflections] == [step.text for step in steps_of(later.plan)]
+
+
+class NewHistory(Exception):
+    """The history begins anew here."""
+
+
+async def test_a_history_may_begin_anew_after_every_step(tmp_path: Path) -> None:
+    """The boundary comes after steps; limits that the run chose hold beyond it, and the report is the same."""
+    world = World(tmp_path / "pieces")
+    state, fresh = await begin(world, strategy="reflective"), await begin(world, strategy="reflective")
+    boundaries: list[str] = []
+
+    async def boundary() -> None:
+        boundaries.append(state.phase or "")
+        raise NewHistory
+
+    while state.result is None:
+        try:
+            await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy(), boundary).conduct()
+        except NewHistory:
+            state = ResearchState.unpack(state.pack())
+            state.resolved = fresh.resolved  # as it is prepared for the new history
+    whole = World(tmp_path / "whole")
+    undisturbed, _ = await conduct(whole)
+    assert boundaries == [f"step-{number}" for number in range(1, len(steps_of(state.plan)))]
+    assert state.resolved is not None
+    assert undisturbed.resolved is not None
+    assert state.resolved.limits == undisturbed.resolved.limits
+    assert comparable(await report_of(world, state)) == comparable(await report_of(whole, undisturbed))
 
 
 async def test_sources_never_exceed_their_limit(tmp_path: Path) -> None:
