@@ -240,6 +240,25 @@ async def test_a_step_whose_searches_failed_is_done_by_a_resumed_run(tmp_path: P
     assert {step.status for step in steps_of(later.plan)} == {NodeStatus.COMPLETED}
 
 
+async def test_one_failed_search_of_a_step_is_made_again(tmp_path: Path) -> None:
+    """A step that found something is completed; the later run makes the search that failed, and no other."""
+    down, limits = [True], {"min_steps": 1, "max_steps": 1}
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        failing(world, while_asked=lambda text: down[0] and text.endswith("in detail"))
+        state, _ = await conduct(world, depth="medium", limits=limits)
+        assert state.result is not None
+        assert state.result.outcome is Outcome.PARTIAL
+        assert [node.status.value for node in state.plan.nodes] == ["completed", "completed", "failed"]
+        down[0], before = False, len(world.corpus.searches)
+        later = await resume(world, state, depth="medium", limits=limits)
+        await world.close()
+    assert later.result is not None
+    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
+    assert [node.status.value for node in later.plan.nodes] == ["completed"] * 3
+    assert [text[-9:] for text in world.corpus.searches[before:]] == ["in detail"]
+
+
 async def test_a_background_that_fails_costs_nothing_but_its_titles(tmp_path: Path) -> None:
     """The planner plans without it, and the run is complete."""
     world, planned = World(tmp_path), [False]
