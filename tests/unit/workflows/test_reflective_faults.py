@@ -285,6 +285,14 @@ async def test_an_outage_of_all_searches_is_no_empty_answer(tmp_path: Path) -> N
     assert {step.status for step in steps_of(state.plan)} == {NodeStatus.FAILED}
 
 
+async def test_a_model_that_is_out_of_reach_from_the_start_ends_the_run(tmp_path: Path) -> None:
+    """The first role that finds it so ends the run as an outage; no other one waits for it in vain."""
+    state, requests, _ = await asked_of(tmp_path, MessagesApi("no_credit"), depth="light")
+    assert state.result is not None
+    assert (state.result.outcome, state.result.stop_reason) == (Outcome.FAILED, StopReason.PROVIDER_OUTAGE)
+    assert {request.role for request in requests} == {"coordinator"}
+
+
 async def test_nothing_found_is_admitted(tmp_path: Path) -> None:
     """No step finds anything: the outcome is empty, and the report says so (C0-13)."""
     world = World(tmp_path)
