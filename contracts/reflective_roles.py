@@ -79,6 +79,7 @@ class ClassificationDraft(Contract):
     recommended_depth: str = Field(default="auto", json_schema_extra={"enum": ["auto", "light", "medium", "extended"]})
     is_ambiguous: bool = False
     clarifying_questions: list[str] = []
+    brief: str = Field(default="", description="what earlier turns and instructions add to the question, in own words")
     reasoning: str = ""
 
 
@@ -91,6 +92,7 @@ class ClassificationOutput(RoleOutput):
     recommended_depth: str = "auto"
     is_ambiguous: bool = False
     clarifying_questions: list[str] = []
+    brief: str = ""
     reasoning: str = ""
 
 
@@ -126,8 +128,13 @@ class StepSummary(Contract):
 
 
 class PlanStepsInput(BriefedInput):
-    """Hand-off to the step planner: what is known, and how many steps may be added. `hits` are of the background."""
+    """Hand-off to the step planner: what is known, and how many steps may be added. `hits` are of the background.
 
+    A model sees words from outside here, so it is shown the coordinator's brief in place of earlier turns and of the
+    request's own instructions; rules, which no page can steer, read these themselves.
+    """
+
+    brief: str = ""
     steps: list[StepSummary] = []
     """Steps that are done: they stay as they are."""
     feedback: str = ""

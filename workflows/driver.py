@@ -118,7 +118,7 @@ class Driver:
         pause = await self._conclude()
         self._check_interruption()
         self._run.checkpoints.save_in_background()
-        if last.unit.iteration_ended and pause.action is Action.ITERATE:
+        if last.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await self._around.start_history_anew()
         return None
 

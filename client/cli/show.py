@@ -280,7 +280,8 @@ def _status_table(status: ResearchStatus) -> Text:
         ("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
         ("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
         ("question", printable(status.query)),
-        ("phase", f"{status.phase or '-'}, iteration {status.iteration} of {status.max_iterations}" if begun else ""),
+        ("phase", ", ".join(part for part in (status.phase or "-", status.progress.summary) if part) if begun else ""),
+        *_steps(status),
         (
             "with",
             " · ".join(part for part in (status.strategy, status.engine, status.corpus or "") if part)
@@ -311,6 +312,12 @@ def _asked_of_person(status: ResearchStatus) -> list[tuple[str, str]]:
     rows = [("asked", f"{waiting.describe()}, until {local_time(waiting.expires_at)}")]
     rows += [("", f"{place}. {printable(question)}") for place, question in enumerate(waiting.questions, start=1)]
     return rows + [("", way) for way in waiting.ways(status.research_id)]
+
+
+def _steps(status: ResearchStatus) -> list[tuple[str, str]]:
+    """The steps of a strategy that works in steps, each with how far it is and what it brought."""
+    units = [unit for unit in status.progress.units if unit.label.startswith("step ")]
+    return [(unit.label, f"{unit.mark.value}: {printable(unit.detail)}") for unit in units]
 
 
 def _ended(status: ResearchStatus) -> str:

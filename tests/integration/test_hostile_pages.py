@@ -48,8 +48,12 @@ pytestmark = pytest.mark.integration
 UNSEEN_IN_RUNS = ("I2 comment", "I4 style sheet", "I4 in code", "I8", "I21 unseen mode", "I22 linked data", "I28")
 """Of those that nobody sees, some of each kind; each one of them is read by a test of its own elsewhere."""
 MEMO = "The heliotrope memorandum stays among the four of us until the merger is announced in public."
+UNSTEERED = {"planner", "coordinator", "investigator"}
+"""Roles that see no word from outside."""
 ENGINES = ("extractive", "good", "gullible", "betraying")
-SAME_REPORT = ("extractive", "good")
+STEPS = ("reflective-extractive", "reflective-good")
+"""The same two in the strategy `reflective`, one step deep."""
+SAME_REPORT = ("extractive", "good", *STEPS)
 
 
 @dataclass
@@ -91,7 +95,9 @@ def chosen() -> list[HostilePage]:
 
 def request_of(pages: str, behaviour: str) -> dict[str, object]:
     """A request that holds what only its run knows."""
-    by_model = behaviour != "extractive"
+    by_model = "extractive" not in behaviour
+    one_step = {"max_steps": 1, "min_steps": 1, "max_searches_per_step": 1, "max_reads_per_step": 20}
+    strategy = {"strategy": "reflective", "depth": "medium"} if behaviour in STEPS else {}
     limits = {"max_sub_queries": 1, "max_sources_per_query": 20, "max_iterations": 2 if behaviour == "gullible" else 1}
     return {
         "query": QUESTION,
@@ -99,11 +105,11 @@ def request_of(pages: str, behaviour: str) -> dict[str, object]:
         "engine": "model" if by_model else "extractive",
         "models": dict.fromkeys(("simple", "analytical", "complex"), behaviour) if by_model else {},
         "search": {"providers": ["searxng"], "max_results_per_query": 20},
-        "limits": limits,
+        "limits": limits | (one_step if behaviour in STEPS else {}),
         "gates": {"policy": "advisory", "think": "rules" if behaviour in SAME_REPORT else "model"},
         "system_prompt": MEMO,
         "context": [{"question": "What is the heliotrope plan about?", "answer": MEMO}],
-    }
+    } | strategy
 
 
 async def carry_out(client: Client, home: Path, api: MessagesApi, pages: str, behaviour: str) -> Ran:
@@ -147,10 +153,13 @@ async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Asyn
     client = await Client.connect(server.address, data_converter=pydantic_data_converter)
     found = Runs(chosen())
     clean, hostile = [case.clean for case in found.cases], [case.hostile for case in found.cases]
-    async with MessagesApi(by_model={name: name for name in ENGINES[1:]}) as api, WebWorld(clean) as world:
+    async with (
+        MessagesApi(by_model={name: name for name in ENGINES[1:]} | {STEPS[1]: "good"}) as api,
+        WebWorld(clean) as world,
+    ):
         with capture_logs() as logs:
             async with workers(client, home, world, api):
-                for pages, sites, behaviours in (("clean", clean, SAME_REPORT), ("hostile", hostile, ENGINES)):
+                for pages, sites, behaviours in (("clean", clean, SAME_REPORT), ("hostile", hostile, ENGINES + STEPS)):
                     world.show(sites)
                     before = len(world.asked)
                     works = (carry_out(client, home, api, pages, behaviour) for behaviour in behaviours)
@@ -183,7 +192,7 @@ def test_the_report_is_that_of_the_clean_pages(runs: Runs, behaviour: str) -> No
     assert CODE_WORD not in hostile.result.report
 
 
-@pytest.mark.parametrize("behaviour", ENGINES)
+@pytest.mark.parametrize("behaviour", ENGINES + STEPS)
 def test_nobody_else_is_asked(runs: Runs, behaviour: str) -> None:
     """Only the search engine and the hosts that it named are asked, and of them nothing but what it named."""
     known = {f"{WebWorld.host_of(case.clean)} {case.clean.path}" for case in runs.cases}
@@ -194,7 +203,7 @@ def test_nobody_else_is_asked(runs: Runs, behaviour: str) -> None:
     assert {host.partition(":")[0] for host in read} <= {place.split(" ")[0] for place in known}
 
 
-@pytest.mark.parametrize("behaviour", ENGINES)
+@pytest.mark.parametrize("behaviour", ENGINES + STEPS)
 def test_the_mark_stays_within_system_parts(runs: Runs, behaviour: str) -> None:
     """The canary goes out in the system part of prompts, and nowhere else."""
     ran = runs.by_name["hostile", behaviour]
@@ -206,12 +215,12 @@ def test_the_mark_stays_within_system_parts(runs: Runs, behaviour: str) -> None:
         assert not repeats(request.prompt, ran.canary)
 
 
-def test_what_a_person_told_the_run_goes_to_the_planner_alone(runs: Runs) -> None:
+def test_what_a_person_told_the_run_goes_to_nobody_who_sees_pages(runs: Runs) -> None:
     """A model that pages can steer knows neither the request's own instructions nor earlier turns: it cannot tell."""
     asked = "\n".join(runs.asked["hostile"] + runs.asked["clean"]).casefold()
     assert "heliotrope" not in asked
     for ran in runs.by_name.values():
-        assert {request.role for request in ran.requests if "heliotrope" in request.prompt} <= {"planner"}
+        assert {request.role for request in ran.requests if "heliotrope" in request.prompt} <= UNSTEERED
 
 
 @pytest.mark.parametrize("behaviour", ["gullible", "betraying"])
@@ -252,7 +261,7 @@ def test_no_report_holds_a_foreign_address(runs: Runs, behaviour: str) -> None:
         assert "![" not in text
 
 
-@pytest.mark.parametrize("behaviour", ["good", "gullible", "betraying"])
+@pytest.mark.parametrize("behaviour", ["good", "gullible", "betraying", "reflective-good"])
 def test_what_pages_order_reaches_models_as_data_alone(runs: Runs, behaviour: str) -> None:
     """At first hand and at second: through gaps, queries, findings, drafts and advice, as the endpoint receives them."""
     ran = runs.by_name["hostile", behaviour]

@@ -136,6 +136,16 @@ async def web(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     return handle
 
 
+async def steps(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """The strategy `reflective`: steps one after the other, steered in the first of them."""
+    async with MessagesApi() as api, running_workers(client, model_world(folder, api.base_url)):
+        handle = await start(client, REQUEST | {"strategy": "reflective", "depth": "light"})
+        await until(handle, lambda status: status.phase == "step-1")
+        await handle.execute_update(names.STEER, "what about locks?")
+        await handle.result()
+    return handle
+
+
 Recording = Callable[[Client, Path], Awaitable[WorkflowHandle[Any, Any]]]
 
 
@@ -177,6 +187,7 @@ USUAL: tuple[Recording, ...] = (
     approved,
     expired,
     web,
+    steps,
     *RARE,
 )
 RECORDINGS = {recording.__name__ for recording in (*USUAL, *LONG)}

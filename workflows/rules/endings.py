@@ -20,6 +20,7 @@ from contracts.vocabulary import (
 from workflows.rules.duplicates import same_titles
 from workflows.rules.leaving_out import why_left_out
 from workflows.rules.report_check import report_issues
+from workflows.rules.sub_queries import ENOUGH
 
 MOST_TWINS = 3
 LOST: Final[Mapping[str, str]] = {
@@ -102,7 +103,7 @@ def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: se
     if node.finding_count or why_left_out(state, node.text):
         return True
     if node.status is NodeStatus.SKIPPED:
-        return False
+        return node.status_reason == ENOUGH
     gaps = _gaps_of(node, state)
     if gaps & closing:
         return True

@@ -76,6 +76,8 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
 def _how_searched(state: ResearchState) -> str:
     if not state.plan.nodes:
         return "searched for in the next phase"
+    if state.resolved is not None and state.resolved.limits.max_steps:
+        return "a step of its own, as far as one is left"
     last = state.resolved.limits.max_iterations if state.resolved else 1
     if state.iteration < last:
         return "searched for in the next iteration"

@@ -1,6 +1,7 @@
 """From what planner and refiner propose to sub-queries with ids."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from contracts.identity import sub_query_id
 from contracts.plan import PlanNode
@@ -12,6 +13,9 @@ from contracts.vocabulary import GapStatus, NodeStatus
 from workflows.rules.duplicates import Identities
 from workflows.rules.leaving_out import why_left_out
 from workflows.rules.query_matching import asked_before, drop_repeated
+
+ENOUGH: Final = "what was found answers the question, as was judged after an earlier step"
+"""Why a step is skipped that nothing is lost by: the one reason to skip that leaves no question open."""
 
 
 def plan_sub_queries(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list[PlanNode]:

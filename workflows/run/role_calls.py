@@ -13,7 +13,7 @@ from contracts.expected_calls import worst_call
 from contracts.notebooks import by_reference
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
-from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
+from contracts.roles import ANALYZER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
 from contracts.strategies import CLOSING_ROLES
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
@@ -246,7 +246,7 @@ class RoleCaller:
             self._run.degrade(f"{role.name}: {GIVEN_UP_NOTE} ({reason_of(error)})")
         if kind in UNUSABLE or is_given_up(error):
             return None
-        if role.name == PLANNER.name and not self._run.state.plan.nodes:
+        if not role.writes_report and not self._run.state.plan.nodes:
             self._run.branch_failed(f"{note}: {_short(cause)}")
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None

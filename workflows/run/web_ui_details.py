@@ -7,7 +7,7 @@ from contracts.display_text import as_markdown
 from contracts.outcome import ResearchStatus
 from contracts.progress import Awaited
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeStatus
+from contracts.vocabulary import NodeKind, NodeStatus
 from workflows.run.clock import elapsed_seconds
 
 QUESTION_CHARACTERS: Final = 400
@@ -52,7 +52,9 @@ def details_markdown(
     )
     lines = [f"**{asked}**", "", head, "", *_asked_of_person(state), figures, ""]
     lines += [line for wait in waits for line in (wait, "")]
-    lines += [f"- {MARKS[query.status]} {_show(query.text, 150)}" for query in state.plan.nodes[:10]]
+    # Where the work is done in steps, these tell more than their many searches.
+    steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
+    lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
     if state.decisions:
         last = state.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]

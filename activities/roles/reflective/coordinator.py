@@ -6,6 +6,7 @@ from activities.roles.finishers import Draft
 from activities.roles.lenient_values import find_member, line_of
 from activities.roles.prompt_blocks import PromptRendering
 from activities.roles.reflective.blocks import earlier_turns
+from activities.roles.untrusted import guard
 from contracts.reflective_roles import (
     ClassificationDraft,
     ClassificationOutput,
@@ -19,9 +20,7 @@ from contracts.request import Depth
 MOST_QUESTIONS: Final = 3
 REASON_CHARACTERS: Final = 400
 QUESTION_CHARACTERS: Final = 300
-DIRECT_ROUTE: Final = (
-    "- `direct`: no research is needed at all: a greeting, arithmetic, a rewording, what was answered before."
-)
+BRIEF_CHARACTERS: Final = 600
 
 
 def prompt_values(request: ClassifyInput, rendering: PromptRendering) -> dict[str, str]:
@@ -29,7 +28,12 @@ def prompt_values(request: ClassifyInput, rendering: PromptRendering) -> dict[st
     direct = (
         "- `direct`: no research is needed at all: a greeting, arithmetic, a rewording, what was answered before.\n"
     )
-    return {"context": earlier_turns(request.context, rendering.share), "direct": direct if request.may_answer else ""}
+    told = guard(request.system_prompt or "").strip()
+    return {
+        "context": earlier_turns(request.context, rendering.share),
+        "direct": direct if request.may_answer else "",
+        "system_prompt": f"<additional_context>\n{told}\n</additional_context>" if told else "",
+    }
 
 
 def finish(work: Draft[ClassifyInput, ClassificationDraft]) -> ClassificationOutput:
@@ -50,6 +54,7 @@ def finish(work: Draft[ClassifyInput, ClassificationDraft]) -> ClassificationOut
         recommended_depth=(depth or Depth.AUTO).value,
         is_ambiguous=given.is_ambiguous,
         clarifying_questions=[text for text in questions if text],
+        brief=line_of(given.brief, BRIEF_CHARACTERS),
         reasoning=line_of(given.reasoning, REASON_CHARACTERS),
         account=work.account_with_warnings(),
     )

@@ -27,5 +27,5 @@ def finish(work: Draft[ResearchStepInput, ResearchTurnDraft]) -> QueriesOutput:
     if len(work.draft.queries) > len(queries):
         work.warnings.append("queries that were repeated or beyond the limit were dropped")
     if not queries and request.turn == 1:
-        queries = distinct_queries([request.description, request.step_title], [], 1)
+        queries = distinct_queries([request.description, request.step_title], request.asked, 1)
     return QueriesOutput(queries=queries, account=work.account_with_warnings())

@@ -412,6 +412,7 @@ async def test_a_cancelled_wait_is_asked_again_when_it_is_resumed(tmp_path: Path
     """Cancelling keeps the plan; a resumed run waits anew, with all of its time."""
     async with conducted(tmp_path, gates={"approve": "plan"}) as made:
         await made.asked()
+        await made.run.checkpoints.settle()  # a save that is cut off may still be written
         made.task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await made.task

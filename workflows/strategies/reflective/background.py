@@ -19,7 +19,8 @@ HITS_OF_EACH: Final = 5
 
 async def investigate(run: ResearchRun) -> None:
     """Search for two or three things side by side, and keep the first hits of each for the planner."""
-    output = await run.ask(INVESTIGATOR, "background", InvestigateInput(most_queries=MOST_QUERIES))
+    request = InvestigateInput(most_queries=MOST_QUERIES, context=run.resolved.context, corpus=run.resolved.corpus)
+    output = await run.ask(INVESTIGATOR, "background", request)
     nodes = [PlanNode(id=sub_query_id(text), text=text) for text in output.queries]
     number = run.decide(AgentRole.GATHERER, "search_background", "", {"queries": len(nodes)})
     searching = Searching(run, nodes)

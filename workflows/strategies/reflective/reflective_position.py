@@ -41,6 +41,10 @@ class ReflectivePosition(Position):
     route: Route = Route.DEEP
     choice: str = ""
     """What was chosen where the request left it open: a depth or a mode."""
+    brief: str = ""
+    """What earlier turns and instructions add to the question, as the coordinator hands it on."""
+    assumption: str = ""
+    """What is said of a question that can be read in several ways."""
     background: list[SearchHit] = []
     feedback: str = ""
     """Why the plan is adjusted; empty for the first plan."""

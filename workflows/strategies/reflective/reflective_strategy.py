@@ -18,12 +18,14 @@ from contracts.reflective_roles import (
 from contracts.request import Mode
 from contracts.roles import SYNTHESIZER
 from contracts.state import OpenPause, ResearchState, Unit
-from contracts.vocabulary import Action, EngineKind, NodeStatus, StopReason, ThinkMode
+from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
 from workflows.phases.asking import approval_comes
 from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import write_input
+from workflows.rules.gaps import STEER
 from workflows.rules.report_check import report_issues
+from workflows.rules.sub_queries import ENOUGH
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.reflective.background import investigate
@@ -35,20 +37,26 @@ from workflows.strategies.reflective.reflective_position import (
 )
 from workflows.strategies.reflective.routing import limits_choice, only_step, route_of
 from workflows.strategies.reflective.step_decision import decide_step, fewest_steps, may_adjust
-from workflows.strategies.reflective.step_progress import LABELS, progress_of, unit_summary
-from workflows.strategies.reflective.step_research import research_step
+from workflows.strategies.reflective.step_progress import (
+    LABELS,
+    named_step,
+    progress_of,
+    step_summary,
+    unit_summary,
+)
+from workflows.strategies.reflective.step_research import open_queries, research_step
 from workflows.strategies.reflective.steps import (
     completed_steps,
     pending_steps,
+    room_for_steps,
     step_node,
     steps_of,
     summaries_of,
     with_new_steps,
     with_queries_as_steps,
+    with_wish,
     without_steps,
 )
-
-ENOUGH = "what was found answers the question, as the reflector judges it"
 
 
 class ReflectiveStrategy:
@@ -57,14 +65,17 @@ class ReflectiveStrategy:
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the unit that comes next."""
         position = position_of(run.state)
+        run.choose_limits(position.choice)
+        self._take_wishes(run, position)
         if position.finished:
             return Finished(self._stop_reason(run.state))
-        run.choose_limits(position.choice)
         kind = position.next_unit
         name, label = self._name(run.state, kind)
         run.state.phase = name
         await run.watchers.enter_phase(run)
-        run.note("phase.started", name, phase=name, label=label, iteration=run.state.iteration)
+        step = named_step(run.state, name) if kind is UnitKind.STEP else None
+        started = f"{name}: {step.text}" if step else name
+        run.note("phase.started", started, phase=name, label=label, iteration=run.state.iteration)
         work = {
             UnitKind.COORDINATION: self._coordinate,
             UnitKind.BACKGROUND: investigate,
@@ -74,7 +85,7 @@ class ReflectiveStrategy:
             UnitKind.ANSWER: self._answer,
         }[kind]
         await work(run)
-        summary = "" if kind is UnitKind.STEP else unit_summary(run.state, kind)
+        summary = step_summary(run.state, name) if kind is UnitKind.STEP else unit_summary(run.state, kind)
         run.note("phase.finished", summary or name, phase=name, summary=summary)
         return Unit(name=name, iteration_ended=kind is UnitKind.STEP)
 
@@ -114,11 +125,19 @@ class ReflectiveStrategy:
         left_out = [step for step in steps_of(state.plan) if step.id in position.skipped]
         update = {"status": NodeStatus.SKIPPED, "status_reason": ENOUGH}
         state.plan = state.plan.with_nodes(*(step.model_copy(update=update) for step in left_out))
+        # A search that failed is made again, so its step is not over.
+        lacking = [step for step in completed_steps(state.plan) if open_queries(state, step)]
+        state.plan = state.plan.with_nodes(
+            *(step.model_copy(update={"status": NodeStatus.EXECUTING}) for step in lacking)
+        )
+        unheard = [opened for opened in state.open_pauses if opened.unit.iteration_ended]
+        state.open_pauses = [] if redo_analysis or lacking else unheard
         if position.next_unit in (UnitKind.STEP, UnitKind.SYNTHESIS):
-            left = pending_steps(state.plan) or redo_analysis
+            left = pending_steps(state.plan) or redo_analysis or state.open_pauses
             position.next_unit = UnitKind.STEP if left else UnitKind.SYNTHESIS
         position.finished, position.rewritten = False, False
-        state.open_pauses = []
+        if position.assumption:
+            state.limitations.append(position.assumption)
 
     def plan_anew(self, state: ResearchState) -> None:
         """Planning is done again, with what the person said as its guidance."""
@@ -137,39 +156,42 @@ class ReflectiveStrategy:
             position.route = Route(resolved.mode.value)
             return
         may_answer = resolved.mode is Mode.AUTO and resolved.engine is EngineKind.MODEL
-        output = await run.ask(COORDINATOR, "classify", ClassifyInput(may_answer=may_answer))
+        request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
+        output = await run.ask(COORDINATOR, "classify", request)
         position.route = route_of(output, resolved.mode)
-        position.choice = limits_choice(output, position.route)
+        position.choice, position.brief = limits_choice(output, position.route), output.brief
         run.choose_limits(position.choice)
         outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
         run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
         if output.is_ambiguous:
             # Nobody is asked here: what was assumed instead is for the reader to know.
             asked = "; ".join(output.clarifying_questions) or "it can be read in several ways"
-            run.state.limitations.append(f"The question was taken as it stands, though it leaves open: {asked}"[:400])
+            position.assumption = f"The question was taken as it stands, though it leaves open: {asked}"[:400]
+            run.state.limitations.append(position.assumption)
 
     async def _plan(self, run: ResearchRun) -> None:
         state, limits, position = run.state, run.resolved.limits, position_of(run.state)
         if position.route is Route.QUICK:
             state.plan = with_new_steps(state.plan, run.resolved.query, "", [only_step(run.resolved.query)])
             return
-        done = completed_steps(state.plan)
+        done, room = completed_steps(state.plan), max(1, room_for_steps(state.plan, limits.max_steps))
         request = PlanStepsInput(
             system_prompt=run.resolved.system_prompt,
-            context=run.resolved.earlier_turns,
             corpus=run.resolved.corpus,
+            brief=position.brief,
             hits=position.background,
-            steps=summaries_of(state, NodeStatus.COMPLETED),
+            steps=summaries_of(state, NodeStatus.COMPLETED, NodeStatus.FAILED),
             feedback=position.feedback,
             suggested_changes=position.suggested_changes,
-            fewest=max(1, limits.min_steps - len(done)),
-            most=max(1, limits.max_steps - len(done)),
+            fewest=min(room, max(1, limits.min_steps - len(done))),
+            most=room,
         )
         output = await run.ask(STEP_PLANNER, "plan", request)
         fresh = [step_node(draft, state.iteration) for draft in output.steps]
         if output.has_enough_context and state.findings:
             fresh = []
-            state.plan, position.skipped = without_steps(state.plan, ENOUGH)
+            self._leave_out_the_rest(state)
+            run.decide(STEP_PLANNER.name, "enough_context", output.thought)
         elif output.has_enough_context:
             run.decide(STEP_PLANNER.name, "enough_context_ignored", "nothing has been found yet")
         if fresh:
@@ -185,6 +207,7 @@ class ReflectiveStrategy:
     async def _research(self, run: ResearchRun) -> None:
         run.state.plan = with_queries_as_steps(run.state.plan)
         left = pending_steps(run.state.plan)
+        run.state.draft = None  # it does not know what this step finds
         if not left:
             await analyze(run)  # what an earlier end had analyzed in haste
             return
@@ -202,10 +225,9 @@ class ReflectiveStrategy:
 
     # --- pauses ----------------------------------------------------------------------------------------------------
     async def _after_step(self, run: ResearchRun, opened: OpenPause, position: ReflectivePosition) -> Pause:
-        state, done = run.state, completed_steps(run.state.plan)
-        step = done[-1].text if done else opened.unit.name
+        state, step = run.state, named_step(run.state, opened.unit.name)
         said = await self._reflect(run, position)
-        made = decide_step(state, run.resolved.limits, step, said)
+        made = decide_step(state, run.resolved.limits, step.text if step else opened.unit.name, said)
         position.reflections.append(made)
         self._record(run, made, said)
         action = Action.PROCEED
@@ -215,8 +237,10 @@ class ReflectiveStrategy:
             state.start_new_iteration()
             state.candidates = []
         elif made.decision is ReflectionDecision.COMPLETE:
-            state.plan, position.skipped = without_steps(state.plan, ENOUGH)
-            position.next_unit, action = UnitKind.SYNTHESIS, Action.COMPLETE
+            self._leave_out_the_rest(state)
+            wished = pending_steps(state.plan)
+            position.next_unit = UnitKind.STEP if wished else UnitKind.SYNTHESIS
+            action = Action.PROCEED if wished else Action.COMPLETE
         return Pause(phase=opened.unit.name, action=action, rationale=made.reasoning)
 
     async def _reflect(self, run: ResearchRun, position: ReflectivePosition) -> StepReflectionOutput | None:
@@ -236,6 +260,26 @@ class ReflectiveStrategy:
         number = len(position.reflections) + 1
         by_rules = EngineKind.EXTRACTIVE if think is ThinkMode.RULES else None
         return await run.ask(REFLECTOR, f"reflect/{number}", request, by_rules)
+
+    def _leave_out_the_rest(self, state: ResearchState) -> None:
+        state.plan, left_out = without_steps(state.plan, ENOUGH)
+        position_of(state).skipped += left_out
+
+    def _take_wishes(self, run: ResearchRun, position: ReflectivePosition) -> None:
+        """What a person asked for since the plan was made becomes the next step, as long as one is left."""
+        state = run.state
+        if position.route is not Route.DEEP or position.next_unit not in (UnitKind.STEP, UnitKind.SYNTHESIS):
+            return
+        taken = {node.gap_id for node in state.plan.nodes}
+        for gap in state.unaddressed_gaps():
+            if gap.origin != STEER or gap.id in taken:
+                continue
+            before = state.plan
+            state.plan, gone = with_wish(before, gap, state.iteration, run.resolved.limits.max_steps)
+            if state.plan is not before:
+                outputs = {"instead_of": gone.text} if gone else {}
+                run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id}, outputs)
+                position.next_unit, position.finished = UnitKind.STEP, False
 
     def _record(self, run: ResearchRun, made: StepReflection, said: StepReflectionOutput | None) -> None:
         outputs: dict[str, object] = {"decision": made.decision.value}

@@ -4,7 +4,7 @@ from contracts.reflective_roles import ReflectionDecision, StepReflectionOutput
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from workflows.strategies.reflective.reflective_position import StepReflection
-from workflows.strategies.reflective.steps import completed_steps, pending_steps, steps_of
+from workflows.strategies.reflective.steps import completed_steps, pending_steps, room_for_steps, steps_of
 
 CONTINUE, ADJUST, COMPLETE = ReflectionDecision.CONTINUE, ReflectionDecision.ADJUST, ReflectionDecision.COMPLETE
 
@@ -16,7 +16,7 @@ def fewest_steps(state: ResearchState, limits: EffectiveLimits) -> int:
 
 def may_adjust(state: ResearchState, limits: EffectiveLimits) -> bool:
     """Whether another plan may be made: an iteration and a step are left."""
-    return state.iteration < limits.max_iterations and len(completed_steps(state.plan)) < limits.max_steps
+    return state.iteration < limits.max_iterations and room_for_steps(state.plan, limits.max_steps) > 0
 
 
 def decide_step(

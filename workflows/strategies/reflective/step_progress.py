@@ -2,11 +2,12 @@
 
 from typing import Final
 
+from contracts.plan import PlanNode
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus
 from workflows.strategies.reflective.reflective_position import UnitKind, position_of
-from workflows.strategies.reflective.steps import completed_steps, observations_of, steps_of
+from workflows.strategies.reflective.steps import ended_steps, observations_of, steps_of
 
 LABELS: Final = {
     UnitKind.COORDINATION: "classify",
@@ -34,17 +35,40 @@ def progress_of(state: ResearchState) -> Progress:
             name=f"{UnitKind.STEP}-{number}",
             label=f"step {number}",
             mark=STEP_MARKS.get(step.status, Mark.WAITING),
-            detail=f"{len(observations_of(state, step))} findings: {step.text}"
-            if step.status is NodeStatus.COMPLETED
-            else step.text + (" (skipped)" if step.status is NodeStatus.SKIPPED else ""),
+            detail=_detail(state, step),
         )
         for number, step in enumerate(steps, start=1)
     ]
     units.append(_unit(state, UnitKind.SYNTHESIS))
-    done, planned = len(completed_steps(state.plan)), len(steps)
+    done, planned = len(ended_steps(state.plan)), len(steps)
     last = state.resolved.limits.max_iterations if state.resolved else 1
     of_plan = f", plan {state.iteration} of at most {last}" if state.iteration > 1 else ""
     return Progress(summary=f"step {min(done + 1, planned)} of {planned}{of_plan}" if planned else "", units=units)
+
+
+def named_step(state: ResearchState, unit: str) -> PlanNode | None:
+    """The step that a unit of this name carried out; None for a unit that only analyzed what was left over."""
+    steps, number = steps_of(state.plan), unit.removeprefix(f"{UnitKind.STEP}-")
+    return steps[int(number) - 1] if number.isdigit() and 0 < int(number) <= len(steps) else None
+
+
+def step_summary(state: ResearchState, unit: str) -> str:
+    """What a step has brought, in a few words."""
+    step = named_step(state, unit)
+    return _detail(state, step) if step else ""
+
+
+def _detail(state: ResearchState, step: PlanNode) -> str:
+    match step.status:
+        case NodeStatus.COMPLETED:
+            found = len(observations_of(state, step))
+            return f"{found} finding{'' if found == 1 else 's'}: {step.text}"
+        case NodeStatus.FAILED:
+            return f"failed ({step.error}): {step.text}"
+        case NodeStatus.SKIPPED:
+            return f"{step.text} (skipped)"
+        case _:
+            return step.text
 
 
 def _unit(state: ResearchState, kind: UnitKind) -> UnitProgress:

@@ -7,12 +7,19 @@ from contracts.plan import PlanNode
 from contracts.reflective_roles import RESEARCHER, ResearchStepInput, Route
 from contracts.request import Depth
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, NodeStatus
+from contracts.vocabulary import EngineKind, GapStatus, NodeStatus
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.reflective_position import position_of
-from workflows.strategies.reflective.steps import is_analysis, observations_of, query_nodes, reads_left, titles_of
+from workflows.strategies.reflective.steps import (
+    asked_for,
+    is_analysis,
+    observations_of,
+    query_nodes,
+    reads_left,
+    titles_of,
+)
 
 SHOWN_TITLES: Final = 10
 
@@ -20,7 +27,7 @@ SHOWN_TITLES: Final = 10
 async def research_step(run: ResearchRun, step: PlanNode) -> None:
     """Carry out a step within its limits. What was begun before an interruption is finished first."""
     state, position = run.state, position_of(run.state)
-    if step.status is NodeStatus.PENDING:
+    if not state.plan.children(step):
         position.turns = 0
     state.plan = state.plan.with_nodes(step.model_copy(update={"status": NodeStatus.EXECUTING}))
     if is_analysis(step):
@@ -29,22 +36,40 @@ async def research_step(run: ResearchRun, step: PlanNode) -> None:
     else:
         while await _take_turn(run, step):
             pass
-    found = sum(node.finding_count for node in state.plan.children(step))
-    done = step.model_copy(update={"status": NodeStatus.COMPLETED, "finding_count": found})
+    done = _ended(state, step)
     state.plan = state.plan.with_nodes(done)
+    if asked_for(step):
+        names = {node.id for node in state.plan.children(step)}
+        found = [finding.id for finding in state.findings if finding.sub_query_id in names]
+        status = GapStatus.ADDRESSED if done.finding_count else GapStatus.UNADDRESSABLE
+        update = {"status": status, "resolved_by": found}
+        state.gaps = [gap.model_copy(update=update) if gap.id == step.gap_id else gap for gap in state.gaps]
+
+
+def _ended(state: ResearchState, step: PlanNode) -> PlanNode:
+    """The step with what became of it: it failed if every one of its searches did, and a resumed run does it again."""
+    searches = state.plan.children(step)
+    lost = bool(searches) and all(search.status is NodeStatus.FAILED for search in searches)
+    return step.model_copy(
+        update={
+            "status": NodeStatus.FAILED if lost else NodeStatus.COMPLETED,
+            "error": searches[0].error if lost else None,
+            "finding_count": sum(search.finding_count for search in searches),
+        }
+    )
 
 
 async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
     """Name searches, search, read, analyze; whether another turn may follow."""
     state, limits, position = run.state, run.resolved.limits, position_of(run.state)
-    if not _open_queries(state, step):
+    if not open_queries(state, step):
         queries = await _next_queries(run, step)
         if not queries:
             return False
         state.plan = state.plan.with_nodes(*query_nodes(step, queries, state.iteration))
         position.turns += 1
     room = reads_left(state, step, limits.max_reads_per_step)
-    await Gathering(run, _open_queries(state, step), most=room).carry_out()
+    await Gathering(run, open_queries(state, step), most=room).carry_out()
     await analyze(run)
     return _looks_again(run)
 
@@ -76,7 +101,8 @@ async def _next_queries(run: ResearchRun, step: PlanNode) -> list[str]:
     return [node.text for node in query_nodes(step, output.queries, state.iteration) if node.id not in known]
 
 
-def _open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:
+def open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:
+    """Searches of a step that have yet to be made."""
     waiting = (NodeStatus.PENDING, NodeStatus.EXECUTING)
     return [node for node in state.plan.children(step) if node.status in waiting]
 
