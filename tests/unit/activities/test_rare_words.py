@@ -4,27 +4,49 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from activities.reporting.claims import Claim
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.failure_translation import READING, application_error
+from activities.reporting.judged_claims import PlacedClaim
+from activities.reporting.report_inputs import ReportInputs, gather_matter
 from activities.reporting.verification import CARE, describe_checking, verification_facts
 from activities.roles.untrusted import LINE_CHARACTERS, break_lines
 from contracts.messages import ReadRequest
 from contracts.request import Verify
 from providers import errors
 from providers.verification.rules_checker import Verdict
+from tests.fakes.permissions import PERMITTED
+from tests.unit.activities.reporting.sample import Sample
 from tests.unit.activities.scripted import SOURCE, URL, environment
 from tests.unit.activities.test_searching_and_reading import reading
 
 
-def claims(**counts: int) -> list[Claim]:
+def claims(**counts: int) -> list[PlacedClaim]:
     """So many claims of each verdict."""
     return [
-        Claim(f"c-{verdict}-{number}", f"It *is* so {number}.", 0, 9, [1], ["ev-1"], Verdict[verdict], "rules", "Why.")
+        PlacedClaim(
+            f"c-{verdict}-{number}",
+            f"It *is* so {number}.",
+            0,
+            9,
+            "general",
+            "",
+            [],
+            [1],
+            ["ev-1"],
+            Verdict[verdict],
+            "rules",
+            "Why.",
+        )
         for verdict, count in counts.items()
         for number in range(count)
     ]
+
+
+def matter() -> ReportInputs:
+    """Of a report without corrections and reviews."""
+    sample = Sample()
+    return gather_matter(sample.state(), sample.draft(), sample.texts, [], "0.1.0")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +62,7 @@ def claims(**counts: int) -> list[Claim]:
 )
 def test_a_report_is_read_with_care_where_much_is_doubtful(counts: dict[str, int], care: bool) -> None:
     """The shares are of the claims that were judged; claims in part are listed and no reason for care."""
-    [fact] = verification_facts(claims(**counts))
+    [fact] = verification_facts(claims(**counts), matter())
     assert fact.value.startswith(CARE) is care
     assert fact.value.removeprefix(CARE).startswith("Rules compared these statements with their passages")
     assert fact.items[0].endswith("It is so 0. (Why.)")
@@ -48,7 +70,7 @@ def test_a_report_is_read_with_care_where_much_is_doubtful(counts: dict[str, int
 
 def test_without_doubt_nothing_is_said() -> None:
     """Supported claims and undecided ones are no differences."""
-    assert verification_facts(claims(SUPPORTED=3, NOT_ENOUGH_INFORMATION=2)) == []
+    assert verification_facts(claims(SUPPORTED=3, NOT_ENOUGH_INFORMATION=2), matter()) == []
     assert "1 not decided" in describe_checking(claims(SUPPORTED=3, NOT_ENOUGH_INFORMATION=1), Verify.LIGHT)
 
 
@@ -76,7 +98,7 @@ async def test_a_site_that_asks_for_too_long_is_named_with_what_it_asks(wait: fl
     env.info = replace(env.info, scheduled_time=now - timedelta(days=1), schedule_to_close_timeout=timedelta(seconds=1))
     failing = reading(errors.RateLimited("the server asks to wait", retry_after=wait))
     with pytest.raises(ApplicationError) as caught:
-        await env.run(failing.read_source, ReadRequest(source_id=SOURCE, url=URL))
+        await env.run(failing.read_source, ReadRequest(source_id=SOURCE, url=URL, permission=PERMITTED))
     assert caught.value.message == f"the site asks to wait {words}, longer than its pages are waited for"
 
 

@@ -59,9 +59,14 @@ class ReflectivePosition(Position):
 
 
 def position_of(state: ResearchState) -> ReflectivePosition:
-    """The position in the state, typed; a state that has none yet gets the beginning."""
+    """The position in the state, typed, and from then on there; a state that has none yet gets the beginning."""
+    state.position = position = read_position(state)
+    return position
+
+
+def read_position(state: ResearchState) -> ReflectivePosition:
+    """The same without a change of the state: whoever asks how far a run is must not change it."""
     held = state.position
-    if not isinstance(held, ReflectivePosition):
-        held = ReflectivePosition.model_validate(held.model_dump() if held else {"strategy": NAME})
-        state.position = held
-    return held
+    if isinstance(held, ReflectivePosition):
+        return held
+    return ReflectivePosition.model_validate(held.model_dump() if held else {"strategy": NAME})

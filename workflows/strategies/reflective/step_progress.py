@@ -6,7 +6,7 @@ from contracts.plan import PlanNode
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus
-from workflows.strategies.reflective.reflective_position import UnitKind, position_of
+from workflows.strategies.reflective.reflective_position import UnitKind, read_position
 from workflows.strategies.reflective.steps import ended_steps, observations_of, steps_of
 
 LABELS: Final = {
@@ -25,7 +25,7 @@ STEP_MARKS: Final = {
 
 def progress_of(state: ResearchState) -> Progress:
     """Coordination, background, plan, each step, report; a direct answer has no steps."""
-    position, steps = position_of(state), steps_of(state.plan)
+    position, steps = read_position(state), steps_of(state.plan)
     units = [_unit(state, kind) for kind in (UnitKind.COORDINATION, UnitKind.BACKGROUND, UnitKind.PLANNING)]
     if position.next_unit is UnitKind.ANSWER:
         units = [_unit(state, UnitKind.COORDINATION), _unit(state, UnitKind.ANSWER)]
@@ -73,7 +73,7 @@ def _detail(state: ResearchState, step: PlanNode) -> str:
 
 def _unit(state: ResearchState, kind: UnitKind) -> UnitProgress:
     order = list(UnitKind)
-    position = position_of(state)
+    position = read_position(state)
     here, own = order.index(position.next_unit), order.index(kind)
     done = position.finished or own < here
     running = own == here and not done and state.phase is not None
@@ -83,7 +83,7 @@ def _unit(state: ResearchState, kind: UnitKind) -> UnitProgress:
 
 def unit_summary(state: ResearchState, kind: UnitKind) -> str:
     """What a unit has brought, in a few words."""
-    position = position_of(state)
+    position = read_position(state)
     return {
         UnitKind.COORDINATION: f"{position.route}{f', {position.choice}' if position.choice else ''}",
         UnitKind.BACKGROUND: f"{len(position.background)} titles",

@@ -5,7 +5,7 @@ from typing import Final
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase
-from workflows.strategies.supervisor.position import position_of
+from workflows.strategies.supervisor.position import read_position
 
 LABELS: Final = {
     Phase.PLANNING: "plan",
@@ -20,7 +20,7 @@ LABELS: Final = {
 def progress_of(state: ResearchState) -> Progress:
     """The phases of the current iteration: those before the position are done, the others wait."""
     order = list(LABELS)
-    place = order.index(position_of(state).next_phase)
+    place = order.index(read_position(state).next_phase)
     last = state.resolved.limits.max_iterations if state.resolved else 1
     # A run that a person did not let begin has a result and no report.
     reported = state.result is not None and state.result.files is not None

@@ -20,9 +20,14 @@ class SupervisorPosition(Position):
 
 
 def position_of(state: ResearchState) -> SupervisorPosition:
-    """The position in the state, typed; a state that has none yet gets the beginning."""
+    """The position in the state, typed, and from then on there; a state that has none yet gets the beginning."""
+    state.position = position = read_position(state)
+    return position
+
+
+def read_position(state: ResearchState) -> SupervisorPosition:
+    """The same without a change of the state: whoever asks how far a run is must not change it."""
     held = state.position
-    if not isinstance(held, SupervisorPosition):
-        held = SupervisorPosition.model_validate(held.model_dump() if held else {"strategy": NAME})
-        state.position = held
-    return held
+    if isinstance(held, SupervisorPosition):
+        return held
+    return SupervisorPosition.model_validate(held.model_dump() if held else {"strategy": NAME})

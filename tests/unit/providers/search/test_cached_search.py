@@ -102,7 +102,7 @@ async def test_every_field_of_a_request_is_judged() -> None:
         "provider corpus corpus_digest text max_results offset source_type domains_allow domains_deny language".split()
     )
     shaping += ["published_from", "published_to"]
-    after = {"questions", "date", "resolved_entry", "titled"}
+    after = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permission"}
     assert set(SearchRequest.model_fields) == {*shaping, *after, "research_id", "tenant", "operation"}
 
 
