@@ -410,4 +410,5 @@ def _check_markdown(report: AuditedReport, markdown: str | None, result: AuditRe
 
 
 def _registry(report: AuditedReport) -> Registry:
-    return Registry.of([source.url for source in report.sources], report.query)
+    quotes = (item.quote for item in report.evidence)
+    return Registry.of([source.url for source in report.sources], report.query, quotes)

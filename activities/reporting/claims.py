@@ -4,11 +4,23 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from activities.reporting.citations import CitationMark
-from activities.reporting.links import Registry
-from activities.reporting.markdown_layout import ProseBlock, layout, plain_text
-from activities.reporting.quotations import Stretch, blank_marks, forms, print_words, quoted_stretches, words_of
+from activities.reporting.links import Registry, strip_addresses
+from activities.reporting.markdown_layout import ProseBlock, clean_characters, layout, plain_text
+from activities.reporting.quotations import (
+    OPENING_QUOTES,
+    QUOTE_SIGNS,
+    Stretch,
+    bare_words,
+    blank_marks,
+    forms,
+    print_words,
+    quoted_stretches,
+    without_quotation_marks,
+    words_of,
+)
 from contracts.identity import long_hash
 from contracts.request import Verify
 from providers.sentences import sentence_spans
@@ -112,15 +124,36 @@ def _stretches(text: str, marks: Sequence[CitationMark]) -> Iterator[Stretch]:
         while left and left[0].end <= block.end:
             here.append(left.popleft())
         if block.row:
-            yield Stretch(block.start, block.end, here)
+            yield from _row_stretches(text, block, here)
         else:
             yield from (quoted_stretches if block.quoted else _sentences)(text, block, here)
 
 
+def _row_stretches(text: str, row: ProseBlock, marks: Sequence[CitationMark]) -> Iterator[Stretch]:
+    """A row of a table as a whole; where its cells are quotations with marks of their own, each of these."""
+    masked = layout(text).masked
+    borders = [row.start - 1, *(place for place in range(row.start, row.end) if masked[place] == "|"
+               and masked[place - 1] != "\\"), row.end]  # fmt: skip
+    cells: list[Stretch] = []
+    for before, after in pairwise(borders):
+        own = [mark for mark in marks if before < mark.start < after]
+        start = before + 1 + len(text[before + 1 : after]) - len(text[before + 1 : after].lstrip())
+        if own:
+            cells.append(Stretch(start, own[-1].end, own))
+    if all(text.startswith(OPENING_QUOTES, cell.start) for cell in cells):
+        yield from cells
+    else:
+        yield Stretch(row.start, row.end, marks)
+
+
 def word_for_word(piece: str, quotes: Iterable[str], registry: Registry) -> bool:
     """Whether a piece of Markdown, its own numbers left out, is exactly one of the quotes. White space is as blanks."""
-    said = forms(piece)
-    return any(print_words(quote, registry) in said for quote in quotes)
+    said, bare = forms(piece), bare_words(without_quotation_marks(QUOTE_SIGNS.sub("", piece).strip()))
+    return any(
+        print_words(quote, registry) in said
+        or (bare and bare_words(strip_addresses(clean_characters(quote), registry, [])) == bare)
+        for quote in quotes
+    )
 
 
 def find_claims(

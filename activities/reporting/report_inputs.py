@@ -9,7 +9,8 @@ from activities.reporting.fixed_sentences import COMPLETENESS, PARTS_FAILED
 from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
-from activities.roles.report_shape import without_source_lists
+from activities.roles.lenient_values import shorten
+from activities.roles.report_shape import TITLE_CHARACTERS, without_source_lists
 from contracts.outcome import Ending
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
@@ -109,7 +110,7 @@ def _draft_with_title(draft: str, state: ResearchState, resolved: ResolvedResear
     if title_line(draft):
         return draft.lstrip()
     title = state.draft.title if state.draft and state.draft.title else resolved.query
-    return f"# {escape_markdown(title[:300])}\n\n{draft.lstrip()}"
+    return f"# {escape_markdown(shorten(title, TITLE_CHARACTERS))}\n\n{draft.lstrip()}"
 
 
 def _collect_cited(
@@ -139,7 +140,8 @@ def gather_matter(
     if resolved is None:
         raise InvalidCall("the state has no resolved request")
     passages = cut_passages(state.evidence, state.sources, texts)
-    registry = Registry.of([source.url for source in state.sources.values()], resolved.query)
+    quotes = (passage.quote for passage in passages.values())
+    registry = Registry.of([source.url for source in state.sources.values()], resolved.query, quotes)
     body, replaced = _draft_without_list(draft) if draft is not None else ("", False)
     numbered = number_citations(_draft_with_title(body, state, resolved), state.evidence, state.citations, registry)
     cited = _collect_cited(numbered, passages, state.sources)

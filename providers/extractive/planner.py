@@ -6,7 +6,7 @@ from contracts.identity import normalized_text
 from contracts.roles import PlanDraft, PlanInput, SubQueryDraft
 from providers.extractive.asked_form import MEASURES, AnswerForm, read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS
-from providers.extractive.question import PARTS, Question, QuestionType, read_question
+from providers.extractive.question import PARTS, QUESTION_PREFIX, Question, QuestionType, read_question, split_questions
 from providers.extractive.question_terms import key_words, named_terms
 from providers.language_words import language_words
 
@@ -46,20 +46,31 @@ _APPROACH = {
 def plan(task: PlanInput) -> PlanDraft:
     """Make the plan; done again, it asks other words first."""
     question = read_question(task.query, task.language)
+    several = split_questions(task.query, task.language)
     wanted = [part for part in _guidance(task) if len(part.query) >= SHORTEST_QUERY]
     again = bool(task.issues or task.previous)
     asked = {normalized_text(text) for text in task.previous}
-    proposals = _distinct([*_proposals(question, task.language, wider=again)])
+    own = [_one_of_several(text, number) for number, text in enumerate(several, start=1)]
+    proposals = _distinct([*own, *([] if own and not again else _proposals(question, task.language, wider=again))])
     fresh = [proposal for proposal in proposals if normalized_text(proposal.query) not in asked]
     extra = [proposal for proposal in wanted if normalized_text(proposal.query) not in asked]
     limit = max(1, task.max_sub_queries)
-    aim = min(limit, max(task.min_sub_queries, AIM + (1 if extra or again else 0)))
+    aim = min(limit, max(task.min_sub_queries, len(own), AIM + (1 if extra or again else 0)))
     # Nothing was gathered for the plan that is done again, so the question itself stays; all else is new if possible.
-    ordered = [*proposals[:1], *extra, *(fresh if again else proposals[1:]), *proposals]
+    first = max(1, len(own))
+    ordered = [*proposals[:first], *extra, *(fresh if again else proposals[first:]), *proposals]
     most = min(aim, max(task.min_sub_queries, 1 + len(extra) + len(fresh))) if again else aim
     chosen = _distinct(ordered)[:most]
     numbered = [proposal.model_copy(update={"priority": position}) for position, proposal in enumerate(chosen, start=1)]
     return PlanDraft(research_brief=_brief(question, numbered), sub_queries=numbered)
+
+
+def _one_of_several(text: str, number: int) -> SubQueryDraft:
+    return SubQueryDraft(
+        query=_long_enough(text[:LONGEST_QUERY]),
+        rationale="The text asks several questions; each is answered by itself.",
+        facet=f"{QUESTION_PREFIX}{number}",
+    )
 
 
 def _brief(question: Question, chosen: list[SubQueryDraft]) -> str:

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from providers.errors import SourceUnreadable
+from providers.interfaces import NO_DOCUMENT
 from providers.reading.charsets import byte_order_mark
 
 
@@ -51,6 +52,11 @@ OTHER_TEXT_NAMES: Final = frozenset(
     .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql""".split()
 )
 """Text that is no document."""
+DOCUMENT_NAMES: Final = frozenset(
+    """.html .htm .xhtml .md .markdown .txt .text .rst .adoc .pdf .doc .docx .odt .rtf .xls .xlsx .xlsb .ods .csv .tsv
+    .ppt .pptx .odp .epub .eml .msg .log .gz""".split()
+)
+"""A file of such a name is meant as a document, whatever is in it."""
 NOT_READ: Final = {
     ".rtf": "a text in RTF is not read: save it as .docx",
     "application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument sheet is not read: save it as .xlsx",
@@ -118,7 +124,8 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     if raw.startswith(OLE_MAGIC):
         raise _old_format(raw)
     if raw.startswith(BINARY_MAGICS) or _looks_binary(raw):
-        raise SourceUnreadable("binary", "the file holds no text")
+        meant = PurePosixPath(name.lower()).suffix in DOCUMENT_NAMES
+        raise SourceUnreadable("binary" if meant else NO_DOCUMENT, "the file holds no text")
     return _sniff_text(raw, name)
 
 
@@ -158,8 +165,10 @@ def _sniff_text(raw: bytes, name: str) -> DocumentKind:
         return NOTEBOOK
     if suffix == ".eml":
         return MAIL if HEADER.match(raw) else TEXT
-    if suffix in OTHER_TEXT_NAMES or suffix in NOT_READ:
-        raise SourceUnreadable("wrong_type", NOT_READ.get(suffix, f"files named {suffix} are not read as documents"))
+    if suffix in OTHER_TEXT_NAMES:
+        raise SourceUnreadable(NO_DOCUMENT, f"files named {suffix} are not read as documents")
+    if suffix in NOT_READ:
+        raise SourceUnreadable("wrong_type", NOT_READ[suffix])
     return NAMED.get(suffix, TEXT)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from contracts.identity import short_hash
 from providers.errors import CorpusUnknown
-from providers.interfaces import IndexProgress, SkippedFile
+from providers.interfaces import NO_DOCUMENT, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.extractor import as_unreadable
 from providers.search.corpus.definitions import CorpusDefinition
@@ -127,7 +127,7 @@ async def _read_changed(
     async for results in _in_order(pool, [(batch, definition, root) for batch in batches_of(changed)]):
         await asyncio.to_thread(writer.write, results)
         done += len(results)
-        skipped += sum(isinstance(result, SkippedFile) for _, result in results)
+        skipped += sum(isinstance(result, SkippedFile) and result.kind != NO_DOCUMENT for _, result in results)
         tell(results[-1][0].address)
 
 
