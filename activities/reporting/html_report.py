@@ -8,7 +8,6 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from activities.reporting.fixed_sentences import OUTCOMES, count_noun, day
 from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
 from activities.reporting.markdown_layout import clean_characters, plain_text
 from activities.reporting.markdown_report import ReportText, pages_of, quality_words
@@ -44,7 +43,8 @@ def _language(matter: ReportInputs) -> str:
 
 def _chrome(matter: ReportInputs) -> str:
     """The language of our own words, where it is not the report's."""
-    return "" if _language(matter).split("-")[0] == "en" else ' lang="en"'
+    code = matter.words.code
+    return "" if _language(matter).split("-")[0] == code else f' lang="{code}"'
 
 
 def _address(matter: ReportInputs, url: str) -> str:
@@ -55,60 +55,69 @@ def _address(matter: ReportInputs, url: str) -> str:
 
 def _kicker(matter: ReportInputs) -> str:
     short = "" if matter.ending.outcome is Outcome.COMPLETED else " short"
-    return f'Research report · <span class="outcome{short}">{OUTCOMES[matter.ending.outcome]}</span>'
+    return f'{_text(matter.words["kicker"])} · <span class="outcome{short}">{_text(matter.outcome())}</span>'
 
 
 def _facts(matter: ReportInputs) -> str:
-    corpus = matter.resolved.corpus
+    corpus, say = matter.resolved.corpus, matter.words
     passages = sum(len(item.passages) for item in matter.cited)
     parts = [
-        f"{count_noun(len(matter.cited), 'source')} cited" if matter.cited else "Cites nothing",
-        count_noun(passages, "passage") if passages else "",
-        f"{count_noun(corpus.files, 'file')} in the corpus {corpus.title or corpus.name}" if corpus else "",
-        matter.resolved.egress,
+        say.say("facts_cited", sources=say.count("source", len(matter.cited)))
+        if matter.cited
+        else say["facts_nothing"],
+        say.count("passage", passages) if passages else "",
+        say.say("facts_corpus", files=say.count("file", corpus.files), name=corpus.title or corpus.name)
+        if corpus
+        else "",
+        say.told(matter.resolved.egress),
     ]
-    date = f'<span class="date">{_text(day(matter.ending.ended_at))}</span>'
+    date = f'<span class="date">{_text(say.day(matter.ending.ended_at))}</span>'
     return " · ".join([*(_text(part) for part in parts if part), date])
 
 
 def _notice(matter: ReportInputs) -> str:
-    ending = matter.ending
-    if ending.outcome is Outcome.COMPLETED:
+    if matter.ending.outcome is Outcome.COMPLETED:
         return ""
-    words = f"<strong>{OUTCOMES[ending.outcome]}:</strong> {matter.why()}."
-    return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">Method and limits</a></p>'
+    words = f"<strong>{_text(matter.outcome())}:</strong> {_text(matter.why())}."
+    method = _text(matter.words["method"])
+    return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">{method}</a></p>'
 
 
 def _contents(matter: ReportInputs, sections: list[ReportSection]) -> str:
-    own = [ReportSection("sources", "Sources")] if matter.cited or matter.also_read else []
-    listed = [*sections, *own, ReportSection("method", "Method and limits")]
+    own = [ReportSection("sources", matter.words["sources"])] if matter.cited or matter.also_read else []
+    listed = [*sections, *own, ReportSection("method", matter.words["method"])]
     return "".join(f'<li><a href="#{part.anchor}">{_text(part.title)}</a></li>' for part in listed)
 
 
 def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str]) -> str:
     evidence = passage.evidence
     before, quote, after = (_text(part) for part in passage_parts(passage.before, passage.quote, passage.after))
-    section = f"§ {matter.show(evidence.heading)}" if evidence.heading else ""
-    where = " · ".join(filter(None, (section, pages_of(item.source, [evidence.page]))))
-    back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
-                    for index, place in enumerate(places, start=1))  # fmt: skip
-    cited = f'<p class="back">Cited at {back}</p>' if back else ""
+    same = evidence.heading.casefold() == item.source.title.casefold()
+    section = f"§ {matter.show(evidence.heading)}" if evidence.heading and not same else ""
+    say = matter.words
+    where = " · ".join(filter(None, (section, pages_of(item.source, [evidence.page], say))))
+    back = " ".join(
+        f'<a href="#{place}" aria-label="{_text(say.say("cited_at_label", number=index))}">↑ {index}</a>'
+        for index, place in enumerate(places, start=1)
+    )
+    cited = f'<p class="back">{_text(say["cited_at"])} {back}</p>' if back else ""
     return (
         f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
         f'<p class="from">[{item.number}] {_text(matter.show(item.source.title))}</p>'
         + (f'<p class="where">{_text(where)}</p>' if where else "")
         + f'<blockquote><span class="context">{before}</span><mark>{quote}</mark>'
         f'<span class="context">{after}</span></blockquote>{cited}'
-        f'<a class="close" href="#reading">Close</a></div>'
+        f'<a class="close" href="#reading">{_text(say["close"])}</a></div>'
     )
 
 
 def _about(matter: ReportInputs, source: Source) -> str:
+    say = matter.words
     parts = [
         _text(matter.show(", ".join(source.authors) or source.publisher or "")),
-        _text(f"published {day(source.published_at)}") if source.published_at else "",
-        _text(matter.show(quality_words(source.quality, source.quality_reason))),
-        f"read {_text(day(source.retrieved_at))}",
+        _text(say.say("published_on", day=say.day(source.published_at))) if source.published_at else "",
+        _text(matter.show(quality_words(source.quality, source.quality_reason, say))),
+        _text(say.say("read_on", day=say.day(source.retrieved_at))),
         _address(matter, source.url),
     ]
     return " · ".join(part for part in parts if part)
@@ -120,7 +129,7 @@ def _cited_source(matter: ReportInputs, item: CitedSource, body: Body) -> str:
     )
     return (
         f'<li id="source-{item.number}"><span class="number">[{item.number}]</span>'
-        f"<h3>{_text(matter.show(item.source.title)) or 'Untitled'}</h3>"
+        f"<h3>{_text(matter.show(item.source.title)) or _text(matter.words['untitled'])}</h3>"
         f'<p class="about">{_about(matter, item.source)}</p>{passages}</li>'
     )
 
@@ -130,16 +139,16 @@ def _sources(matter: ReportInputs, text: ReportText, body: Body) -> str:
         return ""
     listed = "".join(_cited_source(matter, item, body) for item in matter.cited)
     also = "".join(
-        f"<li>{_text(matter.show(source.title)) or 'Untitled'} · {_about(matter, source)}</li>"
+        f"<li>{_text(matter.show(source.title)) or _text(matter.words['untitled'])} · {_about(matter, source)}</li>"
         for source in matter.also_read
     )
+    summary = matter.words.say("also_read", count=len(matter.also_read))
     return (
-        f'<section class="apparatus" id="sources"{_chrome(matter)}><h2>Sources</h2>'
-        f'<p class="lead">{_text(describe_checking(text.claims, matter.resolved.verify))}</p>'
+        f'<section class="apparatus" id="sources"{_chrome(matter)}><h2>{_text(matter.words["sources"])}</h2>'
+        f'<p class="lead">{_text(describe_checking(text.claims, matter.resolved.verify, matter.words))}</p>'
         + (f'<ol class="sources">{listed}</ol>' if listed else "")
         + (
-            f'<details class="more"><summary>Also read, not cited ({len(matter.also_read)})</summary>'
-            f'<ul class="plain">{also}</ul></details>'
+            f'<details class="more"><summary>{_text(summary)}</summary><ul class="plain">{also}</ul></details>'
             if also
             else ""
         )
@@ -151,13 +160,15 @@ def _fact(matter: ReportInputs, fact: Fact) -> str:
     value = _text(matter.show(fact.value))
     command = f" <code>{_text(fact.command)}</code>" if fact.command else ""
     items = "".join(f"<li>{_text(matter.show(item))}</li>" for item in fact.items)
-    return f"<dt>{fact.label}</dt><dd>{value}{command}{f'<ul>{items}</ul>' if items else ''}</dd>"
+    return f"<dt>{_text(fact.label)}</dt><dd>{value}{command}{f'<ul>{items}</ul>' if items else ''}</dd>"
 
 
 def _method(matter: ReportInputs, text: ReportText) -> str:
-    facts = "".join(_fact(matter, fact) for fact in [*verification_facts(text.claims), *method_facts(matter)])
+    facts = "".join(
+        _fact(matter, fact) for fact in [*verification_facts(text.claims, matter.words), *method_facts(matter)]
+    )
     return (
-        f'<section class="apparatus" id="method"{_chrome(matter)}><h2>Method and limits</h2>'
+        f'<section class="apparatus" id="method"{_chrome(matter)}><h2>{_text(matter.words["method"])}</h2>'
         f'<dl class="method">{facts}</dl></section>'
     )
 
@@ -165,7 +176,7 @@ def _method(matter: ReportInputs, text: ReportText) -> str:
 def compose_html(matter: ReportInputs, text: ReportText) -> str:
     """The whole page."""
     template, style, style_hash = _package_files()
-    body = render_body(text.body, text.body_marks, matter.registry)
+    body = render_body(text.body, text.body_marks, matter.registry, matter.words)
     title = plain_text(text.title)
     return template.substitute(
         language=_language(matter),
@@ -173,6 +184,8 @@ def compose_html(matter: ReportInputs, text: ReportText) -> str:
         style=style,
         page_title=_text(title),
         contents=_contents(matter, body.sections),
+        contents_word=_text(matter.words["contents"]),
+        skip=_text(matter.words["skip"]),
         kicker=_kicker(matter),
         title=_text(title),
         facts=_facts(matter),

@@ -3,19 +3,20 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
-from activities.reporting.fixed_sentences import COMPLETENESS, PARTS_FAILED
 from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
+from activities.reporting.report_words import ReportWords
 from activities.roles.lenient_values import shorten
 from activities.roles.report_shape import TITLE_CHARACTERS, without_source_lists
 from contracts.outcome import Ending
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, Outcome, SourceStatus
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
@@ -52,14 +53,23 @@ class ReportInputs:
     replaced_list: bool
     """The draft brought its own list of sources, which ours replaces."""
 
+    @cached_property
+    def words(self) -> ReportWords:
+        """The fixed sentences of this report."""
+        return ReportWords.of(self.state, self.resolved)
+
     def why(self) -> str:
         """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
             draft = self.state.draft
             if draft is not None and draft.unanswered:
-                return f"the question is not answered: {draft.unanswered}"
-            return PARTS_FAILED if self.state.failed_branches else COMPLETENESS[Completeness.PARTIAL]
-        return STOP_REASON_TEXTS[self.ending.stop_reason]
+                return self.words.say("not_answered_why", reason=self.words.told(draft.unanswered))
+            return self.words["parts_failed" if self.state.failed_branches else "complete_partial"]
+        return self.words.told(STOP_REASON_TEXTS[self.ending.stop_reason])
+
+    def outcome(self) -> str:
+        """How the run ended."""
+        return self.words[f"outcome_{self.ending.outcome.value}"]
 
     def show(self, text: str) -> str:
         """A foreign line (a title, a reason, a question) as a report may print it, not yet escaped."""

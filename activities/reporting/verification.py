@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from activities.reporting.claims import NO_METHOD, UNVERIFIED, VERBATIM, Claim
-from activities.reporting.fixed_sentences import ALL_QUOTED, EMPTY_CITES_NOTHING, LEADS, SOME_JUDGED, SOME_QUOTED
 from activities.reporting.markdown_layout import plain_text
 from activities.reporting.method_section import Fact
 from activities.reporting.report_inputs import ReportInputs
+from activities.reporting.report_words import ReportWords
 from contracts.request import Verify
 from providers.verification.rules_checker import Verdict
 
@@ -17,7 +17,6 @@ MOST_CONTRADICTED: Final = 0.05
 """Shares of the judged claims above which a report warns of itself."""
 LISTED: Final = 10
 CLAIM_CHARACTERS: Final = 200
-CARE: Final = "Read this report with care: many of its statements are not borne out. "
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 
 
@@ -44,18 +43,19 @@ def _share(verdicts: Counter[str], verdict: Verdict) -> float:
     return round(verdicts[verdict] / judged, 4) if judged else 0.0
 
 
-def describe_checking(claims: Sequence[Claim], verify: Verify) -> str:
+def describe_checking(claims: Sequence[Claim], verify: Verify, say: ReportWords) -> str:
     """What the citations of this report were checked for, and what not."""
     if not claims:
-        return EMPTY_CITES_NOTHING
+        return say["cites_nothing"]
     same = sum(claim.method == VERBATIM for claim in claims)
     if same == len(claims):
-        return f"{LEADS} {ALL_QUOTED.format(all=same)}"
+        return f"{say['leads']} {say.say('all_quoted', all=same)}"
     others = len(claims) - same
     if verify is Verify.OFF or all(claim.method in (VERBATIM, NO_METHOD) for claim in claims):
-        return f"{LEADS} {SOME_QUOTED.format(all=len(claims), same=same, others=others)}"
+        return f"{say['leads']} {say.say('some_quoted', all=len(claims), same=same, others=others)}"
     verdicts = Counter(claim.verdict for claim in claims if claim.method != VERBATIM)
-    return f"{LEADS} " + SOME_JUDGED.format(
+    judged = say.say(
+        "some_judged",
         all=len(claims),
         same=same,
         supported=verdicts[Verdict.SUPPORTED],
@@ -64,9 +64,10 @@ def describe_checking(claims: Sequence[Claim], verify: Verify) -> str:
         contradicted=verdicts[Verdict.CONTRADICTED],
         undecided=verdicts[Verdict.NOT_ENOUGH_INFORMATION] + verdicts[UNVERIFIED],
     )
+    return f"{say['leads']} {judged}"
 
 
-def verification_facts(claims: Sequence[Claim]) -> list[Fact]:
+def verification_facts(claims: Sequence[Claim], say: ReportWords) -> list[Fact]:
     """The statements that their passages do not bear out, each with the reason, and a warning if there are many."""
     doubtful = [claim for verdict in DOUBTFUL for claim in claims if claim.verdict == verdict]
     if not doubtful:
@@ -74,10 +75,10 @@ def verification_facts(claims: Sequence[Claim]) -> list[Fact]:
     verdicts = Counter(claim.verdict for claim in claims)
     unsupported = _share(verdicts, Verdict.UNSUPPORTED) > MOST_UNSUPPORTED
     contradicted = _share(verdicts, Verdict.CONTRADICTED) > MOST_CONTRADICTED
-    warning = CARE if unsupported or contradicted else ""
+    warning = f"{say['care']} " if unsupported or contradicted else ""
     items = [
-        f"{claim.verdict}: {plain_text(claim.text)[:CLAIM_CHARACTERS]} ({claim.reason})" for claim in doubtful[:LISTED]
+        f"{say[f'verdict_{claim.verdict}']}: {plain_text(claim.text)[:CLAIM_CHARACTERS]} ({claim.reason})"
+        for claim in doubtful[:LISTED]
     ]
-    more = f" The first {LISTED} of {len(doubtful)}:" if len(doubtful) > LISTED else ""
-    words = f"{warning}Rules compared these statements with their passages and found differences.{more}"
-    return [Fact("Doubtful statements", words, items)]
+    more = f" {say.say('first_of', shown=LISTED, all=len(doubtful))}" if len(doubtful) > LISTED else ""
+    return [Fact(say["fact_doubtful"], f"{warning}{say['doubtful']}{more}", items)]

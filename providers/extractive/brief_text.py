@@ -2,6 +2,7 @@
 
 from contracts.vocabulary import STOP_REASON_TEXTS
 from providers.language_words import language_words
+from providers.told_sentences import translate
 
 
 class BriefWords:
@@ -27,8 +28,21 @@ class BriefWords:
 
     def count(self, number: int, one: str, many: str) -> str:
         """A number with its noun."""
-        return f"{number:,} {self[one] if number == 1 else self[many]}"
+        return f"{self.number(number)} {self[one] if number == 1 else self[many]}"
+
+    def number(self, value: int) -> str:
+        """A whole number in groups of three."""
+        return f"{value:,}".replace(",", self._words.report["thousands"])
 
     def cut_short(self, reason: str) -> str:
         """The sentence that says that the run could not do all it planned."""
-        return f"**{self.say('cut_short', why=STOP_REASON_TEXTS.get(reason, reason.replace('_', ' ')))}**"
+        why = self.told(STOP_REASON_TEXTS.get(reason, reason.replace("_", " ")))
+        return f"**{self.say('cut_short', why=why)}**"
+
+    def told(self, text: str) -> str:
+        """A sentence that another part of the product made, in English."""
+        return translate(text, self._words.code)
+
+    def language_name(self, code: str) -> str:
+        """What a language is called in this one."""
+        return self._words.language_names[code]

@@ -1,6 +1,7 @@
 """The synthesizer: writes an evidence brief out of quotations and fixed connecting words."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -37,6 +38,8 @@ BRIEF_WORDS = 900
 """Length of the brief proper; the rest goes under "More passages"."""
 MOST_GAPS = 8
 LONGEST_TITLE = 120
+OWN_SHARE = 0.3
+"""Share of the documents from which on they speak the question's language."""
 LOOKED_AT = 3_000
 """Characters of each document that tell its language."""
 
@@ -61,9 +64,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
     return ReportTextDraft(markdown=lines, answers_question=plan.answered, unanswered=unanswered)
 
 
-def _write_several(
-    task: WriteInput, several: list[str], every: list[Reading], say: BriefWords
-) -> ReportTextDraft:
+def _write_several(task: WriteInput, several: list[str], every: list[Reading], say: BriefWords) -> ReportTextDraft:
     """A brief with a section for each question of a text; it answers the text if each of them is answered."""
     page = QuotedPages(every, say)
     placed: list[Quotation] = []
@@ -207,7 +208,12 @@ class QuotedPages:
         if not sides:
             return []
         cells = [f"“{one_line(without_layout(one.text))}” {one.marker}" for one in sides.values()]
-        rows = ([one_line(name) for name in sides], ["---"] * len(sides), cells, [self.place(one) for one in sides.values()])
+        rows = (
+            [one_line(name) for name in sides],
+            ["---"] * len(sides),
+            cells,
+            [self.place(one) for one in sides.values()],
+        )
         return [*(f"| {' | '.join(row)} |" for row in rows), ""]
 
     def place(self, one: Quotation) -> str:
@@ -242,9 +248,9 @@ def _counts(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> str:
     parts = []
     if task.documents_searched:
         parts.append(say.say("searched", count=say.count(task.documents_searched, "document", "documents")))
-    parts.append(say.say("read", count=f"{max(documents_read(task), len(cited)):,}"))
-    parts.append(say.say("cited", count=f"{len(cited):,}"))
-    parts.append(say.say("passage_quoted" if len(quoted) == 1 else "passages_quoted", count=f"{len(quoted):,}"))
+    parts.append(say.say("read", count=say.number(max(documents_read(task), len(cited)))))
+    parts.append(say.say("cited", count=say.number(len(cited))))
+    parts.append(say.say("passage_quoted" if len(quoted) == 1 else "passages_quoted", count=say.number(len(quoted))))
     return " · ".join(parts)
 
 
@@ -258,7 +264,7 @@ def _empty(task: WriteInput, every: list[Reading], say: BriefWords) -> str:
 
 def limit_lines(task: WriteInput, quoted: list[Quotation], say: BriefWords, *, answered: bool = True) -> list[str]:
     """Bullets of the section "Not covered, and limits"."""
-    stated = [f"- {one_line(gap.description)}" for gap in _gaps(task)[:MOST_GAPS]]
+    stated = [f"- {one_line(say.told(gap.description))}" for gap in _gaps(task)[:MOST_GAPS]]
     nothing = [f"- {say['no_gaps']}"] if answered else []
     return [
         *(stated or nothing),
@@ -273,8 +279,8 @@ def empty_lines(task: WriteInput, say: BriefWords) -> list[str]:
     """The brief that says that nothing was found."""
     answer = say["no_answer_yet" if task.cut_short else "no_answer"]
     lines = [f"## {say['short_answer']}", "", answer, ""]
-    lines += [f"- {one_line(gap.description)}" for gap in _gaps(task)[:MOST_GAPS]]
-    read = say.say("read", count=f"{documents_read(task):,}")
+    lines += [f"- {one_line(say.told(gap.description))}" for gap in _gaps(task)[:MOST_GAPS]]
+    read = say.say("read", count=say.number(documents_read(task)))
     lines += ["", f"## {say['what_was_searched']}", ""]
     if task.documents_searched is not None:
         count = say.count(task.documents_searched, "document", "documents")
@@ -329,13 +335,15 @@ def _voices(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> str:
 
 def _other_language(task: WriteInput, every: list[Reading], say: BriefWords) -> list[str]:
     """Up front: the documents speak another language than the question."""
-    spoken = detect_language(" ".join(reading.document.text[:LOOKED_AT] for reading in every))
     own = task.language.split("-")[0].casefold()
-    if not every or spoken == own or spoken not in KNOWN_LANGUAGES or own not in KNOWN_LANGUAGES:
+    spoken = Counter(detect_language(reading.document.text[:LOOKED_AT]) for reading in every)
+    # A collection that is translated in part speaks its language all the same.
+    if not spoken or own not in KNOWN_LANGUAGES or spoken[own] >= OWN_SHARE * spoken.total():
         return []
-    names = (BriefWords(code)["language"] for code in (own, spoken))
-    question, found = names
-    return [say.say("other_language", question=question, documents=found)]
+    found = spoken.most_common(1)[0][0]
+    if found not in KNOWN_LANGUAGES:
+        return []
+    return [say.say("other_language", question=say.language_name(own), documents=say.language_name(found))]
 
 
 def _language(task: WriteInput, say: BriefWords) -> list[str]:

@@ -36,7 +36,9 @@ HARD_BREAK: Final = "  "
 SHORTEST_WRAPPED: Final = 60
 """Characters: programs that wrap text fill at least so much of a line."""
 CUT: Final = "…"
-COMMAND: Final = re.compile(r"^(?:[$#%>] |sudo |git [a-z]|apt(?:-get)? [a-z])|\s--?[a-z]|;$|<\w[\w -]*>|[{}]|^\w+\(.*\)$")
+COMMAND: Final = re.compile(
+    r"^(?:[$#%>] |sudo |git [a-z]|apt(?:-get)? [a-z])|\s--?[a-z]|;$|<\w[\w -]*>|[{}]|^\w+\(.*\)$"
+)
 """How a line of its own that is no sentence looks if it is typed, not read."""
 
 
@@ -212,4 +214,3 @@ def padded(cells: list[str], columns: int) -> str:
     """A row of Markdown."""
     shown = [one_line(cell) for cell in cells[:columns]]
     return f"| {' | '.join([*shown, *[''] * (columns - len(shown))])} |"
-

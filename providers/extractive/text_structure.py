@@ -19,8 +19,8 @@ ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 RULE_ROW = re.compile(r"^[\s:|+-]++$")
 BULLETS = " \t\n-*+•.)0123456789"
 UNITS = re.compile(
-    r"[(\[]?(?:in )?(?:%|°[CF]?|[€$£]|[kMGT]?i?B|bytes?|[mµn]?s|sec|min|h|hours?|days?|years?|[kmcµn]?m[²³]?|km²|m/s|[kmµ]?g|t"
-    r"|[kMG]?Hz|[kMm]?[VWA]|kWh|l|hPa|mm/h|-)[)\]]?|[(\[][^()\[\]]{1,15}[)\]]"
+    r"[(\[]?(?:in )?(?:%|°[CF]?|[€$£]|[kMGT]?i?B|bytes?|[mµn]?s|sec|min|h|hours?|days?|years?"
+    r"|[kmcµn]?m[²³]?|km²|m/s|[kmµ]?g|t|[kMG]?Hz|[kMm]?[VWA]|kWh|l|hPa|mm/h|-)[)\]]?|[(\[][^()\[\]]{1,15}[)\]]"
 )
 TERMINAL = re.compile(r"[.!?…:;][\"'”’)\]*_`^\d]*$")
 LABEL_LENGTH = 120
