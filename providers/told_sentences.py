@@ -48,13 +48,13 @@ def _whole_sentences(code: str) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def _patterns() -> list[tuple[str, list[str], list[str]]]:
-    """English sentences with values: name, what stands between the values, names of the values; the longest first."""
+    """English sentences with values: name, what stands between the values, names of the values; the surest first."""
     found = [
         (name, PLACE.split(text)[::2], PLACE.findall(text))
         for name, text in language_words("en").told.items()
         if PLACE.search(text)
     ]
-    return sorted(found, key=lambda one: -sum(map(len, one[1])))
+    return sorted(found, key=lambda one: (not one[1][0], -sum(map(len, one[1]))))
 
 
 def _values(text: str, pieces: list[str]) -> list[str] | None:

@@ -23,6 +23,7 @@ from providers.extractive.quoted_markdown import QuotedRows, one_line, quote_lin
 from providers.extractive.ranking import aim_of, known_frequencies
 from providers.extractive.sentence_places import NUMBERING
 from providers.extractive.settings_table import settings_lines
+from providers.extractive.sides import what_is
 from providers.extractive.sources_read import Reading, readings
 from providers.language_words import KNOWN_LANGUAGES
 from providers.text import STEMMED_LANGUAGES, detect_language
@@ -30,6 +31,7 @@ from providers.text import STEMMED_LANGUAGES, detect_language
 UNANSWERED = "no passage that was read gives {what} for it"
 NOT_ALL_ANSWERED = "no passage that was read answers {questions}"
 PASSAGES_PER_QUESTION = 3
+NEAR_PER_QUESTION = 2
 MOST_MORE = 6
 CELL_WORDS = 70
 """Words of a quotation that make a cell of a table readable."""
@@ -76,7 +78,7 @@ def _write_several(task: WriteInput, several: list[str], every: list[Reading], s
         quoted = [one for one in quotations(own, every, aim_of(question, question.main_facet, own, every))
                   if one.marker not in {other.marker for other in placed}]  # fmt: skip
         answers = _answering(asked, own, every, quoted)
-        chosen = (answers or quoted)[:PASSAGES_PER_QUESTION]
+        chosen = answers[:PASSAGES_PER_QUESTION] or quoted[:NEAR_PER_QUESTION]
         lines += [f"## {one_line(shorten(text, LONGEST_TITLE))}", ""]
         if not answers:
             missing.append(f"“{shorten(text, LONGEST_TITLE)}”")
@@ -124,8 +126,10 @@ def _sides(question: Question, task: WriteInput, every: list[Reading], quoted: l
     at_hand = {one.marker: one for one in quoted}
     for entity in question.entities:
         name = f"{ENTITY_PREFIX}{entity}"[:60]
+        told = _answering(what_is(entity, task.language), task, every, quoted)
         ranked = quotations(task, every, aim_of(question, name, task, every, asked=entity, searched=entity))
         own = [at_hand[one.marker] for one in ranked if one.facet == name and one.marker in at_hand]
+        own = [*told, *(one for one in own if one not in told)]
         own = [one for one in own if one not in found.values()]
         if own:
             found[entity] = next((one for one in own[:3] if one.words <= CELL_WORDS), own[0])

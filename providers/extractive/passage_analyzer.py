@@ -27,6 +27,7 @@ from providers.extractive.ranking import (
     same,
     score_ranges,
 )
+from providers.extractive.sides import what_is
 from providers.extractive.sources_read import Reading, readings
 
 COVERAGE_FLOOR = 0.4
@@ -78,8 +79,10 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
 
 def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPassage]:
     """The passages that answer the person's question in the form that it asks for, surest first."""
-    asked = read_asked(task.query, task.language)
-    search = AnswerSearch.of(asked, known_frequencies(task, every, task.query))
+    facet = task.sub_query.facet
+    side = facet.removeprefix(ENTITY_PREFIX) if facet.startswith(ENTITY_PREFIX) else ""
+    asked = what_is(side, task.language) if side else read_asked(task.query, task.language)
+    search = AnswerSearch.of(asked, known_frequencies(task, every, side or task.query))
     spans: dict[tuple[str, int, int], FoundPassage] = {}
     by_source = {reading.source.id: reading for reading in every}
     for answer in search.find(every)[: 4 * MOST_ANSWERS]:

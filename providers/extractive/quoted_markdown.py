@@ -17,10 +17,12 @@ _SUFFIXES: Final = (
     "py|toml|md|json|ya?ml|html?|conf|cfg|ini|txt|sh|bash|c|h|cpp|rs|go|js|ts|sql|xml|css|csv|log|lock|service|"
     "list|deb|dsc|gz|xz|bz2|zip|tar|so|a|o|pl|rb|java|pdf|db|sqlite3?"
 )
+_HOSTS: Final = "org|com|net|edu|gov|info|io|dev|eu|de|fr|es|it|pt|nl|uk|ch|at|br"
 CODE: Final = re.compile(
     r"(?P<ticked>(?<![`\\])`(?P<inside>[^`\n]{1,200}+)`(?!`))"
     r"|(?<![^\s(\[{\"'“‘„«,;])(?:"
     r"[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
+    rf"|(?:[\w-]++\.)+?(?:{_HOSTS})(?![\w./-]*\w)"
     r"|--[a-z][a-z0-9]*+(?:-[a-z0-9]++)*+(?![\w-])"
     r"|(?:~|\.{1,2})?(?:/\.?[\w+-]++(?:\.[\w+-]++)*+){2,}+/?"
     rf"|(?:[\w+-]++/)*+\w++(?:[.-]\w++)*?\.(?:{_SUFFIXES})(?![\w.-]*\w)"

@@ -33,7 +33,7 @@ FOLDER = Path(__file__).parent / "whole_runs"
 CANARY = "c0ffee" * 4
 MARK = re.compile(r'Below, names of elements of data end in "-(\w+)", and their lines begin with "(\w+)¦"\.')
 STYLE = re.compile(r"(?<=<style>).*?(?=</style>)", re.DOTALL)
-MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?)?")
 WISHES = {
     "system_prompt": "Write for people who run databases.",
     "context": [{"question": "What is a transaction?", "answer": "All or nothing."}],
