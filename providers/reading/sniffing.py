@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from providers.errors import SourceUnreadable
-from providers.interfaces import NO_DOCUMENT
 from providers.reading.charsets import byte_order_mark
 
 
@@ -57,6 +56,11 @@ DOCUMENT_NAMES: Final = frozenset(
     .ppt .pptx .odp .epub .eml .msg .log .gz""".split()
 )
 """A file of such a name is meant as a document, whatever is in it."""
+OTHER_NAMES: Final = OTHER_TEXT_NAMES | frozenset(
+    """.png .jpg .jpeg .gif .webp .ico .bmp .tif .tiff .mp3 .mp4 .wav .ogg .webm .mov .woff .woff2 .ttf .otf .eot .zip
+    .tar .bz2 .xz .7z .so .o .a .dll .exe .pyc .class .jar .db .sqlite .bin .inv .idx""".split()
+)
+"""Files of such names were never meant as documents."""
 NOT_READ: Final = {
     ".rtf": "a text in RTF is not read: save it as .docx",
     "application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument sheet is not read: save it as .xlsx",
@@ -108,6 +112,14 @@ LISTED: Final = re.compile(r'(?:[^,"]++|"[^"]*+"?)++')
 CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})\"?\s*(?:;|$)", re.IGNORECASE)
 
 
+def is_meant_as_document(name: str, kind: str) -> bool:
+    """Whether a file that could not be read, for a reason of this kind, could have been a document at all."""
+    suffix = PurePosixPath(name.lower()).suffix
+    if kind == "binary":
+        return suffix in DOCUMENT_NAMES
+    return kind == "secret" or suffix not in OTHER_NAMES
+
+
 def sniff(raw: bytes, name: str) -> DocumentKind:
     """The kind of a document.
 
@@ -124,8 +136,7 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     if raw.startswith(OLE_MAGIC):
         raise _old_format(raw)
     if raw.startswith(BINARY_MAGICS) or _looks_binary(raw):
-        meant = PurePosixPath(name.lower()).suffix in DOCUMENT_NAMES
-        raise SourceUnreadable("binary" if meant else NO_DOCUMENT, "the file holds no text")
+        raise SourceUnreadable("binary", "the file holds no text")
     return _sniff_text(raw, name)
 
 
@@ -165,10 +176,8 @@ def _sniff_text(raw: bytes, name: str) -> DocumentKind:
         return NOTEBOOK
     if suffix == ".eml":
         return MAIL if HEADER.match(raw) else TEXT
-    if suffix in OTHER_TEXT_NAMES:
-        raise SourceUnreadable(NO_DOCUMENT, f"files named {suffix} are not read as documents")
-    if suffix in NOT_READ:
-        raise SourceUnreadable("wrong_type", NOT_READ[suffix])
+    if suffix in OTHER_TEXT_NAMES or suffix in NOT_READ:
+        raise SourceUnreadable("wrong_type", NOT_READ.get(suffix, f"files named {suffix} are not read as documents"))
     return NAMED.get(suffix, TEXT)
 
 
