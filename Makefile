@@ -14,7 +14,7 @@ override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS
 
-.PHONY: help setup demo run test lint format lock histories recordings mutants configuration requirements bench bench-web storm overload soak cluster sbom audit-dependencies base-image clean
+.PHONY: help setup demo run test lint format lock histories recordings mutants configuration requirements bench bench-web storm overload outages soak cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -39,6 +39,7 @@ help:
 	@echo '  make bench-web                 whole runs over a web of this machine, with faults; caches; scaling (ten minutes)'
 	@echo '  make storm                     many workers against services that refuse (ten minutes)'
 	@echo '  make overload                  forty runs where half of them fit (two minutes)'
+	@echo '  make outages                   Redis away or full, workers killed: what a run loses (ten minutes)'
 	@echo '  make soak [ROUNDS=10]          the slow proofs, again and again'
 	@echo '  make clean                     remove .venv, caches and the demo folder; reports stay'
 
@@ -178,6 +179,9 @@ storm: setup
 
 overload: setup
 	@$(BIN)/python -m benchmarks.overload
+
+outages: setup
+	@$(BIN)/python -m benchmarks.outages
 
 # Each round kills and restarts real processes, and draws other examples: what fails once in fifty runs fails here.
 ROUNDS ?= 10

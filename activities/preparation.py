@@ -5,29 +5,38 @@ from typing import Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.parse_request import unavailable
-from contracts.presets import depth_of, effective_gates, effective_limits, preset
+from contracts.presets import chosen_limits, depth_of, effective_gates, effective_limits, preset
 from contracts.request import (
     SAME_LANGUAGE,
     Constraints,
     Depth,
     EngineChoice,
+    Mode,
     ResearchRequest,
     SearchOptions,
     Verify,
 )
 from contracts.resolved import (
     CorpusSnapshot,
+    EffectiveLimits,
     EffectiveSearch,
     Hook,
     ModelPrice,
     ProviderChoice,
     ResolvedResearch,
 )
+from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from contracts.where_text_goes import where_text_goes
-from providers.text import detect_language
+from providers.language_words import guidance_words
+from providers.text import detect_language, meaning_words
 
+MOST_READ: Final = 1_000
+"""Characters of a question that are looked at for what it is about."""
 CORPUS: Final = "corpus"
+ANSWERS_NEED_A_MODEL: Final = (
+    "mode: an answer without research needs a model, and none does the work: ask with mode quick, or configure a model"
+)
 KEPT: Final = "a resumed run keeps its own; leave it out, or start a new run"
 
 
@@ -52,8 +61,9 @@ def resolve(
         raise RunRefused(StopReason.INVALID_INPUT, "\n".join(lines))
     engine = choose_engine(request, configuration)
     models = choose_models(request, configuration) if engine is EngineKind.MODEL else {}
-    key = (request.strategy, depth_of(request.depth))
-    limits = effective_limits(configuration.presets.get(key) or preset(*key), request.limits)
+    if request.mode is Mode.DIRECT and engine is EngineKind.EXTRACTIVE:
+        raise RunRefused(StopReason.INVALID_INPUT, ANSWERS_NEED_A_MODEL)
+    limits, choices = choose_limits(request, configuration)
     asked = may_be_asked(models, configuration)
     host = hosts_of_models(asked, configuration)
     providers = choose_providers(request, corpus, configuration.web_search)
@@ -63,7 +73,9 @@ def resolve(
         query=request.query,
         language=detect_language(request.query),
         strategy=request.strategy,
-        depth=key[1],
+        mode=request.mode,
+        depth=depth_of(request.depth),
+        choices=choices,
         engine=engine,
         models=models,
         model_host=host,
@@ -83,17 +95,41 @@ def resolve(
         target_words=request.output.target_words,
         report_language=report_language(request),
         sections=request.output.sections or [],
+        citation_style=request.output.citation_style,
+        uncited=request.output.uncited,
         audience=request.constraints.audience if request.constraints else None,
         region=request.constraints.region if request.constraints else None,
         metadata=request.metadata,
         tenant=request.tenant,
         priority=request.priority,
+        guidance_words=guidance_words(detect_language(request.query)),
+        question_words=meaning_words(request.query[:MOST_READ], detect_language(request.query)),
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
         egress=where_text_goes(host, hosts_of(providers), pages=web),
         advice=advice_for(engine, providers, configuration) if web else [],
     )
+
+
+def choose_limits(
+    request: ResearchRequest, configuration: ResearchConfiguration
+) -> tuple[EffectiveLimits, dict[str, EffectiveLimits]]:
+    """The limits to begin with, and those that the run may choose once it knows the question better."""
+    strategy = declaration(request.strategy)
+
+    def of_depth(depth: Depth) -> EffectiveLimits:
+        return configuration.presets.get((strategy.name, depth)) or preset(strategy.name, depth)
+
+    if request.mode in strategy.modes:
+        return effective_limits(strategy.modes[request.mode], request.limits), {}
+    choices: dict[str, EffectiveLimits] = {}
+    if strategy.decides and request.depth is Depth.AUTO:
+        choices |= {depth.value: of_depth(depth) for depth in strategy.presets}
+    if strategy.decides and request.mode is Mode.AUTO:
+        choices |= {mode.value: limits for mode, limits in strategy.modes.items()}
+    limits = effective_limits(of_depth(depth_of(request.depth)), request.limits)
+    return limits, chosen_limits(choices, request.limits)
 
 
 def report_language(request: ResearchRequest) -> str | None:
@@ -261,11 +297,17 @@ def resolve_again(
             "target_words": request.output.target_words or stored.target_words,
             "report_language": report_language(request) or stored.report_language,
             "sections": request.output.sections or stored.sections,
+            "citation_style": request.output.citation_style
+            if "citation_style" in request.output.model_fields_set
+            else stored.citation_style,
+            "uncited": request.output.uncited if "uncited" in request.output.model_fields_set else stored.uncited,
             "audience": (request.constraints and request.constraints.audience) or stored.audience,
             "region": (request.constraints and request.constraints.region) or stored.region,
             "verify": request.verify or stored.verify,
             "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
             "metadata": stored.metadata if request.metadata is None else request.metadata,
+            "guidance_words": stored.guidance_words or guidance_words(stored.language),
+            "question_words": stored.question_words or meaning_words(stored.query[:MOST_READ], stored.language),
         }
     )
     again = _search_again(_engine_again(again, request, configuration), request, configuration)
@@ -283,6 +325,7 @@ def _unchangeable(stored: ResolvedResearch, request: ResearchRequest) -> list[st
         "corpus": request.corpus is not None and request.corpus != corpus,
         "system_prompt": request.system_prompt is not None and request.system_prompt != stored.system_prompt,
         "context": "context" in given and request.context != stored.context,
+        "follow_up_of": request.follow_up_of not in (None, stored.follow_up and stored.follow_up.research_id),
     }
     return [f"{path}: {KEPT}" for path, is_changed in changed.items() if is_changed]
 
@@ -297,7 +340,7 @@ def _engine_again(
         engine = choose_engine(request, configuration)
         before = stored.models if engine is EngineKind.MODEL else {}
         models = {**choose_models(request, configuration), **before, **named} if engine is EngineKind.MODEL else {}
-    asked = request.gates.model_dump(exclude_none=True, include={"policy", "think", "hook"})
+    asked = request.gates.model_dump(exclude_none=True, include={"policy", "think", "clarify", "approve", "hook"})
     gates = stored.gates.model_copy(update=asked)
     if engine is not stored.engine and request.gates.think is None:
         gates = gates.model_copy(update={"think": effective_gates(request.gates, engine).think})

@@ -11,6 +11,7 @@ from temporalio import activity
 from activities.assessment.source_assessment import Judge, best_quality
 from activities.attempts import Past, count_attempts
 from activities.failure_translation import READING, RECORDS, translate_errors
+from activities.permitted import check_permission
 from activities.roles.lenient_values import one_line, shorten
 from activities.roles.untrusted import INVISIBLE
 from contracts.messages import ReadRecord, ReadRequest
@@ -58,6 +59,7 @@ class ReadingActivities:
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store."""
         async with count_attempts(READING) as past:
+            check_permission(request.permission)
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
             request, hit = await self._complete(request)

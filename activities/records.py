@@ -11,11 +11,13 @@ from temporalio.service import RPCError
 from activities.assessment.source_assessment import best_quality
 from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
 from activities.configuration import ResearchConfiguration
+from activities.earlier_run import sources_to_offer
 from activities.failure_translation import RECORDS
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures
 from contracts.documents import DocumentRef
+from contracts.follow_up import SUMMARY_CHARACTERS, FollowUp
 from contracts.messages import (
     DocumentPiece,
     DocumentPieceRequest,
@@ -25,7 +27,7 @@ from contracts.messages import (
     SessionRef,
     StateChange,
 )
-from contracts.notebooks import AnalysisEntry, without_told
+from contracts.notebooks import AnalysisEntry, HitsEntry, without_told
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
@@ -86,7 +88,7 @@ class RecordsActivities:
             state = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
             text = json.dumps(await self._with_report(state), ensure_ascii=False)
             await self._sessions.save(request.research_id, text, closed=request.closed)
-        if request.closed:
+        if request.closed or request.yields_turn:
             with suppress(ProviderError):  # a place that is not given back is found to be lost
                 await self._queue.leave(request.research_id)
         return SessionRef(research_id=request.research_id)
@@ -107,8 +109,29 @@ class RecordsActivities:
             await self._corpus(asked.corpus),
             search_attributes=await self._has_search_attributes(),
         )
-        resolved = await self._add_canary(resolved)
+        resolved = await self._add_canary(await self._add_follow_up(resolved, asked.follow_up_of))
         return Prepared(resolved=resolved, resolved_entry=await self._notebooks.write(resolved))
+
+    async def _add_follow_up(self, resolved: ResolvedResearch, followed: str | None) -> ResolvedResearch:
+        """With the sources of the run that this one follows. Raises `RunRefused` where there is no such run."""
+        if followed is None:
+            return resolved
+        stored = await self._sessions.load(followed)
+        state = ResearchState.model_validate_json(stored or "{}")
+        if state.resolved is None or state.resolved.tenant != resolved.tenant:
+            message = f"follow_up_of: there is no stored run {followed}: see `research list`"
+            raise RunRefused(StopReason.INVALID_INPUT, message)
+        if state.schema_version == SCHEMA_VERSION:
+            state = await self._notebooks.complete_state(state)
+        hits = sources_to_offer(state, resolved)
+        told = FollowUp(
+            research_id=followed,
+            query=state.resolved.query if state.resolved else "",
+            summary=(state.result.summary if state.result else state.plan.brief)[:SUMMARY_CHARACTERS],
+            entry=await self._notebooks.write(HitsEntry(hits=hits)) if hits else "",
+            sources=len(hits),
+        )
+        return resolved.model_copy(update={"follow_up": told})
 
     async def _has_search_attributes(self) -> bool:
         check = self._configuration.search_attributes

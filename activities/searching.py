@@ -6,7 +6,10 @@ from typing import Final
 from temporalio import activity
 
 from activities.attempts import count_attempts, send_heartbeats
+from activities.earlier_run import offer
 from activities.failure_translation import RECORDS, SEARCHING, translate_errors
+from activities.permitted import check_permission
+from contracts.follow_up import EARLIER
 from contracts.messages import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.notebooks import HitsEntry
 from contracts.sources import SearchHit
@@ -45,6 +48,7 @@ class SearchingActivities:
     @activity.defn(name="check_providers")
     async def check_providers(self, request: CheckProvidersRequest) -> CheckedProviders:
         """See which providers this worker can ask: it is the one that has the keys and the network."""
+        check_permission(request.permission)
         known = [name for name in request.providers if name in self._providers]
         async with send_heartbeats():
             unavailable = {} if self._check is None else await self._check(known)
@@ -55,6 +59,11 @@ class SearchingActivities:
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order; none is an answer, a failure is raised."""
         async with count_attempts(SEARCHING) as past:
+            check_permission(request.permission)
+            if request.provider == EARLIER and self._notebooks is not None:
+                with translate_errors(RECORDS):
+                    known = await self._notebooks.read(request.earlier_entry, HitsEntry)
+                return await self._note_hits(request, brief(offer(known.hits, request)))
             provider = self._providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")

@@ -28,6 +28,8 @@ from benchmarks.runs import Measured, measure
 from contracts import activities, names
 from contracts.messages import SearchRequest
 from contracts.outcome import ResearchResult
+from contracts.permission import Permission
+from contracts.request import Approve
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
 from tests.acceptance.web_deployment import MODEL, PRICE, WebDeployment, answered, web_deployment
@@ -224,7 +226,12 @@ async def one_flight(name: str, folder: Path, redis_url: str | None) -> None:
         client = await made.client()
         asked = [
             SearchRequest(
-                research_id=f"r-{number}", operation="search", provider="searxng", text="wraparound", max_results=5
+                research_id=f"r-{number}",
+                operation="search",
+                provider="searxng",
+                text="wraparound",
+                max_results=5,
+                permission=Permission(approve=Approve.NONE),
             ).model_dump(mode="json")
             for number in range(EQUAL_SEARCHES)
         ]

@@ -49,6 +49,7 @@ from contracts.display_text import as_markdown, from_markdown
 from contracts.documents import ReportDraft
 from contracts.messages import DocumentPiece
 from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.plan import PlanAnswer
 from contracts.progress import Event, EventPage
 from contracts.request import ResearchRequest
 from contracts.sources import Source
@@ -60,6 +61,8 @@ POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
 """The same words within this time are one message: they may be sent again after no answer."""
+TASK_TIMEOUT: Final = timedelta(seconds=4)
+"""A decision takes milliseconds; one that was handed to a worker that just died goes to another one after this long."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
@@ -126,6 +129,7 @@ class ResearchClient:
                 task_queue=names.WORKFLOWS_QUEUE,
                 id_reuse_policy=reuse.value,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                task_timeout=TASK_TIMEOUT,
                 static_summary=static_summary(valid.query),
                 priority=Priority(
                     priority_key=valid.priority, fairness_key=valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
@@ -255,12 +259,42 @@ class ResearchHandle:
         return state
 
     async def steer(self, text: str) -> str:
-        """Give guidance to the next phase. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        """Give guidance; the answer says what is done. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
         return await self._tell(names.STEER, text)
 
     async def stop_and_report(self) -> str:
         """Ask for the report from what is there. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
         return await self._tell(names.STOP_AND_REPORT)
+
+    async def plan(self) -> PlanAnswer:
+        """The plan, the version of it that was approved, and what a person is asked now."""
+        known: PlanAnswer = await self._ask(names.PLAN, PlanAnswer)
+        return known
+
+    async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
+        """Answer the open questions in their order; none at all means: go on without.
+
+        `round_` is that of the questions, so that the same words may answer two rounds. Raises `MessageRefused`,
+        `RunClosed`, `NoWorker`, as all that tells a run something.
+        """
+        return await self._tell(names.ANSWER_CLARIFICATION, list(answers), *([] if round_ is None else [round_]))
+
+    async def reply(self, text: str) -> str:
+        """Answer whatever the run asks: a question, or what should be different in its plan."""
+        return await self._tell(names.REPLY, text)
+
+    async def revise_plan(self, revision: str | Mapping[str, Any], version: int | None = None) -> str:
+        """Words for the planner, or `{"brief": …, "sub_queries": […]}`; `version` is that of the plan that is meant."""
+        said = revision if isinstance(revision, str) else dict(revision)
+        return await self._tell(names.REVISE_PLAN, said, *([] if version is None else [version]))
+
+    async def approve_plan(self, version: int, phrase: str | None = None) -> str:
+        """Agree with the newest plan, so that the research begins."""
+        return await self._tell(names.APPROVE_PLAN, version, *([] if phrase is None else [phrase]))
+
+    async def reject_plan(self, reason: str = "") -> str:
+        """End the run without any work; its plan is kept."""
+        return await self._tell(names.REJECT_PLAN, reason)
 
     async def cancel(self) -> None:
         """Ask the run to stop; it saves its state. No error if it is over already."""

@@ -5,6 +5,7 @@ Workflows call these, `activities/` registers the implementations under the same
 
 from temporalio import activity
 
+from contracts.documents import ReportDraft
 from contracts.messages import (
     CheckedProviders,
     CheckProvidersRequest,
@@ -23,6 +24,8 @@ from contracts.messages import (
     SessionRef,
     TurnRequest,
 )
+from contracts.revisions import JoinRequest, RevisedDraft, ReviseRequest
+from contracts.selection import SelectedEvidence, SelectionRequest
 
 
 @activity.defn(name="prepare_research")
@@ -55,6 +58,24 @@ async def read_source(request: ReadRequest) -> ReadRecord:
     raise AssertionError("a signature is never run")
 
 
+@activity.defn(name="select_evidence")
+async def select_evidence(request: SelectionRequest) -> SelectedEvidence:
+    """Choose passages for claims or sections from whole stored texts."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="join_report")
+async def join_report(request: JoinRequest) -> ReportDraft:
+    """Put sections that were written apart into their frame."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="revise_report")
+async def revise_report(request: ReviseRequest) -> RevisedDraft:
+    """Make the next revision of a draft, or say what it would lose."""
+    raise AssertionError("a signature is never run")
+
+
 @activity.defn(name="save_session")
 async def save_session(request: SaveRequest) -> SessionRef:
     """Write a checkpoint."""
@@ -79,6 +100,9 @@ SIGNATURES = (
     take_turn,
     search,
     read_source,
+    select_evidence,
+    join_report,
+    revise_report,
     save_session,
     render_report,
     read_document,

@@ -38,6 +38,10 @@ class ReportDraft(Contract):
     """
 
     document: DocumentRef
+    section_documents: list[DocumentRef] = []
+    """The head with the title, then each section: one after the other they are the draft, to the character."""
+    revision: int = 1
+    """A revision counts on; a report that is written anew begins at 1."""
     title: str = ""
     summary: str = ""
     sections: list[str] = []
@@ -50,11 +54,15 @@ class ReportDraft(Contract):
     """Markers that named nothing known; removed from the draft and reported."""
     foreign_urls: list[str] = []
     """Addresses outside the source registry; removed from the draft and reported."""
+    not_left_out: list[str] = []
+    """What was to be left out, and has a section of its own in the report, or several statements."""
     confidence: ConfidenceSummary = ConfidenceSummary()
     iteration: int = 1
     answers_question: bool | None = None
     """False where the writer found that no passage answers in the form that is asked for; null: not judged."""
     unanswered: str = ""
     """Why it does not, as a clause."""
+    direct: bool = False
+    """True for an answer that was given without research: it cites nothing."""
     empty: bool = False
     """True for the brief that says that nothing was found: it cites nothing."""

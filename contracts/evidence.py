@@ -33,6 +33,8 @@ class Finding(Contract):
     source_ids: list[str] = []
     sub_query_id: str | None = None
     category: str | None = None
+    contradicts: list[str] = []
+    """Ids of findings of other sources that cannot be true beside it; kept in the entry, where there is one."""
     iteration: int = 1
     entry: str | None = None
     """Hash of the stored entry that holds it with its evidence; None where it holds everything itself."""

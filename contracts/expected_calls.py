@@ -11,7 +11,7 @@ from typing import Any, Final
 from contracts import roles
 from contracts.evidence import Finding
 from contracts.resolved import ModelPrice
-from contracts.roles import AnalyzeInput, RefineInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 
 MILLION: Final = 1_000_000
 
@@ -31,6 +31,8 @@ QUOTE_CHARACTERS: Final = 400
 """Of each passage that the writer is shown; one token each."""
 DRAFT_CHARACTERS: Final = 6_000
 """Of the draft that the refiner is shown; one token each."""
+SECTION_TOKENS: Final = 700
+"""The beginning of a section, as the writer of the frame is shown it."""
 FINDING_TOKENS: Final = 600
 """A finding with its passages, as the writer is shown it."""
 REPORT_EXTRAS_TOKENS: Final = 8_000
@@ -119,7 +121,10 @@ def _material(request: RoleInput) -> int:
         return sum(_source(source) for source in request.sources[:MOST_SOURCES])
     if isinstance(request, WriteInput):
         titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
-        return titles + sum(_finding(finding) for finding in request.findings)
+        sections = len(request.part.sections) if request.part else 0
+        return titles + sections * SECTION_TOKENS + sum(_finding(finding) for finding in request.findings)
+    if isinstance(request, BriefedInput):
+        return len(request.hits) * SNIPPET_TOKENS
     if isinstance(request, RefineInput) and request.draft is not None:
         return DRAFT_CHARACTERS
     return 0

@@ -3,6 +3,7 @@
 from contracts.base import Terse
 from contracts.documents import DocumentRef
 from contracts.outcome import Citation, ReportFiles, ResearchResult
+from contracts.permission import Permission
 from contracts.request import SourceType
 from contracts.resolved import ResolvedResearch
 from contracts.sources import SearchHit, SourceAssessment
@@ -80,6 +81,8 @@ class SearchRequest(Terse):
     published_from: str | None = None
     """ISO date of the earliest publication, where the provider can tell."""
     published_to: str | None = None
+    earlier_entry: str = ""
+    """Hash of the stored entry with the sources of an earlier run, which the provider `earlier` offers."""
     titled: int = 50
     """How many hits are told with their titles: the others are read only where some of those are not."""
     questions: list[str] = []
@@ -88,6 +91,8 @@ class SearchRequest(Terse):
     """Date of the run: recency is judged against it."""
     resolved_entry: str = ""
     """Hash of the stored resolution, which says how pages are judged; empty where reads are told everything."""
+    permission: Permission | None = None
+    """Without a valid one nothing is asked."""
 
 
 class SearchResponse(Terse):
@@ -141,6 +146,8 @@ class ReadRequest(Terse):
     """The address carries words that only this run knows: it is refused. False in old histories."""
     hit_entries: list[str] = []
     """Hashes of the entries of the searches that found it, which tell what is not given here; empty: all is here."""
+    permission: Permission | None = None
+    """Without a valid one nothing is asked."""
     wants_title: bool = False
     """Whether the title is not known where the read is asked for."""
 
@@ -181,6 +188,8 @@ class CheckProvidersRequest(Terse):
     research_id: str
     tenant: str = "default"
     providers: list[str]
+    permission: Permission | None = None
+    """Without a valid one nothing is asked."""
 
 
 class CheckedProviders(Terse):
@@ -212,6 +221,8 @@ class SaveRequest(Terse):
     change: StateChange
     closed: bool = False
     """True for the last save of a run."""
+    yields_turn: bool = False
+    """True where the run waits for a person: another one may begin in its place."""
 
 
 class RenderRequest(Terse):

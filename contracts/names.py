@@ -32,6 +32,11 @@ KEYWORD_ATTRIBUTES: Final = (PHASE_ATTRIBUTE, STRATEGY_ATTRIBUTE, OUTCOME_ATTRIB
 # Messages to a run.
 STEER: Final = "steer"
 STOP_AND_REPORT: Final = "stop_and_report"
+ANSWER_CLARIFICATION: Final = "answer_clarification"
+REPLY: Final = "reply"
+REVISE_PLAN: Final = "revise_plan"
+APPROVE_PLAN: Final = "approve_plan"
+REJECT_PLAN: Final = "reject_plan"
 STATUS: Final = "status"
 PLAN: Final = "plan"
 REPORT: Final = "report"

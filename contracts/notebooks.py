@@ -10,7 +10,15 @@ from contracts.base import Terse
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding, FindingLabel, PassagePlace
 from contracts.identity import canonical_url, doi_of, evidence_id, finding_id
-from contracts.roles import AnalysisOutput, AnalyzeInput, PlanInput, RoleInput, SourceExtract, WriteInput
+from contracts.roles import (
+    AnalysisOutput,
+    AnalyzeInput,
+    BriefedInput,
+    ClarifyInput,
+    RoleInput,
+    SourceExtract,
+    WriteInput,
+)
 from contracts.sources import SearchHit, SourceAssessment, together
 from contracts.vocabulary import PageAccess, Quality
 
@@ -149,18 +157,20 @@ def by_reference(request: I, resolved_entry: str) -> I:
     update: dict[str, Any] = {}
     if resolved_entry:
         names = [*SAME_IN_ALL_CALLS]
-        names += ["system_prompt", "context", "corpus"] if isinstance(request, PlanInput) else []
+        names += ["system_prompt", "context", "corpus"] if isinstance(request, BriefedInput) else []
+        names += ["context"] if isinstance(request, ClarifyInput) else []
         names += ["corpus"] if isinstance(request, WriteInput) else []
         fields = type(request).model_fields
         update = {name: fields[name].get_default() for name in names} | {"resolved_entry": resolved_entry}
     if isinstance(request, AnalyzeInput):
-        update["sources"] = [_refer(source) for source in request.sources]
+        update["sources"] = [refer_source(source) for source in request.sources]
     if isinstance(request, WriteInput):
         update |= _writing(request)
     return request.model_copy(update=update)
 
 
-def _refer(source: SourceExtract) -> SourceExtract:
+def refer_source(source: SourceExtract) -> SourceExtract:
+    """A source with the hash of its entry in place of what that entry tells."""
     if source.entry is None:
         return source
     quality = source.quality if source.changed else Quality.UNKNOWN
@@ -188,7 +198,7 @@ TOLD_OF_SOURCE: Final = ("url", "title", "text", "content_hash")
 TOLD_OF_FINDING: Final = ("statement", "confidence", "evidence_ids", "source_ids")
 """What a checkpoint does not send of a source or a finding that has an entry.
 
-Nor does it send evidence that has one, nor the addresses of sources under which they are known.
+Nor does it send evidence whose entry a finding names, nor the addresses of sources under which they are known.
 """
 
 
@@ -196,7 +206,8 @@ def without_told(state: dict[str, Any]) -> dict[str, Any]:
     """A stored state as JSON without what its entries tell: what a checkpoint sends (`Notebooks.with_told`)."""
     sources = {key: _without(source, TOLD_OF_SOURCE) for key, source in state.get("sources", {}).items()}
     findings = [_without(finding, TOLD_OF_FINDING) for finding in state.get("findings", [])]
-    evidence = {key: item for key, item in state.get("evidence", {}).items() if not item.get("entry")}
+    told = {finding.get("entry") for finding in state.get("findings", [])} - {None}
+    evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in told}
     lean: dict[str, Any] = {"sources": sources, "findings": findings, "evidence": evidence, "aliases": {}}
     kept = {name: value for name, value in state.items() if name not in lean}
     return kept | {name: value for name, value in lean.items() if value}

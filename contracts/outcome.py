@@ -6,11 +6,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from contracts.base import Contract
+from contracts.decisions import Guidance
 from contracts.documents import DocumentRef
 from contracts.progress import Awaited, Progress
 from contracts.resolved import EffectiveLimits, ProviderChoice
 from contracts.usage import Usage
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
+from contracts.waiting import Waiting
 
 INLINE_REPORT_CHARACTERS = 128_000
 
@@ -118,6 +120,8 @@ class ResearchStatus(Contract):
     providers: list[ProviderChoice] = []
     """Which providers are asked, and why each other one is not."""
     advice: list[str] = []
+    waiting: Waiting | None = None
+    """What a person is asked now; None where nobody is."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
@@ -132,6 +136,8 @@ class ResearchStatus(Contract):
     last_decision: str = ""
     last_failure: str = ""
     degraded: list[str] = []
+    guidance: list[Guidance] = []
+    """What people and hooks asked for while the run went on, and what is done with it."""
     outcome: Outcome | None = None
     stop_reason: StopReason | None = None
     started_at: str = ""

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
-from contracts.request import Approve, CitationStyle, Clarify, Mode, ResearchRequest, Verify, published_between
+from contracts.request import Mode, ResearchRequest, Verify, published_between
 from contracts.shapes import expectation
-from contracts.strategies import PLANNED, list_declared
+from contracts.strategies import PLANNED, declaration, list_declared
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20
@@ -63,12 +63,7 @@ def _asked_for(request: ResearchRequest) -> dict[str, bool]:
     """By path of what is not built yet: whether a request asks for it."""
     return {
         "strategy": request.strategy in PLANNED,
-        "mode": request.mode not in (Mode.AUTO, Mode.DEEP),
-        "gates.clarify": request.gates.clarify not in (None, Clarify.OFF),
-        "gates.approve": request.gates.approve not in (None, Approve.NONE),
         "verify: full": request.verify is Verify.FULL,
-        "output.citation_style": request.output.citation_style is not CitationStyle.NUMERIC,
-        "follow_up_of": request.follow_up_of is not None,
         "protected_sources": request.protected_sources is not None,
     }
 
@@ -82,6 +77,8 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     known = [strategy.name for strategy in list_declared()]
     if request.strategy not in (*known, *PLANNED):
         return [f"strategy: unknown; expected {' or '.join(known)}"]
+    if lines := _beyond_strategy(request):
+        return lines
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(metadata) > MAX_METADATA_BYTES:
         return [f"metadata: larger than {MAX_METADATA_BYTES} bytes"]
@@ -89,6 +86,28 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     if first and last and first > last:
         return ["constraints.timeframe: ends before it begins"]
     return []
+
+
+STEP_LIMITS: Final = ("min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step")
+
+
+def _beyond_strategy(request: ResearchRequest) -> list[str]:
+    """What the strategy that the request names does not know, though another one may."""
+    if request.strategy in PLANNED:
+        return []  # said already
+    strategy = declaration(request.strategy)
+    lines = []
+    if request.mode not in (Mode.AUTO, Mode.DEEP, *strategy.modes):
+        others = [other.name for other in list_declared() if request.mode in other.modes]
+        who = f"; {' and '.join(others)} knows it" if others else ""
+        lines.append(f"mode: the strategy {strategy.name} has no mode {request.mode.value}{who}")
+    if not any(limits.max_steps for limits in strategy.presets.values()):
+        named = [name for name in STEP_LIMITS if getattr(request.limits, name) is not None]
+        lines += [f"limits.{name}: the strategy {strategy.name} has no steps" for name in named]
+    fewest, most = request.limits.min_steps, request.limits.max_steps
+    if fewest is not None and most is not None and fewest > most:
+        lines.append("limits.min_steps: more than limits.max_steps")
+    return lines
 
 
 def _decode(data: bytes) -> str:

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from contracts.base import Contract
 from contracts.vocabulary import NodeKind, NodeStatus
+from contracts.waiting import Waiting
 
 
 class PlanNode(Contract):
@@ -83,6 +84,10 @@ class PlanAnswer(Contract):
     """Answer of the query `plan`."""
 
     version: int = 0
+    approved_version: int | None = None
+    """The version that a person approved; None where none was."""
+    waiting: Waiting | None = None
+    """What a person is asked now."""
     brief: str = ""
     nodes: list[PlanNode] = []
     sub_queries: list[PlanNode] = []

@@ -1,6 +1,8 @@
 """Presets of strategy × depth: what `null` in a request means (`docs/configuration.md` prints them)."""
 
-from contracts.request import Depth, Gates, Limits
+from collections.abc import Mapping
+
+from contracts.request import Approve, Clarify, Depth, Gates, Limits
 from contracts.resolved import EffectiveGates, EffectiveLimits
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
@@ -19,10 +21,18 @@ def preset(strategy: str, depth: Depth) -> EffectiveLimits:
     return declaration(strategy).presets[depth_of(depth)]
 
 
+def chosen_limits(base: Mapping[str, EffectiveLimits], asked: Limits) -> dict[str, EffectiveLimits]:
+    """The same for everything that a run may choose."""
+    return {name: effective_limits(limits, asked) for name, limits in base.items()}
+
+
 def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
     """The preset with every explicitly asked value over it; explicit values win."""
     explicit = {name: value for name, value in asked.model_dump().items() if value is not None}
     merged = base.model_dump() | explicit
+    if base.max_steps:
+        # Fewer steps than the preset wants at least are wanted by who says so.
+        merged["min_steps"] = min(merged["min_steps"], merged["max_steps"])
     if asked.max_sources is not None:
         merged["max_new_sources"] = min(base.max_new_sources, asked.max_sources)
         merged["max_sources_per_query"] = min(merged["max_sources_per_query"], asked.max_sources)
@@ -34,4 +44,10 @@ def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
 def effective_gates(asked: Gates, engine: EngineKind) -> EffectiveGates:
     """Gate policy and think mode: a model thinks where a model works, the gate's rules alone elsewhere."""
     default_think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
-    return EffectiveGates(policy=asked.policy or GatePolicy.STRICT, think=asked.think or default_think, hook=asked.hook)
+    return EffectiveGates(
+        policy=asked.policy or GatePolicy.STRICT,
+        think=asked.think or default_think,
+        clarify=asked.clarify or Clarify.OFF,
+        approve=asked.approve or Approve.NONE,
+        hook=asked.hook,
+    )

@@ -80,6 +80,14 @@ class CitationStyle(StrEnum):
     LINK = "link"
 
 
+class Uncited(StrEnum):
+    """What becomes of assertions of a model's report that cite no passage."""
+
+    MARK = "mark"
+    """They stay, and are told apart as the writer's own."""
+    REMOVE = "remove"
+
+
 class Models(StrictContract):
     """Model names by tier; None means: as configured."""
 
@@ -147,6 +155,12 @@ class Limits(StrictContract):
     max_model_calls: int | None = Field(default=None, ge=0, le=10_000)
     max_tokens: int | None = Field(default=None, ge=0)
     max_cost_usd: float | None = Field(default=None, ge=0)
+    min_steps: int | None = Field(default=None, ge=1, le=50)
+    max_steps: int | None = Field(default=None, ge=1, le=50)
+    max_searches_per_step: int | None = Field(default=None, ge=1, le=20)
+    max_reads_per_step: int | None = Field(default=None, ge=1, le=100)
+    max_wait_seconds: float | None = Field(default=None, ge=1, le=2_592_000)
+    """How long a person is waited for each time; it costs the run no time."""
 
 
 class Gates(StrictContract):
@@ -172,6 +186,8 @@ class Output(StrictContract):
     sections: list[SectionTitle] | None = Field(default=None, min_length=1, max_length=20)
     """Headings that a model writes under, in this order."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
+    uncited: Uncited = Uncited.MARK
+    """What becomes of assertions that cite no passage, where a model writes."""
 
 
 class Turn(StrictContract):

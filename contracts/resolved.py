@@ -3,7 +3,20 @@
 from typing import Any
 
 from contracts.base import Contract
-from contracts.request import Depth, OnDeadline, SearchPolicy, SourceType, Turn, Verify
+from contracts.follow_up import FollowUp
+from contracts.request import (
+    Approve,
+    CitationStyle,
+    Clarify,
+    Depth,
+    Mode,
+    OnDeadline,
+    SearchPolicy,
+    SourceType,
+    Turn,
+    Uncited,
+    Verify,
+)
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -24,7 +37,14 @@ class EffectiveLimits(Contract):
     max_model_calls: int | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
+    max_wait_seconds: float = 259_200.0
+    """How long a person is waited for each time; it costs the run no time."""
     severity_floor: Severity = Severity.MODERATE
+    min_steps: int = 0
+    """Steps that are done before a reflection may end the research; 0 where a strategy has no steps."""
+    max_steps: int = 0
+    max_searches_per_step: int = 0
+    max_reads_per_step: int = 0
 
 
 class EffectiveGates(Contract):
@@ -32,6 +52,8 @@ class EffectiveGates(Contract):
 
     policy: GatePolicy = GatePolicy.STRICT
     think: ThinkMode = ThinkMode.RULES
+    clarify: Clarify = Clarify.OFF
+    approve: Approve = Approve.NONE
     hook: str | None = None
 
 
@@ -79,6 +101,31 @@ class EffectiveSearch(Contract):
     timeframe: str | None = None
 
 
+class GuidanceWords(Contract):
+    """How guidance is worded in the languages of a run: regular expressions, `~` for what it is about.
+
+    They are fixed at the start, so that a run understands what it is told alike to its end.
+    """
+
+    leave_out: list[str] = []
+    not_from: list[str] = []
+    """As `leave_out`, for addresses alone."""
+    only_from: list[str] = []
+    look_at: list[str] = []
+    form: list[str] = []
+    """What asks for another form of the report, or for nothing that could be searched for."""
+    of_report: str = ""
+    """What is no subject of documents, but a part of the report."""
+    polite: str = ""
+    joins: str = ""
+    """Words between two wishes."""
+    parts: str = ""
+    """Words between two subjects."""
+    around: str = ""
+    """Words before a subject that say nothing of it."""
+    behind: str = ""
+
+
 class ModelPrice(Contract):
     """What a tier's first model costs, in US dollars per million tokens (for the reserve before each call)."""
 
@@ -93,7 +140,10 @@ class ResolvedResearch(Contract):
     query: str
     language: str = "en"
     strategy: str = "supervisor"
+    mode: Mode = Mode.AUTO
     depth: Depth = Depth.MEDIUM
+    choices: dict[str, EffectiveLimits] = {}
+    """Limits by what the run may decide for itself, a depth or a mode; empty where the request has decided."""
     engine: EngineKind
     models: dict[str, str] = {}
     """Model name by tier; empty without a model."""
@@ -116,16 +166,26 @@ class ResolvedResearch(Contract):
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = None
     context: list[Turn] = []
+    follow_up: FollowUp | None = None
+    """The earlier run whose evidence is offered first; None for a question of its own."""
     target_words: int | None = None
     report_language: str | None = None
     """What the report is to be written in; None: the language of the question."""
     sections: list[str] = []
     """Headings that the report is to have; empty: those of the prompt."""
+    citation_style: CitationStyle = CitationStyle.NUMERIC
+    """What a citation looks like in the report."""
+    uncited: Uncited = Uncited.MARK
+    """What becomes of assertions that cite no passage."""
     audience: str | None = None
     region: str | None = None
     metadata: dict[str, Any] | None = None
     tenant: str = "default"
     priority: int = 3
+    guidance_words: GuidanceWords | None = None
+    """None in old histories: there guidance is told and searched for as it is."""
+    question_words: list[str] = []
+    """The words of the question that say what it is about."""
     search_attributes: bool = False
     canary: str = ""
     """What only this run knows, and nothing going out may hold (`contracts.canary`); empty in old histories."""
@@ -134,3 +194,10 @@ class ResolvedResearch(Contract):
     egress: str = "nothing leaves this machine"
     advice: list[str] = []
     """What would make the run better: one line each, naming what to set."""
+
+    @property
+    def earlier_turns(self) -> list[Turn]:
+        """What was asked and answered before, as a planner is told: by the request, and by the run that it follows."""
+        if self.follow_up is None:
+            return self.context
+        return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]

@@ -11,14 +11,16 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import Field
 
 from contracts.base import Contract, Terse
-from contracts.decisions import GateIssue, Guidance
+from contracts.decisions import Exclusion, GateIssue, Guidance
 from contracts.documents import DocumentRef, ReportDraft, SectionHint
 from contracts.evidence import Evidence, Finding, FindingLabel, Gap, QualityUpdate
 from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
+from contracts.sources import SearchHit
 from contracts.usage import CallAccount
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
+from contracts.waiting import Exchange
 
 
 class RoleInput(Terse):
@@ -42,6 +44,9 @@ class RoleInput(Terse):
     wishes: list[str] = []
     """What the request wants of the work beyond the question: one line each."""
     guidance: list[Guidance] = []
+    exclusions: list[Exclusion] = []
+    """What is left out: neither searched for nor quoted nor reported."""
+    only_from: list[str] = []
     issues: list[GateIssue] = []
     """Why the phase is done again; empty the first time."""
     canary: str = ""
@@ -73,15 +78,22 @@ def words_of(kind: type[StrEnum]) -> dict[str, Any]:
     return {"enum": [member.value for member in kind]}
 
 
-# --- planner -------------------------------------------------------------------------------------------------------
-class PlanInput(RoleInput):
-    """Hand-off to the planner."""
+class BriefedInput(RoleInput):
+    """Input of a role that hears everything the request says: who plans, and who decides how much is planned."""
 
     system_prompt: str | None = None
     context: list[Turn] = []
+    corpus: CorpusSnapshot | None = None
+    hits: list[SearchHit] = []
+    """What was found before the plan: titles and snippets, no page."""
+
+
+# --- planner -------------------------------------------------------------------------------------------------------
+class PlanInput(BriefedInput):
+    """Hand-off to the planner."""
+
     min_sub_queries: int = 2
     max_sub_queries: int = 5
-    corpus: CorpusSnapshot | None = None
     previous: list[str] = []
     """The sub-queries of the plan that is done again."""
 
@@ -107,6 +119,31 @@ class PlanOutput(RoleOutput):
 
     research_brief: str
     sub_queries: list[SubQueryDraft]
+
+
+# --- clarifier -----------------------------------------------------------------------------------------------------
+class ClarifyInput(RoleInput):
+    """Hand-off to the clarifier: the question, and what was asked about it before."""
+
+    context: list[Turn] = []
+    rounds: list[Exchange] = []
+    required: bool = False
+    """Whether a person is to be asked at least once."""
+
+
+class ClarifyDraft(Contract):
+    """What a clarifier returns: questions, or that there is nothing to ask."""
+
+    clear: bool = Field(description="whether the question can be researched as it stands")
+    questions: list[str] = Field(default=[], description="at most three short questions to the person; none if clear")
+    reason: str = Field(default="", description="in one sentence, what is unclear, or why nothing is")
+
+
+class ClarifyOutput(RoleOutput):
+    """At most three questions; none where the question is clear."""
+
+    questions: list[str] = []
+    reason: str = ""
 
 
 # --- analyzer ------------------------------------------------------------------------------------------------------
@@ -163,6 +200,7 @@ class FindingDraft(Contract):
     confidence: str = Field(default="low", json_schema_extra=words_of(Confidence))
     quotes: list[QuoteDraft] = Field(default=[], description="the passages it rests on")
     category: str | None = None
+    contradicts: list[int] = Field(default=[], description="numbers, from 1, of findings here that say otherwise")
 
 
 class GapDraft(Contract):
@@ -206,6 +244,20 @@ class AnalysisOutput(RoleOutput):
 
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------
+class ReportPart(Contract):
+    """The part of a long report that one call writes: a section, or the frame around all of them."""
+
+    number: int = 0
+    """Of the section, from 1; 0 for the frame."""
+    heading: str = ""
+    question: str = ""
+    """What the section answers."""
+    outline: list[str] = []
+    """The headings of all sections, in order."""
+    sections: list[DocumentRef] = []
+    """For the frame: the sections as they were written."""
+
+
 class WriteInput(RoleInput):
     """Hand-off to the synthesizer."""
 
@@ -226,6 +278,8 @@ class WriteInput(RoleInput):
     """Why the run could not do all it planned (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
     """Hashes of the stored analyses, in their order: findings, evidence and sources that are not given here."""
+    part: ReportPart | None = None
+    """What of a long report is to be written; None: all of it."""
 
 
 class ReportTextDraft(Contract):
@@ -388,6 +442,19 @@ class RoleSpec(Generic[I, O]):
         return issubclass(self.output, WriteOutput)
 
 
+CLARIFIER: Final = RoleSpec(
+    "clarifier",
+    "clarify_question",
+    Tier.SIMPLE,
+    "clarifier",
+    ClarifyInput,
+    ClarifyDraft,
+    ClarifyOutput,
+    800,
+    expected_output_tokens=300,
+    work="clarification",
+)
+"""Works before any strategy, where the request wants it."""
 PLANNER: Final = RoleSpec(
     "planner",
     "plan_research",

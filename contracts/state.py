@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from contracts.decisions import AgentDecision, GateResult, Guidance, Moment, Pause
+from contracts.decisions import AgentDecision, Exclusion, GateResult, Guidance, Moment, Pause
 from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import Citation, Ending, ResearchResult
@@ -16,6 +16,7 @@ from contracts.sources import Candidate, QueryRecord, Source
 from contracts.state_changes import pack_json, unpack_json
 from contracts.usage import Usage
 from contracts.vocabulary import GapStatus, NodeStatus, Quality, RunStatus, SourceStatus
+from contracts.waiting import Clarification, Waiting
 
 SCHEMA_VERSION = 2
 """2: findings, evidence and sources are labels, the rest is in entries of the notebook. 1: everything is here."""
@@ -80,6 +81,11 @@ class ResearchState(BaseModel):
     open_pauses: list[OpenPause] = []
     """Pauses that are not concluded, oldest first; all but the last run beside a later unit."""
     plan: Plan = Plan()
+    approved_version: int | None = None
+    """The version of the plan that a person approved."""
+    clarification: Clarification = Clarification()
+    waiting: Waiting | None = None
+    """What a person is asked; it stays when the run ends unanswered."""
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
     """Canonical URL → source id, for deduplication over iterations."""
@@ -99,12 +105,17 @@ class ResearchState(BaseModel):
     findings: list[Finding] = []
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
+    verdicts_entry: str = ""
+    """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.claims.VerdictsEntry`)."""
     report_improvements: list[str] = []
     citations: list[Citation] = []
     gates: list[GateResult] = []
     pause: Pause | None = None
     """What was decided after the last unit."""
     guidance: list[Guidance] = []
+    exclusions: list[Exclusion] = []
+    only_from: list[str] = []
+    """Hosts, or paths in a folder, that sources are to be from; empty: no guidance narrowed them."""
     decisions: list[AgentDecision] = []
     decisions_dropped: int = 0
     """How many the log did not take, being full."""
@@ -133,6 +144,10 @@ class ResearchState(BaseModel):
     """Seconds since the epoch (workflow clock) at which this run of the session began to work."""
     deadline_at: float = 0.0
     """Seconds since the epoch (workflow clock) at which the run must have its report; kept over continue-as-new."""
+    clock_stopped_at: float = 0.0
+    """Seconds since the epoch at which the run's clock was stopped to wait for a person; 0 while it goes."""
+    limits_fixed: bool = False
+    """Whether the limits were fixed after the start, which happens once."""
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
     hasty_analyses: list[str] = []

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from contracts.request import Depth
+from contracts import reflective_roles as reflective
+from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
-from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.roles import ANALYZER, CLARIFIER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
 
 ENTRY_POINTS: Final = "durable_research.strategies"
-PLANNED: Final = ("reflective", "living", "orchestrator", "recursive")
+PLANNED: Final = ("living", "orchestrator", "recursive")
 """Names that requests may come to use: refused with `not available yet` until they are declared."""
 
 
@@ -39,6 +40,10 @@ class StrategyDeclaration:
     expected_calls: Callable[[EffectiveLimits, bool], Mapping[str, tuple[int, int]]]
     """Fewest and most calls of each role under these limits, and whether a model reflects; for the estimate."""
     needs: Needs = field(default_factory=Needs)
+    modes: Mapping[Mode, EffectiveLimits] = field(default_factory=dict)
+    """Limits of the modes that it knows besides `deep`, whatever the depth."""
+    decides: bool = False
+    """Whether a run decides for itself where mode or depth are `auto`."""
 
 
 _declared: dict[str, StrategyDeclaration] = {}
@@ -75,8 +80,9 @@ def list_declared() -> tuple[StrategyDeclaration, ...]:
 
 
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
-    """The roles of all strategies, each once."""
-    return tuple({role.name: role for strategy in list_declared() for role in strategy.roles}.values())
+    """The roles of all strategies, each once, and the one that works before any of them."""
+    all_roles = (*(role for strategy in list_declared() for role in strategy.roles), CLARIFIER)
+    return tuple({role.name: role for role in all_roles}.values())
 
 
 REFLECTIONS_PER_ITERATION: Final = 4
@@ -131,5 +137,80 @@ declare(
             ),
         },
         expected_calls=_supervisor_calls,
+    )
+)
+
+
+STEP_LIMITS: Final = {
+    Depth.LIGHT: EffectiveLimits(
+        max_iterations=3,
+        max_sub_queries=3,
+        max_sources=15,
+        max_new_sources=15,
+        max_sources_per_query=3,
+        deadline_seconds=300,
+        reserve_seconds=60,
+        min_steps=1,
+        max_steps=3,
+        max_searches_per_step=2,
+        max_reads_per_step=3,
+    ),
+    Depth.MEDIUM: EffectiveLimits(
+        max_iterations=3,
+        max_sub_queries=6,
+        max_sources=40,
+        max_new_sources=40,
+        max_sources_per_query=5,
+        deadline_seconds=900,
+        reserve_seconds=150,
+        min_steps=3,
+        max_steps=6,
+        max_searches_per_step=3,
+        max_reads_per_step=5,
+    ),
+    Depth.EXTENDED: EffectiveLimits(
+        max_iterations=3,
+        max_sub_queries=10,
+        max_sources=100,
+        max_new_sources=100,
+        max_sources_per_query=8,
+        deadline_seconds=1_800,
+        reserve_seconds=240,
+        min_steps=5,
+        max_steps=10,
+        max_searches_per_step=4,
+        max_reads_per_step=8,
+    ),
+}
+"""Steps, searches and reads per step as the design of five agents with reflection gives them."""
+QUICK: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
+    update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 5.0}
+)
+"""One step, an answer after 15 s: what was found by then is written down."""
+
+
+def _reflective_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
+    steps, searches = limits.max_steps, limits.max_searches_per_step
+    return {
+        reflective.COORDINATOR.name: (0, 1),
+        reflective.INVESTIGATOR.name: (0, 1),
+        reflective.STEP_PLANNER.name: (0, limits.max_iterations),
+        reflective.RESEARCHER.name: (min(limits.min_steps, steps), steps * searches),
+        ANALYZER.name: (min(limits.min_steps, steps), steps * searches),
+        reflective.REFLECTOR.name: (min(limits.min_steps, steps) if reflects else 0, steps if reflects else 0),
+        SYNTHESIZER.name: (1, 2),
+        reflective.RESPONDER.name: (0, 1),
+    }
+
+
+declare(
+    StrategyDeclaration(
+        name="reflective",
+        implementation="workflows.strategies.reflective.reflective_strategy:ReflectiveStrategy",
+        roles=(*reflective.ROLES, ANALYZER, SYNTHESIZER),
+        presets=STEP_LIMITS,
+        expected_calls=_reflective_calls,
+        modes={Mode.QUICK: QUICK, Mode.DIRECT: QUICK.model_copy(update={"deadline_seconds": 60.0})},
+        decides=True,
     )
 )

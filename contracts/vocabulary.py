@@ -32,6 +32,8 @@ class RunStatus(StrEnum):
     CREATED = "created"
     QUEUED = "queued"
     RUNNING = "running"
+    AWAITING_CLARIFICATION = "awaiting_clarification"
+    AWAITING_APPROVAL = "awaiting_approval"
     CANCELLING = "cancelling"
     COMPLETED = "completed"
     PARTIAL = "partial"
@@ -40,6 +42,10 @@ class RunStatus(StrEnum):
     CANCELLED = "cancelled"
     TIMED_OUT = "timed_out"
     FAILED = "failed"
+
+
+AWAITING: Final = (RunStatus.AWAITING_CLARIFICATION, RunStatus.AWAITING_APPROVAL)
+"""A person is waited for; the clock of the run stands still."""
 
 
 class Outcome(StrEnum):
@@ -61,6 +67,7 @@ class StopReason(StrEnum):
     NO_ACTIONABLE_GAPS = "no_actionable_gaps"
     COVERAGE_SUFFICIENT = "coverage_sufficient"
     MAX_ITERATIONS = "max_iterations"
+    ANSWERED_DIRECTLY = "answered_directly"
     BUDGET_TIME = "budget_time"
     BUDGET_TOKENS = "budget_tokens"
     BUDGET_CALLS = "budget_calls"
@@ -69,6 +76,9 @@ class StopReason(StrEnum):
     NO_PROVIDERS = "no_providers"
     PROVIDER_OUTAGE = "provider_outage"
     INVALID_INPUT = "invalid_input"
+    CLARIFICATION_EXPIRED = "clarification_expired"
+    APPROVAL_EXPIRED = "approval_expired"
+    APPROVAL_REJECTED = "approval_rejected"
     USER_STOPPED = "user_stopped"
     USER_CANCELLED = "user_cancelled"
     INTERNAL_ERROR = "internal_error"
@@ -79,6 +89,7 @@ NATURAL_STOPS: Final = (
     StopReason.NO_ACTIONABLE_GAPS,
     StopReason.MAX_ITERATIONS,
     StopReason.COVERAGE_SUFFICIENT,
+    StopReason.ANSWERED_DIRECTLY,
 )
 """The run stopped because its work was done; no limit, fault or person cut it short."""
 
@@ -87,6 +98,7 @@ STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
     StopReason.NO_ACTIONABLE_GAPS: "the gaps that are left could not be closed with further searches",
     StopReason.COVERAGE_SUFFICIENT: "the gaps that are left were judged not to be worth another iteration",
     StopReason.MAX_ITERATIONS: "the limit of iterations was reached",
+    StopReason.ANSWERED_DIRECTLY: "the question was answered without research",
     StopReason.BUDGET_TIME: "the time limit was reached",
     StopReason.BUDGET_TOKENS: "the token limit was reached",
     StopReason.BUDGET_CALLS: "the limit of model calls was reached",
@@ -95,6 +107,9 @@ STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
     StopReason.NO_PROVIDERS: "no model or no search provider was available",
     StopReason.PROVIDER_OUTAGE: "a service that the run needs did not answer",
     StopReason.INVALID_INPUT: "the request was not valid",
+    StopReason.CLARIFICATION_EXPIRED: "nobody answered what the question means",
+    StopReason.APPROVAL_EXPIRED: "nobody approved the plan in time",
+    StopReason.APPROVAL_REJECTED: "the plan was rejected",
     StopReason.USER_STOPPED: "the user asked for the report early",
     StopReason.USER_CANCELLED: "the user cancelled the run",
     StopReason.INTERNAL_ERROR: "an internal error ended the run",

@@ -54,6 +54,15 @@ run is over, `result()` always a `ResearchResult`, `document(name)` a whole stor
 Workflow `research-document` serves a piece of at most 1,000,000 characters; `next_offset` is where the next one begins,
 `null` after the last. A document that does not exist is a failure of the type `ContentMissing`.
 
+## Other formats
+
+`client/exchange` makes them of a parsed `report.json`, without a server or a store: `read_report`
+(`exported_report.py`) checks it and raises `ReportUnusable`; `to_docx`, `to_pdf`, `to_bibtex`, `to_ris`, `to_csl` and
+`to_prov` give bytes. `compose_bundle` and `BundleReader` write and read bundles
+([what they hold](reports.md#handing-a-report-on)); the reader raises `BundleUnusable` for what is not safe to read.
+`research audit FILE --json` prints `passed`, `checked`, `unchecked` and `problems[]` with `kind`, `id`, `message` and
+`remedy`.
+
 ## Schemas
 """
 

@@ -12,7 +12,7 @@ from contracts.base import Contract
 from contracts.documents import DocumentRef
 from contracts.messages import QueueTurn, ReadRequest, SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
-from contracts.roles import RoleInput, RoleSpec
+from contracts.roles import RoleInput, RoleSpec, SourceExtract
 from contracts.sources import SearchHit
 from contracts.state import ResearchState
 from contracts.usage import Usage
@@ -20,6 +20,7 @@ from contracts.vocabulary import EngineKind, PageAccess
 from providers.domains import ANYWHERE, Domains
 from providers.errors import AnswerUnusable
 
+E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=RoleInput)
 
 
@@ -121,8 +122,16 @@ class Notebooks(Protocol):
         """Store an entry; its hash. Raises `StorageFull`."""
         ...
 
+    async def read(self, entry: str, kind: type[E]) -> E:
+        """An entry of this kind."""
+        ...
+
     async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:
         """A role's input with all that its entries hold."""
+        ...
+
+    async def complete_extracts(self, sources: list[SourceExtract]) -> list[SourceExtract]:
+        """Sources with all that their entries hold."""
         ...
 
     async def complete_read(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:

@@ -14,7 +14,9 @@ from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
+from activities.reporting.revising import RevisionActivities
 from activities.roles.model_call import RoleActivities
+from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
@@ -135,7 +137,10 @@ async def _contents(
             searching = await open_searching(settings, library, shared, limiter, notebooks, stack)
             activities["search"] = [searching.check_providers, searching.search]
         if "reading" in pools:
-            activities["reading"] = [await _reading(settings, library, children, content, notebooks, shared, stack)]
+            activities["reading"] = [
+                await _reading(settings, library, children, content, notebooks, shared, stack),
+                SelectionActivities(content, notebooks, isolated).select_evidence,
+            ]
         if "records" in pools:
             activities["records"] = await _records(
                 settings, client, library, content, notebooks, shared, isolated, stack
@@ -168,11 +173,14 @@ async def _records(
     configuration = configuration_of(settings, _remembered(partial(has_search_attributes, client)))
     records = RecordsActivities(configuration, library, content, sessions, notebooks, queue)
     reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
+    revising = RevisionActivities(content, isolated)
     return [
         records.prepare_research,
         records.save_session,
         records.read_document,
         reporting.render_report,
+        revising.join_report,
+        revising.revise_report,
         TurnActivities(queue).take_turn,
     ]
 

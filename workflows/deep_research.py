@@ -4,7 +4,7 @@ import asyncio
 import traceback
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RawValue, SearchAttributeKey
@@ -15,25 +15,28 @@ from contracts.documents import ReportDraft
 from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, QueueTurn, TurnRequest
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
+from contracts.permission import Permission
 from contracts.plan import PlanAnswer
 from contracts.presets import effective_limits, preset
 from contracts.progress import EventPage, Progress
-from contracts.request import ResearchRequest
+from contracts.request import Approve, ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.sources import Source
 from contracts.state import PACKED_EVENTS, ResearchState
-from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus, StopReason
 from workflows.driver import Driver
+from workflows.phases.asking import AroundWaits
 from workflows.phases.counts import counts_of
 from workflows.phases.provider_searches import CORPUS
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import describe_unstarted, is_cancelled, reason_of
+from workflows.run.clock import elapsed_seconds
 from workflows.run.context import RunContext, Watchers
 from workflows.run.event_ring import page_after
 from workflows.run.host import TemporalHost
-from workflows.run.inbox import Inbox
 from workflows.run.payloads import json_of
+from workflows.run.person_messages import PersonMessages
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
 from workflows.run.run_metrics import measure_ending
@@ -42,16 +45,20 @@ from workflows.strategies import Strategy, strategy_of
 
 T = TypeVar("T")
 
-MAX_STEERING_CHARACTERS = 2_000
+ENDS_AS_FAILURE: Final = {
+    Outcome.TIMED_OUT: failures.TIMED_OUT,
+    Outcome.FAILED: failures.RESEARCH_FAILED,
+    Outcome.REFUSED: failures.REFUSED,
+}
+"""Outcomes of a run that has begun and gives no report, with the type of the failure."""
 
 
 @workflow.defn(name=names.DEEP_RESEARCH, failure_exception_types=[TypeError])
-class DeepResearchWorkflow:
+class DeepResearchWorkflow(PersonMessages):
     """One research run. Workflow id = research id."""
 
     def __init__(self) -> None:
-        self._state = ResearchState()
-        self._inbox = Inbox()
+        super().__init__()
         self._question = ""
         self._host = TemporalHost()
         self._queued: ResearchStatus | None = None
@@ -80,7 +87,8 @@ class DeepResearchWorkflow:
         if prepared.stored_result is not None:
             return prepared.stored_result
         if self._inbox.interruption is None:
-            prepared = await self._with_providers_checked(prepared)
+            if prepared.resolved.gates.approve is Approve.NONE:
+                prepared = await self._with_providers_checked(prepared)
             if await self._wait_for_turn(prepared):
                 started = workflow.now()
         strategy = strategy_of(prepared.resolved.strategy)
@@ -102,7 +110,15 @@ class DeepResearchWorkflow:
             again = parsed.model_copy(update={"continue_from": workflow.info().workflow_id})
             workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
-        driver = Driver(run, strategy, start_history_anew, stored=prepared.packed_state is not None)
+        async def take_turn() -> None:
+            await self._take_turn(run.resolved, begun=True)
+
+        async def check_providers() -> None:
+            if workflow.info().continued_run_id is None:
+                await self._check_after_approval(run)
+
+        around = AroundWaits(start_history_anew, take_turn, check_providers)
+        driver = Driver(run, strategy, around, stored=prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()
         except ActivityError as error:
@@ -123,32 +139,7 @@ class DeepResearchWorkflow:
         measure_ending(result, self._state)
         return _deliver(result, outcome, self._state.last_failure)
 
-    # --- messages --------------------------------------------------------------------------------------------------
-    @workflow.update(name=names.STEER)
-    async def steer(self, text: str) -> str:
-        """Tell the run what to look at; the next phase hears it."""
-        self._inbox.steering.append(text.strip())
-        return "taken: the next phase will go by it"
-
-    @steer.validator
-    def _check_steer(self, text: str) -> None:
-        # A binary payload arrives as bytes, whatever is declared here.
-        if not isinstance(text, str) or not text.strip() or len(text) > MAX_STEERING_CHARACTERS:
-            message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
-            raise ApplicationError(message, type=failures.INVALID_REQUEST)
-        last = self._state.resolved.limits.max_iterations if self._state.resolved else 1
-        writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= last
-        if self._inbox.closing or writing:
-            raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
-
-    @workflow.update(name=names.STOP_AND_REPORT)
-    async def stop_and_report(self) -> str:
-        """End the work now and write the report from what is there. Acknowledged at once."""
-        if self._inbox.closing or self._inbox.interruption is not None:
-            return "already stopping: the report is being written"
-        self._inbox.interrupt(StopReason.USER_STOPPED)
-        return "stopping: the report is written from what is there"
-
+    # --- queries ---------------------------------------------------------------------------------------------------
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
         """Where the run stands, as of the last thing that happened in it."""
@@ -160,7 +151,14 @@ class DeepResearchWorkflow:
     def plan(self) -> PlanAnswer:
         """Brief, nodes, and those of them that are sub-queries."""
         plan = self._state.plan
-        return PlanAnswer(version=plan.version, brief=plan.brief, nodes=plan.nodes, sub_queries=plan.sub_queries)
+        return PlanAnswer(
+            version=plan.version,
+            approved_version=self._state.approved_version,
+            waiting=self._state.waiting,
+            brief=plan.brief,
+            nodes=plan.nodes,
+            sub_queries=plan.sub_queries,
+        )
 
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:
@@ -207,10 +205,9 @@ class DeepResearchWorkflow:
     async def _with_providers_checked(self, prepared: Prepared) -> Prepared:
         """Before anything is paid: those who search look whether the web's providers can be asked."""
         resolved = prepared.resolved
-        web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
-        if not web or workflow.info().continued_run_id is not None:
+        argument = providers_to_check(resolved, Permission(approve=Approve.NONE))
+        if argument is None or workflow.info().continued_run_id is not None:
             return prepared
-        argument = CheckProvidersRequest(research_id=resolved.research_id, tenant=resolved.tenant, providers=web)
         options = check_options("check-providers", resolved.limits.deadline_seconds)
         try:
             checked = await self._unless_stopped(self._host.execute(activities.check_providers, argument, options))
@@ -223,18 +220,38 @@ class DeepResearchWorkflow:
             raise _nothing_to_search(resolved, providers)
         return prepared.model_copy(update={"resolved": with_providers(resolved, providers)})
 
-    async def _wait_for_turn(self, prepared: Prepared) -> bool:
-        """Wait until there is room for one more run; whether it had to. Its clock starts afterwards.
+    async def _check_after_approval(self, run: ResearchRun) -> None:
+        """The same once a person has approved the plan: nothing leaves before. Raises `Interrupted`."""
+        argument = providers_to_check(run.resolved, run.permission())
+        if argument is None:
+            return
+        options = check_options(run.operation("check-providers"), run.remaining_work_seconds())
+        checked = await run.within_limits(run.host.execute(activities.check_providers, argument, options))
+        providers = without(run.resolved.providers, checked.unavailable)
+        if not any(choice.available for choice in providers):
+            run.state.status = RunStatus.REFUSED
+            await run.checkpoints.save(closed=True)
+            raise _nothing_to_search(run.resolved, providers)
+        run.state.resolved = with_providers(run.resolved, providers)
+        for name, why in checked.unavailable.items():
+            run.note("status", f"not searched: {name}: {why}", level="warning")
 
-        A stored session has something to report from: it waits no longer once it is stopped.
-        """
+    async def _wait_for_turn(self, prepared: Prepared) -> bool:
+        """Wait until there is room for one more run; whether it had to. Its clock starts afterwards."""
         if workflow.info().continued_run_id is not None:
             return False
-        resolved, told = prepared.resolved, 0
+        return await self._take_turn(prepared.resolved, begun=prepared.packed_state is not None)
+
+    async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
+        """Take the place of one run among those that go on; whether it had to be waited for.
+
+        One that has begun has something to report from, or to go on with: it waits no longer once it is stopped.
+        """
+        told = 0
         while True:
             argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, told=told)
             work = self._host.execute(activities.take_turn, argument, turn_options())
-            turn = await (self._or_stopped(work) if prepared.packed_state else self._unless_stopped(work))
+            turn = await (self._or_stopped(work) if begun else self._unless_stopped(work))
             if turn is None or not turn.place:
                 self._queued = None
                 return bool(told)
@@ -281,6 +298,7 @@ class DeepResearchWorkflow:
             state = resume_state(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resumed)
         state.resolved, state.resolved_entry = resolved, prepared.resolved_entry
         state.note_entry(prepared.resolved_entry)
+        state.note_entry(resolved.follow_up.entry if resolved.follow_up else None)
         state.started_at = state.started_at or started.isoformat(timespec="milliseconds")
         if not continued or not state.deadline_at:
             state.clock_started_at = started.timestamp()
@@ -360,6 +378,13 @@ class WorkflowWatchers(Watchers):
         workflow.upsert_search_attributes([*updates, known])
 
 
+def providers_to_check(resolved: ResolvedResearch, permission: Permission | None) -> CheckProvidersRequest | None:
+    """What those who search are to look at; None where nothing but a corpus is searched."""
+    web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
+    asked = {"research_id": resolved.research_id, "tenant": resolved.tenant, "providers": web}
+    return CheckProvidersRequest(**asked, permission=permission) if web else None
+
+
 def queued_status(resolved: ResolvedResearch, turn: QueueTurn) -> ResearchStatus:
     """The status of a run that waits for its turn."""
     shown = status_of(ResearchState(resolved=resolved), 0.0)
@@ -372,7 +397,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
     resolved = state.resolved
     limit = resolved.limits.deadline_seconds if resolved else 0.0
     ended = state.result is not None
-    elapsed = state.usage.active_seconds if ended else state.active_seconds_before + now - state.clock_started_at
+    elapsed = state.usage.active_seconds if ended else elapsed_seconds(state, now)
     last = state.decisions[-1] if state.decisions else None
     return ResearchStatus(
         research_id=resolved.research_id if resolved else "",
@@ -390,6 +415,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         web=resolved.web if resolved else False,
         providers=resolved.providers if resolved else [],
         advice=resolved.advice if resolved else [],
+        waiting=None if ended else state.waiting,
         counts=counts_of(state),
         usage=state.usage,
         usage_by_role=state.usage_by_role,
@@ -399,6 +425,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",
         last_failure=state.last_failure,
         degraded=state.degraded,
+        guidance=[said for said in state.guidance if said.answer],
         outcome=state.result.outcome if state.result else None,
         stop_reason=state.result.stop_reason if state.result else None,
         started_at=state.started_at,
@@ -459,8 +486,8 @@ def _end_early(research_id: str, outcome: Outcome, reason: StopReason, message: 
 
 def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> ResearchResult:
     """Return what counts as an end; raise what counts as a failure, with the result in its details."""
-    if outcome in (Outcome.TIMED_OUT, Outcome.FAILED):
-        kind = failures.TIMED_OUT if outcome is Outcome.TIMED_OUT else failures.RESEARCH_FAILED
+    if outcome in ENDS_AS_FAILURE:
+        kind = result.stop_reason.value if outcome is Outcome.REFUSED else ENDS_AS_FAILURE[outcome]
         why = f" ({failure})" if failure else ""
         message = f"{outcome.value}: {result.stop_reason.value}{why}; `research resume {result.research_id}` goes on"
         raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)

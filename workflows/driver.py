@@ -4,15 +4,18 @@ After each unit the driver, not the strategy, sees to the pause, the limits and 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from temporalio.exceptions import ActivityError
 
 from contracts.decisions import Pause
+from contracts.outcome import ResearchResult
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
+from workflows.phases.asking import AroundWaits, Person, approval_is_due
 from workflows.phases.closing import close
+from workflows.phases.counts import counts_of
 from workflows.phases.pause import reflect
+from workflows.rules.unworked_endings import explain_unworked, outcome_without_work
 from workflows.run.activity_options import cancel_save_options
 from workflows.run.call_errors import is_cancelled
 from workflows.run.inbox import Interrupted
@@ -27,14 +30,15 @@ class Driver:
         self,
         run: ResearchRun,
         strategy: Strategy,
-        at_boundary: Callable[[], Awaitable[None]] | None = None,
+        around: AroundWaits | None = None,
         *,
         stored: bool = False,
     ) -> None:
         """`stored` says that the session store knows this session already."""
         self._run = run
         self._strategy = strategy
-        self._at_boundary = at_boundary
+        self._around = around or AroundWaits()
+        self._person = Person(run, self._around)
         self._stored = stored
         self._reflecting: dict[str, asyncio.Task[None]] = {}
         """By unit: its reflection, under way or done."""
@@ -42,19 +46,22 @@ class Driver:
     async def conduct(self) -> Outcome:
         """Run to the end and close with a report. A cancelled run saves its session and raises."""
         run = self._run
-        run.state.status = RunStatus.RUNNING
-        alarm = asyncio.ensure_future(self._alarm())
+        if run.state.waiting is None:
+            run.state.status = RunStatus.RUNNING
+        run.clock.set_alarm()
         if not self._stored:
             # From the beginning there is something to go on from: a run that is terminated finds its paid answers.
             run.checkpoints.save_in_background()
         try:
             reason = await self._work()
-            alarm.cancel()
+            run.clock.cancel_alarm()
             # No save of an older state may come after the last one.
             await run.checkpoints.settle()
             run.inbox.closing = True
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline is OnDeadline.ABORT:
                 return await self._abort()
+            if (outcome := outcome_without_work(run.state, reason)) is not None:
+                return await self._end_unworked(outcome, reason)
             return await close(run, reason)
         except (asyncio.CancelledError, ActivityError) as error:
             if isinstance(error, ActivityError) and not is_cancelled(error):
@@ -62,7 +69,7 @@ class Driver:
             await self._keep_cancelled()
             raise
         finally:
-            alarm.cancel()
+            run.clock.cancel_alarm()
             run.checkpoints.abandon()
 
     async def keep_failed(self) -> None:
@@ -92,6 +99,9 @@ class Driver:
         """
         state = self._run.state
         self._check_interruption()
+        self._await_approval()
+        if not state.open_pauses and not await self._person.has_agreed():
+            self._strategy.plan_anew(state)
         self._take_steering()
         if not state.open_pauses or state.open_pauses[-1].meanwhile is not None:
             self._reflect()
@@ -99,6 +109,7 @@ class Driver:
             if isinstance(done, Finished):
                 return done.reason
             state.open_pauses.append(self._strategy.evaluate(self._run, done))
+            self._await_approval()
         self._reflect()
         last = state.open_pauses[-1]
         if last.meanwhile is not None:
@@ -107,8 +118,8 @@ class Driver:
         pause = await self._conclude()
         self._check_interruption()
         self._run.checkpoints.save_in_background()
-        if self._at_boundary is not None and last.unit.iteration_ended and pause.action is Action.ITERATE:
-            await self._at_boundary()
+        if last.unit.iteration_ended and pause.action is Action.ITERATE:
+            await self._around.start_history_anew()
         return None
 
     def _reflect(self) -> None:
@@ -131,20 +142,21 @@ class Driver:
                 self._reflecting.clear()
                 return pause
 
-    async def _alarm(self) -> None:
-        """The one durable timer of a run: rings when the work must give way to writing."""
-        await self._run.host.sleep(max(0.0, self._run.remaining_work_seconds()), "until the report must be written")
-        self._run.inbox.interrupt(StopReason.BUDGET_TIME)
+    def _await_approval(self) -> None:
+        """Let no unit begin beside the pause of a plan that a person has yet to approve."""
+        if approval_is_due(self._run.state):
+            for opened in self._run.state.open_pauses:
+                opened.meanwhile = None
 
     def _check_interruption(self) -> None:
         if self._run.inbox.interruption is not None:
             raise Interrupted(self._run.inbox.interruption)
 
     def _take_steering(self) -> None:
-        """What people asked for becomes guidance, and a question to search for once there is a plan."""
+        """What people asked for since the last unit holds from here on."""
         run = self._run
         while run.inbox.steering:
-            run.steer(run.inbox.steering.pop(0))
+            run.steer(run.inbox.steering.pop(0).text)
 
     async def _abort(self) -> Outcome:
         """`on_deadline: abort`: save and stop, without a report."""
@@ -152,6 +164,30 @@ class Driver:
         self._run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
         await self._run.checkpoints.save(closed=True)
         return Outcome.TIMED_OUT
+
+    async def _end_unworked(self, outcome: Outcome, reason: StopReason) -> Outcome:
+        """A person did not let the work begin: save and stop, without a report; the plan is kept."""
+        run, state = self._run, self._run.state
+        explained = explain_unworked(reason, run.resolved.research_id)
+        state.usage = state.usage.model_copy(update={"active_seconds": round(run.elapsed_seconds(), 3)})
+        state.result = ResearchResult(
+            research_id=run.resolved.research_id,
+            outcome=outcome,
+            stop_reason=reason,
+            counts=counts_of(state),
+            usage=state.usage,
+            degraded=state.degraded,
+            failed_branches=state.failed_branches,
+            limitations=[explained],
+            resumable=True,
+            started_at=state.started_at,
+            ended_at=run.now_text(),
+            metadata=run.resolved.metadata,
+        )
+        state.status = RunStatus(outcome.value)
+        run.note("run.finished", f"{outcome.value}: {reason.value}", outcome=outcome.value)
+        await run.checkpoints.save(closed=True)
+        return outcome
 
     async def _keep_cancelled(self) -> None:
         """Keep the state, with one save of at most five seconds."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from activities.reporting.links import Registry, clean_links
 from activities.reporting.markdown_layout import clean_characters, layout
@@ -26,10 +26,12 @@ class CitationMark:
     end: int
     number: int
     evidence_ids: tuple[str, ...]
+    shown: str = ""
+    """What a page shows for it; empty for the number."""
 
     def moved(self, by: int) -> "CitationMark":
         """The same mark in a text that has `by` characters more before it."""
-        return CitationMark(self.start + by, self.end + by, self.number, self.evidence_ids)
+        return replace(self, start=self.start + by, end=self.end + by)
 
 
 @dataclass(frozen=True)

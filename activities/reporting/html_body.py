@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 import nh3
 from markdown_it.token import Token
 
 from activities.reporting.citations import CitationMark
+from activities.reporting.html_claims import MARK, LinkedClaim, keep_harmless, link_sentences, marks_of_claims
 from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import PARSER
 from activities.reporting.readable_passage import CELL_BORDER, without_marks
@@ -16,6 +17,7 @@ from activities.reporting.report_words import ReportWords
 
 OPEN, CLOSE = "\ue100", "\ue101"
 PLACE = re.compile(f"\\[{OPEN}(\\d+){CLOSE}\\]")
+CLAIM_MARKS = re.compile(f"(?:{MARK.pattern})+")
 TAGS = {"p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "a"}
 TAGS |= {"h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"}
 ATTRIBUTES = {"a": {"href"}, "ol": {"start"}} | {f"h{level}": {"id"} for level in range(2, 7)}
@@ -40,14 +42,18 @@ class Body:
     sections: list[ReportSection]
     places: dict[str, list[str]]
     """Anchors of the citations by evidence id."""
+    claims: set[int] = field(default_factory=set)
+    """Numbers of the claims whose words lead to their check."""
 
 
-def _with_places(text: str, marks: Sequence[CitationMark]) -> str:
-    """The Markdown with each number replaced by a place holder that no draft can hold."""
+def _with_places(text: str, marks: Sequence[CitationMark], claims: Sequence[LinkedClaim]) -> str:
+    """The Markdown with each number replaced by a place holder that no draft can hold, and each claim marked."""
+    edits = [(mark.start, mark.end, f"[{OPEN}{index}{CLOSE}]") for index, mark in enumerate(marks)]
+    edits += [(place, place, sign) for place, sign in marks_of_claims(claims)]
     pieces, last = [], 0
-    for index, mark in enumerate(marks):
-        pieces += [text[last : mark.start], f"[{OPEN}{index}{CLOSE}]"]
-        last = mark.end
+    for start, end, replacement in sorted(edits, key=lambda edit: edit[:2]):
+        pieces += [text[last:start], replacement]
+        last = end
     return "".join(pieces) + text[last:]
 
 
@@ -99,7 +105,11 @@ def _show_lines(children: list[Token]) -> None:
     begins = True
     for child in children:
         if begins and child.type == "text":
-            child.content = without_marks(child.content).replace(f"{CELL_BORDER}[{OPEN}", f" [{OPEN}")
+            lead = CLAIM_MARKS.match(child.content)
+            words = child.content[lead.end() if lead else 0 :]
+            child.content = (lead[0] if lead else "") + without_marks(words).replace(
+                f"{CELL_BORDER}[{OPEN}", f" [{OPEN}"
+            )
         begins = child.type in ("hardbreak", "softbreak")
 
 
@@ -107,7 +117,7 @@ def _citation(mark: CitationMark, anchor: str, say: ReportWords) -> str:
     """The links of one number: one for each passage of the source that the marker named."""
     links = []
     for index, identity in enumerate(mark.evidence_ids):
-        label = str(mark.number) if index == 0 else LETTERS[index % len(LETTERS)]
+        label = (escape(mark.shown) or str(mark.number)) if index == 0 else LETTERS[index % len(LETTERS)]
         many, number = len(mark.evidence_ids), str(mark.number)
         told = (
             say.say("passage_label", number=number, index=index + 1, all=many)
@@ -118,10 +128,34 @@ def _citation(mark: CitationMark, anchor: str, say: ReportWords) -> str:
     return f'<span class="cite" id="{anchor}">[{"".join(links)}]</span>'
 
 
-def render_body(text: str, marks: Sequence[CitationMark], registry: Registry, say: ReportWords) -> Body:
-    """The Markdown between title and sources as HTML. `marks` are the places of its numbers."""
+def render_body(
+    text: str, marks: Sequence[CitationMark], registry: Registry, say: ReportWords, claims: Sequence[LinkedClaim] = ()
+) -> Body:
+    """The Markdown between title and sources as HTML. `marks` are the places of its numbers, `claims` those in it."""
+    sections: list[ReportSection] = []
+
+    def render(some: Sequence[LinkedClaim]) -> str:
+        safe, found = _safe_html(_with_places(text, marks, some), registry, say)
+        if not some:
+            sections[:] = found
+        return safe
+
+    safe, kept = keep_harmless(claims, render)
+    places: dict[str, list[str]] = {}
+
+    def cite(match: re.Match[str]) -> str:
+        index = int(match.group(1))
+        for identity in marks[index].evidence_ids:
+            places.setdefault(identity, []).append(f"cite-{index + 1}")
+        return _citation(marks[index], f"cite-{index + 1}", say)
+
+    linked, leading = link_sentences(PLACE.sub(cite, safe), kept, say)
+    return Body(linked, sections, places, leading)
+
+
+def _safe_html(text: str, registry: Registry, say: ReportWords) -> tuple[str, list[ReportSection]]:
     environment: dict[str, object] = {}
-    tokens = PARSER.parse(_with_places(text, marks), environment)
+    tokens = PARSER.parse(text, environment)
     sections = _prepare(tokens, registry)
     rendered = PARSER.renderer.render(tokens, PARSER.options, environment)
     safe = nh3.clean(
@@ -134,14 +168,4 @@ def render_body(text: str, marks: Sequence[CitationMark], registry: Registry, sa
         link_rel=LINK_REL,
     )
     region = f'<div class="scroll" role="region" aria-label="{escape(say["table_label"])}" tabindex="0"><table>'
-    framed = safe.replace("<table>", region)
-    framed = framed.replace("</table>", "</table></div>")
-    places: dict[str, list[str]] = {}
-
-    def cite(match: re.Match[str]) -> str:
-        index = int(match.group(1))
-        for identity in marks[index].evidence_ids:
-            places.setdefault(identity, []).append(f"cite-{index + 1}")
-        return _citation(marks[index], f"cite-{index + 1}", say)
-
-    return Body(PLACE.sub(cite, framed), sections, places)
+    return safe.replace("<table>", region).replace("</table>", "</table></div>"), sections

@@ -3,12 +3,14 @@
 import base64
 import hashlib
 import re
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from html import escape
 from importlib import resources
 from string import Template
 
 from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
+from activities.reporting.html_claims import check_of_claim, filter_by_verdict, place_claims
 from activities.reporting.markdown_layout import clean_characters, plain_text
 from activities.reporting.markdown_report import ReportText, pages_of, quality_words
 from activities.reporting.method_section import Fact, method_facts
@@ -83,19 +85,36 @@ def _notice(matter: ReportInputs) -> str:
     return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">{method}</a></p>'
 
 
-def _contents(matter: ReportInputs, sections: list[ReportSection]) -> str:
-    own = [ReportSection("sources", matter.words["sources"])] if matter.cited or matter.also_read else []
-    listed = [*sections, *own, ReportSection("method", matter.words["method"])]
+def _contents(matter: ReportInputs, sections: list[ReportSection], *, loose: bool) -> str:
+    say = matter.words
+    own = [ReportSection("sources", say["sources"])] if matter.cited or matter.also_read else []
+    own += [ReportSection("statements", say["loose"])] if loose else []
+    listed = [*sections, *own, ReportSection("method", say["method"])]
     return "".join(f'<li><a href="#{part.anchor}">{_text(part.title)}</a></li>' for part in listed)
 
 
-def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str]) -> str:
-    evidence = passage.evidence
+def _quote(passage: QuotedPassage) -> str:
+    """The words of a passage, marked within the words around them."""
     before, quote, after = (_text(part) for part in passage_parts(passage.before, passage.quote, passage.after))
-    same = evidence.heading.casefold() == item.source.title.casefold()
-    section = f"§ {matter.show(evidence.heading)}" if evidence.heading and not same else ""
-    say = matter.words
-    where = " · ".join(filter(None, (section, pages_of(item.source, [evidence.page], say))))
+    return (
+        f'<blockquote><span class="context">{before}</span><mark>{quote}</mark>'
+        f'<span class="context">{after}</span></blockquote>'
+    )
+
+
+def _where(matter: ReportInputs, source: Source, passage: QuotedPassage) -> str:
+    heading, page = passage.evidence.heading, passage.evidence.page
+    same = heading.casefold() == source.title.casefold()
+    section = f"§ {matter.show(heading)}" if heading and not same else ""
+    return " · ".join(filter(None, (section, pages_of(source, [page], matter.words))))
+
+
+def _passage(
+    matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str], checks: list[str]
+) -> str:
+    evidence, say = passage.evidence, matter.words
+    where = _where(matter, item.source, passage)
+    read = say.say("read_on", day=say.day(item.source.retrieved_at))
     back = " ".join(
         f'<a href="#{place}" aria-label="{_text(say.say("cited_at_label", number=index))}">↑ {index}</a>'
         for index, place in enumerate(places, start=1)
@@ -103,10 +122,10 @@ def _passage(matter: ReportInputs, item: CitedSource, passage: QuotedPassage, pl
     cited = f'<p class="back">{_text(say["cited_at"])} {back}</p>' if back else ""
     return (
         f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
-        f'<p class="from">[{item.number}] {_text(matter.show(item.source.title))}</p>'
+        f'<p class="from"><a href="#source-{item.number}">[{_text(item.label.shown)}] '
+        f"{_text(matter.show(item.source.title))}</a> · {_text(read)}</p>"
         + (f'<p class="where">{_text(where)}</p>' if where else "")
-        + f'<blockquote><span class="context">{before}</span><mark>{quote}</mark>'
-        f'<span class="context">{after}</span></blockquote>{cited}'
+        + f"{_quote(passage)}{''.join(checks)}{cited}"
         f'<a class="close" href="#reading">{_text(say["close"])}</a></div>'
     )
 
@@ -123,21 +142,23 @@ def _about(matter: ReportInputs, source: Source) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _cited_source(matter: ReportInputs, item: CitedSource, body: Body) -> str:
+def _cited_source(matter: ReportInputs, item: CitedSource, body: Body, checks: Mapping[str, list[str]]) -> str:
     passages = "".join(
-        _passage(matter, item, passage, body.places.get(passage.evidence.id, [])) for passage in item.passages
+        _passage(matter, item, passage, body.places.get(identity, []), checks.get(identity, []))
+        for passage in item.passages
+        for identity in [passage.evidence.id]
     )
     return (
-        f'<li id="source-{item.number}"><span class="number">[{item.number}]</span>'
+        f'<li id="source-{item.number}"><span class="number">[{_text(item.label.shown)}]</span>'
         f"<h3>{_text(matter.show(item.source.title)) or _text(matter.words['untitled'])}</h3>"
         f'<p class="about">{_about(matter, item.source)}</p>{passages}</li>'
     )
 
 
-def _sources(matter: ReportInputs, text: ReportText, body: Body) -> str:
+def _sources(matter: ReportInputs, text: ReportText, body: Body, checks: Mapping[str, list[str]]) -> str:
     if not matter.cited and not matter.also_read:
         return ""
-    listed = "".join(_cited_source(matter, item, body) for item in matter.cited)
+    listed = "".join(_cited_source(matter, item, body, checks) for item in matter.cited)
     also = "".join(
         f"<li>{_text(matter.show(source.title)) or _text(matter.words['untitled'])} · {_about(matter, source)}</li>"
         for source in matter.also_read
@@ -153,6 +174,45 @@ def _sources(matter: ReportInputs, text: ReportText, body: Body) -> str:
             else ""
         )
         + "</section>"
+    )
+
+
+def _proof(matter: ReportInputs, identity: str) -> str:
+    """A further passage of a statement: the quote in its context, its source, when that was read."""
+    passage = matter.passages[identity]
+    source = matter.state.sources[passage.evidence.source_id]
+    say = matter.words
+    title = _text(matter.show(source.title)) or _text(say["untitled"])
+    read = say.say("read_on", day=say.day(source.retrieved_at))
+    where = " · ".join(filter(None, (_where(matter, source, passage), read)))
+    return f'<div class="proof"><p class="origin">{title}</p><p>{_text(where)}</p>{_quote(passage)}</div>'
+
+
+def _checks(matter: ReportInputs, text: ReportText, places: Collection[int]) -> dict[str, list[str]]:
+    """What the check of each claim said, by the passage that shows it: the first one that the claim cites.
+
+    Under the empty id those of claims without a passage. `places` are the numbers of the claims that the text leads
+    from; a passage tells itself where it is cited.
+    """
+    shown = {passage.evidence.id for item in matter.cited for passage in item.passages}
+    checks: dict[str, list[str]] = {}
+    for index, claim in enumerate(text.claims, start=1):
+        first = next((identity for identity in claim.evidence_ids if identity in shown), "")
+        others = "".join(_proof(matter, identity) for identity in claim.evidence_ids if identity != first)
+        made = check_of_claim(index, claim, others, matter.words, in_text=not first and index in places)
+        checks.setdefault(first, []).append(made)
+    return checks
+
+
+def _loose_statements(matter: ReportInputs, checks: list[str]) -> str:
+    """The statements that lead to no passage of the list of sources."""
+    if not checks:
+        return ""
+    close = f'<a class="close" href="#reading">{_text(matter.words["close"])}</a>'
+    listed = "".join(f'<li class="passage">{check}{close}</li>' for check in checks)
+    return (
+        f'<section class="apparatus" id="statements"{_chrome(matter)}><h2>{_text(matter.words["loose"])}</h2>'
+        f'<ol class="loose">{listed}</ol></section>'
     )
 
 
@@ -176,14 +236,16 @@ def _method(matter: ReportInputs, text: ReportText) -> str:
 def compose_html(matter: ReportInputs, text: ReportText) -> str:
     """The whole page."""
     template, style, style_hash = _package_files()
-    body = render_body(text.body, text.body_marks, matter.registry, matter.words)
+    claims = place_claims(text.claims, text.body, text.body_start)
+    body = render_body(text.body, text.body_marks, matter.registry, matter.words, claims)
+    checks = _checks(matter, text, body.claims)
     title = plain_text(text.title)
     return template.substitute(
         language=_language(matter),
         style_hash=style_hash,
         style=style,
         page_title=_text(title),
-        contents=_contents(matter, body.sections),
+        contents=_contents(matter, body.sections, loose="" in checks),
         contents_word=_text(matter.words["contents"]),
         skip=_text(matter.words["skip"]),
         kicker=_kicker(matter),
@@ -191,7 +253,9 @@ def compose_html(matter: ReportInputs, text: ReportText) -> str:
         facts=_facts(matter),
         notice=_notice(matter),
         body=body.html,
-        sources=_sources(matter, text, body),
+        verdicts=filter_by_verdict(text.claims, matter.words, _chrome(matter)),
+        sources=_sources(matter, text, body, checks),
+        statements=_loose_statements(matter, checks.get("", [])),
         method=_method(matter, text),
         footer=_text(f"{matter.resolved.research_id} · durable-research {matter.product_version}"),
         chrome_language=_chrome(matter),

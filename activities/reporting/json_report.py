@@ -13,6 +13,7 @@ from activities.reporting.quoted_passages import QuotedPassage, digest_form
 from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.verification import summarize_verification
 from contracts.evidence import Finding
+from contracts.identity import digest
 from contracts.sources import Source
 from contracts.vocabulary import Confidence, NodeStatus
 
@@ -41,7 +42,7 @@ def _source(source: Source, matter: ReportInputs, *, cited: bool) -> dict[str, A
     data["url"] = source.url
     raw = source.raw.hash if source.raw else source.content_hash
     text = source.text.hash if source.text else None
-    return data | {"content_hash": raw, "text_hash": text, "cited": cited}
+    return data | {"content_hash": raw, "text_hash": text, "cited": cited, "query_ids": source.sub_query_ids}
 
 
 def _evidence(passage: QuotedPassage, matter: ReportInputs) -> dict[str, Any]:
@@ -66,6 +67,12 @@ def _confidences(findings: Sequence[Finding]) -> dict[str, int]:
     return {degree.value: given[degree] for degree in Confidence}
 
 
+def _opposed(finding: Finding, matter: ReportInputs) -> list[str]:
+    """The findings that cannot be true beside this one."""
+    pairs = [*matter.contradictions, *((other, one) for one, other in matter.contradictions)]
+    return [other.id for one, other in pairs if one.id == finding.id]
+
+
 def section_titles(markdown: str) -> list[str]:
     """Titles of the second level, in order."""
     tokens = layout(markdown).tokens
@@ -73,8 +80,8 @@ def section_titles(markdown: str) -> list[str]:
     return [plain_text(tokens[place + 1].content) for place in places]
 
 
-def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
-    """The content of `report.json`."""
+def compose_document(matter: ReportInputs, text: ReportText, html: str) -> dict[str, Any]:
+    """The content of `report.json`; `html` is the page that is rendered with it, of which it has the hash."""
     state, resolved, ending = matter.state, matter.resolved, matter.ending
     corpus = resolved.corpus
     cited = {item.source.id for item in matter.cited}
@@ -83,7 +90,7 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
         "product_version": matter.product_version,
         "research_id": resolved.research_id,
         "query": resolved.query,
-        "effective_request": resolved.model_dump(mode="json", exclude={"canary"}),
+        "effective_request": resolved.model_dump(mode="json", exclude={"canary", "guidance_words", "question_words"}),
         "strategy": resolved.strategy,
         "engine_by_role": state.engine_by_role,
         "models": state.models_used,
@@ -98,6 +105,7 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
         "iterations": state.iteration,
         "started_at": state.started_at,
         "ended_at": ending.ended_at,
+        "forms": {"report.md": digest(text.markdown), "report.html": digest(html)},
         "report": {
             "markdown": text.markdown,
             "sections": section_titles(text.markdown),
@@ -110,6 +118,7 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
                 mode="json",
                 include={"id", "statement", "confidence", "evidence_ids", "source_ids", "category"},
             )
+            | {"contradicts": _opposed(finding, matter)}
             for finding in state.findings
         ],
         "gaps": [
@@ -117,7 +126,9 @@ def compose_document(matter: ReportInputs, text: ReportText) -> dict[str, Any]:
             for gap in state.gaps
         ],
         "claims": [asdict(claim) for claim in text.claims],
-        "citations": [{"number": item.number, "source_id": item.source.id} for item in matter.cited],
+        "citations": [
+            {"number": item.number, "source_id": item.source.id, "label": item.label.markdown} for item in matter.cited
+        ],
         "citations_count": len(matter.cited),
         "confidence_summary": _confidences(state.findings),
         "decisions": [decision.model_dump(mode="json") for decision in state.decisions],

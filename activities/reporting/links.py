@@ -230,7 +230,7 @@ def _read_target(target: str) -> str:
     return READ_AS.sub(lambda match: match[0][1:] if match[0][0] == "\\" else unescape(match[0]), target)
 
 
-def _write_target(url: str) -> str:
+def write_target(url: str) -> str:
     """An address as the target of a link."""
     plain = READ_AS.sub(lambda match: "&amp;" + match[0][1:], url)
     return f"({plain})" if TARGET.fullmatch(f"({plain})") else f"(<{plain}>)"
@@ -311,7 +311,7 @@ class _Links:
         elif image or own is None:
             self._edits += [(*opening.span(), ""), (closing.start(), target.end(), "")]
         elif target[0] not in (f"({own})", f"(<{own}>)"):
-            self._edits.append((closing.end(), target.end(), _write_target(own)))
+            self._edits.append((closing.end(), target.end(), write_target(own)))
         if own is None and not url.startswith("#"):
             self._foreign.append(url)
         return target.end()

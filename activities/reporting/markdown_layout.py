@@ -30,6 +30,8 @@ class ProseBlock:
     end: int
     quoted: bool
     row: bool
+    heading: int = 0
+    """Level of a heading; 1 for the first row of a table; 0 for all else."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,12 @@ def _code_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         place += 1
 
 
-def _trim(text: str, start: int, end: int, *, quoted: bool, row: bool) -> Iterator[ProseBlock]:
+def _trim(text: str, start: int, end: int, *, quoted: bool, row: bool, heading: int = 0) -> Iterator[ProseBlock]:
     prefix = None if row else PREFIX.match(text, start, end)
     inner = prefix.end() if prefix else start
     stop = inner + len(text[inner:end].rstrip())
     if stop > inner:
-        yield ProseBlock(inner, stop, quoted, row)
+        yield ProseBlock(inner, stop, quoted, row, heading)
 
 
 def _inlines(tokens: list[Token], starts: list[int], text: str) -> Iterator[ProseBlock]:
@@ -91,8 +93,10 @@ def _inlines(tokens: list[Token], starts: list[int], text: str) -> Iterator[Pros
     for place, token in enumerate(tokens):
         if token.type == "inline" and token.map is not None and tuple(token.map) not in seen:
             seen.add(tuple(token.map))
-            row = tokens[place - 1].type in ("th_open", "td_open")
-            yield from _trim(text, starts[token.map[0]], starts[token.map[1]], quoted=False, row=row)
+            above = tokens[place - 1]
+            row = above.type in ("th_open", "td_open")
+            heading = int(above.tag[1:]) if above.type == "heading_open" else int(above.type == "th_open")
+            yield from _trim(text, starts[token.map[0]], starts[token.map[1]], quoted=False, row=row, heading=heading)
 
 
 def _quotations(tokens: list[Token], starts: list[int], text: str) -> Iterator[ProseBlock]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from activities.reporting.citations import CitationMark
-from activities.reporting.claims import CitedWords, Claim, find_claims
+from activities.reporting.judged_claims import CitedWords, PlacedClaim, judge_claims
 from activities.reporting.markdown_layout import code_span
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
@@ -30,9 +30,11 @@ class ReportText:
     """Markdown of the remark under the title, or empty."""
     body: str
     """The text between title and sources."""
+    body_start: int
+    """Where it begins in `markdown`."""
     body_marks: list[CitationMark]
     """Offsets in `body`."""
-    claims: list[Claim]
+    claims: list[PlacedClaim]
     """Offsets in `markdown`."""
 
 
@@ -73,7 +75,8 @@ def _source_line(matter: ReportInputs, item: CitedSource) -> str:
     pages = pages_of(source, (passage.evidence.page for passage in item.passages), say)
     place = (f" § {section}" if section else "") + (f" · {pages}" if pages else "")
     read = say.say("read_on", day=say.day(source.retrieved_at))
-    return f"- [{item.number}] {name}{place} · {quality} · {read} · {_address(matter, source.url)}"
+    label = "" if item.label.markdown.endswith(")") else f"{item.label.markdown} "
+    return f"- {label}{name}{place} · {quality} · {read} · {_address(matter, source.url)}"
 
 
 def _fact_lines(matter: ReportInputs, fact: Fact) -> list[str]:
@@ -126,13 +129,16 @@ def compose_markdown(matter: ReportInputs) -> ReportText:
     in_title = [mark.moved(2 - heading.start) for mark in matter.numbered.marks if heading and mark.end <= cut]
     marks = [*in_title, *(mark.moved(len(top)) for mark in in_body)]
     resolved = matter.resolved
-    claims = find_claims(
+    claims = judge_claims(
         top + body,
         marks,
         words_to_check(matter),
         matter.registry,
         language=resolved.language,
         verify=resolved.verify,
+        uncited=matter.written_freely(),
+        passed_over=(0, len(top)),
+        given=matter.verdicts,
     )
     sources = "\n".join(_source_line(matter, item) for item in matter.cited)
     all_facts = [*verification_facts(claims, matter.words), *method_facts(matter)]
@@ -147,6 +153,7 @@ def compose_markdown(matter: ReportInputs) -> ReportText:
         title=title,
         notice=remark,
         body=body,
+        body_start=len(top),
         body_marks=in_body,
         claims=claims,
     )

@@ -5,11 +5,14 @@ from typing import Any
 
 from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.report_words import ReportWords
+from contracts.evidence import Finding
+from contracts.follow_up import EARLIER
 from contracts.state import ResearchState
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, NodeStatus, SourceStatus
 
 FILES_LISTED = 10
+CONTRADICTIONS_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,30 @@ def _asked_form(matter: ReportInputs) -> list[Fact]:
         return []
     by_model = matter.state.engine_by_role.get(AgentRole.SYNTHESIZER) == EngineKind.MODEL
     return [Fact(say["fact_asked"], say["wishes_told" if by_model else "wishes_not_told"], told)]
+
+
+def _guidance(matter: ReportInputs) -> list[Fact]:
+    """What was asked for while the run went on, and what was done with it."""
+    say = matter.words
+    told = [
+        f"{say.told(said.origin)}: “{said.text}” – {say.told(said.answer)}"
+        for said in matter.state.guidance
+        if said.answer
+    ]
+    return [Fact(say["fact_guidance"], say["guidance_words"], told)] if told else []
+
+
+def _follow_up(matter: ReportInputs) -> list[Fact]:
+    """What of an earlier run was used."""
+    followed, say = matter.resolved.follow_up, matter.words
+    if followed is None:
+        return []
+    again = [source for source in matter.state.readable_sources() if source.provider == EARLIER]
+    sources = say.count("source", followed.sources)
+    value = say.say(
+        "follows_words", id=followed.research_id, query=followed.query, sources=sources, again=len(again)
+    )
+    return [Fact(say["fact_follows"], value)]
 
 
 def _corpus(matter: ReportInputs) -> list[Fact]:
@@ -131,6 +158,8 @@ def _limits(matter: ReportInputs) -> list[Fact]:
     limitations = [say.told(line) for line in state.limitations]
     if matter.replaced_list:
         limitations.append(say["replaced_list"])
+    if matter.uncited_removed:
+        limitations.append(say.say("uncited_removed", statements=say.count("statement", matter.uncited_removed)))
     if numbered.unresolved:
         limitations.append(say.say("markers_removed", count=len(numbered.unresolved)))
     if numbered.foreign_urls:
@@ -140,6 +169,21 @@ def _limits(matter: ReportInputs) -> list[Fact]:
     if left := [line for line in dict.fromkeys(limitations) if line not in stated]:
         facts.append(Fact(say["fact_limitations"], "", left))
     return facts
+
+
+def _contradictions(matter: ReportInputs) -> list[Fact]:
+    """Both sides of what sources disagree about, each with its sources."""
+    if not matter.contradictions:
+        return []
+
+    def side(finding: Finding) -> str:
+        titles = (matter.state.sources[one].title for one in finding.source_ids if one in matter.state.sources)
+        return f"“{finding.statement}” ({'; '.join(dict.fromkeys(titles))})"
+
+    items = [f"{side(one)} – {side(other)}" for one, other in matter.contradictions[:CONTRADICTIONS_LISTED]]
+    say = matter.words
+    count = say.count("contradiction", len(matter.contradictions))
+    return [Fact(say["fact_disagree"], say.say("disagree_words", contradictions=count), items)]
 
 
 def _usage(matter: ReportInputs) -> list[Fact]:
@@ -167,8 +211,11 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
         _outcome(matter),
         _engine(matter),
         *_asked_form(matter),
+        *_guidance(matter),
+        *_follow_up(matter),
         *_corpus(matter),
         *_searching(matter),
+        *_contradictions(matter),
         *_limits(matter),
         *_usage(matter),
         Fact(say["fact_run"], f"{run} {_egress(matter)}"),

@@ -1,7 +1,7 @@
 """The activity `render_report`: three forms of one report, written into the content store."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from activities.reporting.json_report import compose_document, document_text
 from activities.reporting.markdown_report import compose_markdown
 from activities.reporting.report_inputs import ReportInputs, gather_matter
 from activities.roles.evidence_markers import without_markers
+from contracts.claims import ClaimVerdict, VerdictsEntry
 from contracts.documents import DocumentRef
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, ReportFiles
@@ -48,15 +49,16 @@ def render(
     texts: Mapping[str, str],
     skipped: list[SkippedFile],
     product_version: str,
+    verdicts: Sequence[ClaimVerdict] = (),
 ) -> RenderedForms:
     """Make the three forms of a report. Pure: the same state and texts give the same bytes.
 
     Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
-    matter = gather_matter(state, draft, texts, skipped, product_version)
+    matter = gather_matter(state, draft, texts, skipped, product_version, verdicts)
     text = compose_markdown(matter)
-    document = compose_document(matter, text)
-    return RenderedForms(matter, text.markdown, compose_html(matter, text), document_text(document))
+    html = compose_html(matter, text)
+    return RenderedForms(matter, text.markdown, html, document_text(compose_document(matter, text, html)))
 
 
 Rendered = tuple[str, str, str, str]
@@ -64,10 +66,15 @@ Rendered = tuple[str, str, str, str]
 
 
 def render_plainly(
-    packed_state: str, draft: str | None, texts: Mapping[str, str], skipped: list[SkippedFile], product_version: str
+    packed_state: str,
+    draft: str | None,
+    texts: Mapping[str, str],
+    skipped: list[SkippedFile],
+    product_version: str,
+    verdicts: Sequence[ClaimVerdict] = (),
 ) -> Rendered:
     """`render` for a child process. Raises as `render` does."""
-    made = render(ResearchState.unpack(packed_state), draft, texts, skipped, product_version)
+    made = render(ResearchState.unpack(packed_state), draft, texts, skipped, product_version, verdicts)
     matter = made.matter
     told = RenderedReport(
         files=ReportFiles(markdown=NO_FILE, html=NO_FILE, json_document=NO_FILE),
@@ -128,8 +135,11 @@ class ReportingActivities:
             skipped = await self._skipped_of(corpus.name, corpus.digest) if corpus else []
             draft = await self._content.get_text(state.draft.document) if state.draft else None
             texts = await self._load(evidence_texts(state))
+            entry = state.verdicts_entry
+            verdicts = (await self._notebooks.read(entry, VerdictsEntry)).verdicts if entry else []
+            packed = await asyncio.to_thread(state.pack)
             markdown, html, document, told = await self._isolated.call(
-                RENDERED, await asyncio.to_thread(state.pack), draft, texts, skipped, self._product_version
+                RENDERED, packed, draft, texts, skipped, self._product_version, verdicts
             )
             files = await self._store(markdown, html, document)
             report = RenderedReport.model_validate_json(told)

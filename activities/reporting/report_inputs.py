@@ -2,23 +2,29 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from activities.reporting.citation_styles import CitationLabel, citation_labels, with_labels
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
+from activities.reporting.claim_finder import without_uncited
 from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.reporting.report_words import ReportWords
 from activities.roles.lenient_values import shorten
 from activities.roles.report_shape import TITLE_CHARACTERS, without_source_lists
+from contracts.claims import ClaimVerdict
+from contracts.evidence import Finding
 from contracts.outcome import Ending
+from contracts.request import Uncited
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Outcome, SourceStatus
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, AgentRole, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
+from providers.verification.contradictions import find_contradictions
 
 HEADING = re.compile(r"\A\s*+#[ \t]++([^\n]++)(?:\n|\Z)")
 
@@ -30,6 +36,7 @@ class CitedSource:
     number: int
     source: Source
     passages: list[QuotedPassage]
+    label: CitationLabel
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,19 @@ class ReportInputs:
     product_version: str
     replaced_list: bool
     """The draft brought its own list of sources, which ours replaces."""
+    uncited_removed: int = 0
+    """Assertions that cited nothing, taken out of the draft as the request wants it."""
+    contradictions: list[tuple[Finding, Finding]] = field(default_factory=list)
+    """Findings of different sources that cannot both be true."""
+    verdicts: Mapping[str, ClaimVerdict] = field(default_factory=dict)
+    """What the run's verification says, by the ids of claims; the others are judged by rules."""
+
+    def written_freely(self) -> bool:
+        """Whether the text may hold assertions without a citation.
+
+        What the extractive engine writes besides its quotations speaks of the report alone.
+        """
+        return _written_freely(self.state)
 
     @cached_property
     def words(self) -> ReportWords:
@@ -82,6 +102,10 @@ class ReportInputs:
     def escape(self, text: str) -> str:
         """The same, escaped for Markdown."""
         return escape_markdown(self.show(text))
+
+
+def _written_freely(state: ResearchState) -> bool:
+    return state.draft is not None and state.engine_by_role.get(AgentRole.SYNTHESIZER) != EngineKind.EXTRACTIVE
 
 
 def read_ending(state: ResearchState) -> Ending:
@@ -124,14 +148,32 @@ def _draft_with_title(draft: str, state: ResearchState, resolved: ResolvedResear
 
 
 def _collect_cited(
-    numbered: NumberedText, passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source]
+    numbered: NumberedText,
+    passages: Mapping[str, QuotedPassage],
+    sources: Mapping[str, Source],
+    labels: Mapping[int, CitationLabel],
 ) -> list[CitedSource]:
     by_number: dict[int, dict[str, QuotedPassage]] = {}
     for mark in numbered.marks:
         by_number.setdefault(mark.number, {}).update({one: passages[one] for one in mark.evidence_ids})
     of_number = {citation.number: citation.source_id for citation in numbered.citations}
-    return [CitedSource(number, sources[of_number[number]], list(by_number[number].values()))
+    return [CitedSource(number, sources[of_number[number]], list(by_number[number].values()), labels[number])
             for number in sorted(by_number)]  # fmt: skip
+
+
+def _contradictions(state: ResearchState, language: str) -> list[tuple[Finding, Finding]]:
+    """What the analyses linked, and what rules find between findings of different ones."""
+    findings = state.findings
+    place = {finding.id: number for number, finding in enumerate(findings)}
+    linked = {
+        (min(place[one.id], place[other]), max(place[one.id], place[other]))
+        for one in findings
+        for other in one.contradicts
+        if other in place
+    }
+    sources = [finding.source_ids for finding in findings]
+    linked |= set(find_contradictions([finding.statement for finding in findings], sources, language))
+    return [(findings[one], findings[other]) for one, other in sorted(linked)]
 
 
 def gather_matter(
@@ -140,6 +182,7 @@ def gather_matter(
     texts: Mapping[str, str],
     skipped: Sequence[SkippedFile],
     product_version: str,
+    verdicts: Sequence[ClaimVerdict] = (),
 ) -> ReportInputs:
     """Number the draft and sort the sources.
 
@@ -153,8 +196,13 @@ def gather_matter(
     quotes = (passage.quote for passage in passages.values())
     registry = Registry.of([source.url for source in state.sources.values()], resolved.query, quotes)
     body, replaced = _draft_without_list(draft) if draft is not None else ("", False)
+    removed = 0
+    if resolved.uncited is Uncited.REMOVE and _written_freely(state):
+        body, removed = without_uncited(body, state.evidence, resolved.language)
     numbered = number_citations(_draft_with_title(body, state, resolved), state.evidence, state.citations, registry)
-    cited = _collect_cited(numbered, passages, state.sources)
+    labels = citation_labels(resolved.citation_style, numbered.citations, state.sources, registry)
+    numbered = with_labels(numbered, labels)
+    cited = _collect_cited(numbered, passages, state.sources, labels)
     cited_ids = {item.source.id for item in cited}
     others = [source for source in state.sources.values() if source.id not in cited_ids]
     return ReportInputs(
@@ -170,4 +218,7 @@ def gather_matter(
         registry=registry,
         product_version=product_version,
         replaced_list=replaced,
+        uncited_removed=removed,
+        contradictions=_contradictions(state, resolved.language),
+        verdicts={verdict.claim_id: verdict for verdict in verdicts},
     )

@@ -2,12 +2,13 @@
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from activities.roles.finishers import Draft
 from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
 from activities.roles.labels import label_all, label_key
+from activities.roles.leaving_out import is_left_out
 from activities.roles.lenient_values import clamp, find_member, line_of, one_line, shorten
 from activities.roles.prompt_blocks import shown_sources
 from contracts import identity
@@ -23,6 +24,7 @@ from contracts.roles import (
     SourceExtract,
 )
 from contracts.vocabulary import Confidence, EngineKind, GapKind, Quality
+from providers.verification.contradictions import find_contradictions
 
 Work = Draft[AnalyzeInput, AnalysisDraft]
 
@@ -39,9 +41,19 @@ def finish_analysis(work: Work) -> AnalysisOutput:
     """What the workflow gets of an analysis: every evidence is `text[start:end]` of a stored text."""
     grounding = _Grounding(work)
     findings: dict[str, Finding] = {}
+    numbered: dict[int, str] = {}
     dropped = 0
-    for draft in work.draft.findings:
+    wanted = [
+        (number, draft)
+        for number, draft in enumerate(work.draft.findings, start=1)
+        if not is_left_out(draft.content, work.request)
+    ]
+    if len(wanted) < len(work.draft.findings):
+        work.warnings.append("findings about what is left out were dropped")
+    for number, draft in wanted:
         finding = grounding.finding(draft)
+        if finding is not None:
+            numbered[number] = finding.id
         if finding is None:
             dropped += 1
         elif len(findings) < work.request.max_findings:
@@ -52,7 +64,7 @@ def finish_analysis(work: Work) -> AnalysisOutput:
         work.warnings.append(f"{dropped} findings without a grounded quote were dropped")
     used = {key for finding in findings.values() for key in finding.evidence_ids}
     return AnalysisOutput(
-        findings=list(findings.values()),
+        findings=_linked(findings, work.draft.findings, numbered, work.request.language),
         evidence=[item for item in grounding.evidence.values() if item.id in used],
         gaps=_gaps(work),
         quality_updates=list(_quality_updates(work)),
@@ -60,6 +72,36 @@ def finish_analysis(work: Work) -> AnalysisOutput:
         dropped_quotes=grounding.dropped,
         account=work.account_with_warnings(),
     )
+
+
+def _linked(
+    findings: Mapping[str, Finding], drafts: Sequence[FindingDraft], numbered: Mapping[int, str], language: str
+) -> list[Finding]:
+    """The findings, each with those that it contradicts: what the analyzer says, and what rules find."""
+    kept = list(findings.values())
+    pairs = {
+        (numbered.get(number), numbered.get(other))
+        for number, draft in enumerate(drafts, start=1)
+        for other in draft.contradicts
+    }
+    pairs |= {
+        (kept[one].id, kept[other].id)
+        for one, other in find_contradictions(
+            [finding.statement for finding in kept], [finding.source_ids for finding in kept], language
+        )
+    }
+    linked: dict[str, set[str]] = {}
+    for one, other in (pair for pair in pairs if None not in pair):
+        if one != other and one in findings and other in findings:
+            linked.setdefault(str(one), set()).add(str(other))
+            linked.setdefault(str(other), set()).add(str(one))
+    order = list(findings)
+    return [
+        finding.model_copy(update={"contradicts": sorted(linked[finding.id], key=order.index)})
+        if finding.id in linked
+        else finding
+        for finding in kept
+    ]
 
 
 class _Grounding:
@@ -75,7 +117,8 @@ class _Grounding:
     def finding(self, draft: FindingDraft) -> Finding | None:
         """The finding with what is left of its quotes; None if nothing is left."""
         statement = line_of(draft.content, STATEMENT_CHARACTERS)
-        grounded = [item for quote in draft.quotes if (item := self._ground(quote))]
+        quotes = [quote for quote in draft.quotes if not is_left_out(quote.quote, self._work.request)]
+        grounded = [item for quote in quotes if (item := self._ground(quote))]
         if not grounded or not statement:
             return None
         evidence_ids = list(dict.fromkeys(item.id for item in grounded))

@@ -6,7 +6,7 @@ escaped, so that Markdown shows it as it stands, and never becomes a citation.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from html import unescape
 from typing import Final
@@ -39,14 +39,16 @@ SAME_WORDS: Final = (24, 12, 4, 0)
 
 
 class Citable:
-    """What a marker may name in this call: evidence of the findings, each under one name."""
+    """What a marker may name in this call: evidence of the findings, and sources with their few passages."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._by_name = {name.lower(): identity for name, identity in names.items()}
+    def __init__(self, names: Mapping[str, str], sources: Mapping[str, Sequence[str]] | None = None) -> None:
+        """`names` stand for one passage each, those of `sources` for several."""
+        self._by_name = {name.lower(): list(passages) for name, passages in (sources or {}).items()}
+        self._by_name |= {name.lower(): [identity] for name, identity in names.items()}
 
-    def evidence_of(self, name: str) -> str | None:
-        """The evidence that a marker's name stands for; None if it names nothing of this call."""
-        return self._by_name.get(name.lower())
+    def evidence_of(self, name: str) -> list[str]:
+        """The evidence that a marker's name stands for; none if it names nothing of this call."""
+        return self._by_name.get(name.lower(), [])
 
 
 class PageWords:
@@ -94,8 +96,8 @@ def unify_markers(
         if match["items"] is None:
             return None
         names = [name.lstrip("^") for name in ITEMS.findall(match["items"])]
-        known = [key for name in names if (key := citable.evidence_of(name))]
-        if known and len(known) == len(names):
+        known = [key for name in names for key in citable.evidence_of(name)]
+        if known and all(map(citable.evidence_of, names)):
             return _marks(known)
         if match[0].lstrip("\\")[0] in "(（":
             return None

@@ -9,6 +9,9 @@ from activities.roles.lenient_values import clamp, encodable, find_member, line_
 from contracts.base import Contract
 from contracts.identity import normalized_text
 from contracts.roles import (
+    ClarifyDraft,
+    ClarifyInput,
+    ClarifyOutput,
     FollowUpDraft,
     GapAnalysisDraft,
     GapAssessment,
@@ -27,9 +30,11 @@ from contracts.roles import (
 )
 from contracts.usage import CallAccount
 from contracts.vocabulary import Action, Severity
+from contracts.waiting import MOST_QUESTIONS
 from providers.errors import InvalidOutput
 
 QUERY_CHARACTERS: Final = 500
+QUESTION_CHARACTERS: Final = 300
 NOTE_CHARACTERS: Final = 600
 FACET_CHARACTERS: Final = 60
 BRIEF_CHARACTERS: Final = 2_000
@@ -61,6 +66,26 @@ class Draft(Generic[I, D]):
         return self.account.model_copy(
             update={"warnings": list(dict.fromkeys([*self.account.warnings, *self.warnings]))}
         )
+
+
+def finish_clarification(work: Draft[ClarifyInput, ClarifyDraft]) -> ClarifyOutput:
+    """At most three questions, each once; one that was asked before is left out."""
+    asked = {normalized_text(question) for one in work.request.rounds for question in one.questions}
+    fresh: dict[str, str] = {}
+    for draft in [] if work.draft.clear and not work.request.required else work.draft.questions:
+        question = line_of(draft, QUESTION_CHARACTERS)
+        key = normalized_text(question)
+        if key and key not in asked:
+            fresh.setdefault(key, question)
+    if len(fresh) > MOST_QUESTIONS:
+        work.warnings.append(
+            f"{len(fresh) - MOST_QUESTIONS} questions beyond the limit of {MOST_QUESTIONS} were dropped"
+        )
+    questions = list(fresh.values())[:MOST_QUESTIONS]
+    if work.request.required and not questions:
+        raise InvalidOutput("questions: a person is to be asked: at least one question is needed")
+    reason = line_of(work.draft.reason, NOTE_CHARACTERS)
+    return ClarifyOutput(questions=questions, reason=reason, account=work.account_with_warnings())
 
 
 Planning = Draft[PlanInput, PlanDraft]

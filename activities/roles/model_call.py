@@ -9,10 +9,11 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
 from activities.failure_translation import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
+from activities.reporting.revising import store_draft
+from activities.roles.leaving_out import without_left_out
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
-from activities.roles.synthesizer import MARKDOWN
 from contracts import failures
 from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.notebooks import AnalysisEntry, labels_of
@@ -76,6 +77,7 @@ class RoleActivities:
         with translate_errors(RECORDS):
             if self._notebooks is not None:
                 request = await self._notebooks.complete_input(request, role)
+            request = without_left_out(request)
             documents = await load_documents(request, self._content)
         rendered, excerpts = await self._render(role, request, documents)
 
@@ -141,7 +143,7 @@ class RoleActivities:
     async def _finish(
         self, role: RoleSpec[Any, Any], task: EngineTask, answer: EngineAnswer, account: CallAccount
     ) -> RoleOutput:
-        packed, text = await self._isolated.call(
+        packed, parts = await self._isolated.call(
             FINISHED,
             role,
             task.input,
@@ -153,8 +155,7 @@ class RoleActivities:
         )
         output: RoleOutput = role.output.model_validate_json(packed)
         if isinstance(output, WriteOutput):
-            stored = await self._content.put_text(text, MARKDOWN)
-            output = output.model_copy(update={"draft": output.draft.model_copy(update={"document": stored})})
+            output = output.model_copy(update={"draft": await store_draft(self._content, output.draft, parts)})
         if isinstance(output, AnalysisOutput) and isinstance(task.input, AnalyzeInput) and output.findings:
             output = await self._note_analysis(task.input, output)
         return output

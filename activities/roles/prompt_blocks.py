@@ -19,6 +19,19 @@ SHORT_TITLE: Final = 80
 CERTAINTY: Final = tuple(Confidence)
 """From the surest to guesses."""
 LINE_CHARACTERS: Final = 600
+SHOWN_OF_SECTION: Final = 600
+"""Characters of each section that the writer of the frame is shown."""
+SECTION_TASK: Final = (
+    "Write section {number} alone, in place of the form above: begin with its heading as a line that begins with "
+    '"## ", translated into the language of the report; use "### " headings below it where that helps. No title, no '
+    "summary, no conclusion, nothing that belongs to another section."
+)
+FRAME_TASK: Final = (
+    "Write only what stands around the sections: the title, the summary, the gaps and limitations, and the conclusion. "
+    "Between summary and gaps write, for each section in order, a line of its own with {{{{section 1}}}}, "
+    "{{{{section 2}}}} and so on: the sections are put there word for word. Before such a line one sentence may lead "
+    "over from the section before; it states nothing of fact."
+).format()
 PERSON: Final = "person"
 """The one origin of guidance that says what is wanted; every other origin may have been influenced by a page."""
 
@@ -68,7 +81,8 @@ def common_values(request: RoleInput) -> dict[str, str]:
     """What every prompt is filled with."""
     issues = [f"- {guard_line(issue.message, LINE_CHARACTERS)}" for issue in request.issues]
     said = [item.text for item in request.guidance if item.origin == PERSON]
-    wishes = [guard_line(text, 2_000) for text in (*request.wishes, *said)]
+    left_out = [f"Leave out, do not report on: {one.subject}" for one in request.exclusions if one.origin == PERSON]
+    wishes = [guard_line(text, 2_000) for text in (*request.wishes, *said, *left_out)]
     advice = [
         f"- from {guard_line(item.origin, 40)}: {guard_line(item.text, 2_000)}"
         for item in request.guidance
@@ -156,6 +170,23 @@ def draft_block(request: RefineInput, rendering: PromptRendering) -> str:
     return data("draft", break_lines(guard(shown)))
 
 
+def part_block(request: WriteInput, rendering: PromptRendering) -> str:
+    """What a call that writes a part of a long report is told of the others; nothing where it writes all of it."""
+    part = request.part
+    if part is None:
+        return ""
+    outline = [f"{number}. {guard_line(each, 200)}" for number, each in enumerate(part.outline, start=1)]
+    shown = add_heading("The report is written in parts. Its sections:", data("outline", outline))
+    if part.number:
+        asked = add_heading("What it answers:", data("section_question", [guard_line(part.question, 400)]))
+        return f"{shown}\n{asked}\n" + SECTION_TASK.format(number=part.number)
+    written = "\n".join(
+        data("section", break_lines(guard(without_markers(rendering.documents.get(each.hash, ""))[:SHOWN_OF_SECTION])))
+        for each in part.sections
+    )
+    return f"{shown}\n{add_heading('How each section begins:', written)}\n{FRAME_TASK}"
+
+
 def _gap_lines(gap: Gap, key: str, *, suggestions: bool) -> list[str]:
     known = f"({gap.severity.value}, priority {gap.priority}, {gap.status.value})"
     queries = "; ".join(guard_line(query, 300) for query in gap.suggested_queries) if suggestions else ""
@@ -198,7 +229,8 @@ def _finding(
     finding: Finding, evidence: Mapping[str, Evidence], texts: Mapping[str, str], quote_characters: int, key: str
 ) -> list[str]:
     sources = ", ".join(label_of(source_id, key) for source_id in finding.source_ids)
-    lines = [f"Finding (confidence: {finding.confidence.value}; sources: {sources})"]
+    against = f"; contradicted by {len(finding.contradicts)} other findings" if finding.contradicts else ""
+    lines = [f"Finding (confidence: {finding.confidence.value}; sources: {sources}{against})"]
     for item in (evidence[key] for key in finding.evidence_ids if key in evidence):
         lines.append(f"[{label_of(item.id, key)}] {guard_line(finding.statement, LINE_CHARACTERS)}")
         passage = texts.get(item.source_id, "")[item.start : item.end] if quote_characters else ""

@@ -1,6 +1,6 @@
 """Rendering: a role's input and the stored texts become the two parts of its prompt, always to the same bytes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
@@ -19,6 +19,7 @@ from activities.roles.prompt_blocks import (
     gaps_block,
     left_out,
     list_items,
+    part_block,
     shown_sources,
     source_lines,
     sources_block,
@@ -27,6 +28,7 @@ from activities.roles.prompt_files import load_prompt
 from activities.roles.untrusted import data, guard, guard_line, seal
 from contracts import roles
 from contracts.expected_calls import CONTENT_CHARACTERS
+from contracts.request import Turn
 from contracts.roles import RoleInput, RoleSpec
 from contracts.vocabulary import GapStatus
 
@@ -77,21 +79,43 @@ def request_as_shown(
     return request.model_copy(update={"sources": shown})
 
 
-def _planner(request: roles.PlanInput, rendering: PromptRendering) -> dict[str, str]:
+def _earlier(context: Sequence[Turn], rendering: PromptRendering) -> str:
     asked, answered = part_of(2_000, rendering.share, 200), part_of(4_000, rendering.share, 200)
     turns = [
         line
-        for turn in request.context
+        for turn in context
         for line in (
             f"Question: {guard_line(turn.question, asked)}",
             f"Answer: {guard_line(turn.answer, answered)}",
         )
     ]
+    return add_heading("Asked and answered before:", data("earlier", turns))
+
+
+def _clarifier(request: roles.ClarifyInput, rendering: PromptRendering) -> dict[str, str]:
+    rounds = [
+        line
+        for one in request.rounds
+        for place, question in enumerate(one.questions)
+        for line in (
+            f"You asked: {guard_line(question, 300)}",
+            f"Answer: {guard_line(one.answers[place] if place < len(one.answers) else '', 2_000) or '(left open)'}",
+        )
+    ]
+    demand = "Ask one question at least: this person wants to be asked." if request.required else ""
+    return {
+        "context": _earlier(request.context, rendering),
+        "rounds": add_heading("Earlier rounds:", data("rounds", rounds)),
+        "demand": demand or "Decide whether the person has to be asked something first.",
+    }
+
+
+def _planner(request: roles.PlanInput, rendering: PromptRendering) -> dict[str, str]:
     told = guard(request.system_prompt or "").strip()
     return {
         "wanted": _count_wanted(request.min_sub_queries, request.max_sub_queries),
         "corpus": corpus_block(request.corpus),
-        "context": add_heading("Asked and answered before:", data("earlier", turns)),
+        "context": _earlier(request.context, rendering),
         "previous": list_items("Sub-queries of the plan that is to be replaced:", "previous", request.previous),
         "system_prompt": f"<additional_context>\n{told}\n</additional_context>" if told else "",
     }
@@ -138,6 +162,8 @@ def _synthesizer(request: roles.WriteInput, rendering: PromptRendering) -> dict[
         "cut_short": f"The research was cut short ({request.cut_short}): say so in the limitations.\n"
         if request.cut_short
         else "",
+        "part": part_block(request, rendering),
+        "what": "the report" if request.part is None else "this part",
         "length": f" in about {request.target_words} words" if request.target_words else "",
     }
 
@@ -166,6 +192,7 @@ def _supervisor(request: roles.ReflectInput, _: PromptRendering) -> dict[str, st
 
 
 VALUES: Final[dict[str, Callable[[Any, PromptRendering], dict[str, str]]]] = {
+    roles.CLARIFIER.name: _clarifier,
     roles.PLANNER.name: _planner,
     roles.ANALYZER.name: _analyzer,
     roles.SYNTHESIZER.name: _synthesizer,

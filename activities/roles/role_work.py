@@ -5,9 +5,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
+from activities.reporting.report_sections import section_texts
 from activities.roles.analyzer import finish_analysis
 from activities.roles.canary_check import check_answer
-from activities.roles.finishers import Draft, finish_plan, finish_refinement, finish_reflection
+from activities.roles.finishers import Draft, finish_clarification, finish_plan, finish_refinement, finish_reflection
 from activities.roles.prompt_rendering import render_role, request_as_shown
 from activities.roles.synthesizer import finish_report
 from activities.roles.untrusted import remove_signs
@@ -18,6 +19,7 @@ from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 
 FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
+    roles.CLARIFIER.name: finish_clarification,
     roles.PLANNER.name: finish_plan,
     roles.ANALYZER.name: finish_analysis,
     roles.REFINER.name: finish_refinement,
@@ -31,8 +33,8 @@ FINISHED: Final = f"{__name__}:finish"
 
 FirstPrompt = tuple[str, str, str, int, list[str], dict[str, str]]
 """The fields of `RenderedPrompt`, and what is shown of each source at most."""
-Finished = tuple[str, str | None]
-"""The role's output as JSON, and the report's text, which its writer stores."""
+Finished = tuple[str, list[str] | None]
+"""The role's output as JSON, and the parts of the report's text, which its writer stores."""
 
 
 def first_prompt(
@@ -60,7 +62,7 @@ def finish(
         draft = remove_signs(draft)
     shown = request_as_shown(request, documents, content_characters, share)
     output, text = _finisher(role)(Draft(shown, draft, documents, account))
-    return output.model_dump_json(), text
+    return output.model_dump_json(), None if text is None else section_texts(text)
 
 
 def _finisher(role: RoleSpec[Any, Any]) -> Finisher:

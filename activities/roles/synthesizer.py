@@ -14,7 +14,8 @@ from activities.roles.labels import label_all, label_key
 from activities.roles.lenient_values import line_of
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
 from contracts.documents import ConfidenceSummary, DocumentRef, ReportDraft
-from contracts.evidence import Finding
+from contracts.evidence import Evidence, Finding
+from contracts.exclusions import SENTENCE_END, find_mainly_about, mentions
 from contracts.identity import digest
 from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind
@@ -24,6 +25,10 @@ Work = Draft[WriteInput, ReportTextDraft]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
 UNANSWERED_CHARACTERS: Final = 300
+SAID_OF_EXCLUSION: Final = 1
+"""Sentences: a report may say what it leaves out."""
+MOST_OF_SOURCE: Final = 3
+"""Passages that a citation of a source as a whole stands for at most."""
 MARKDOWN: Final = "text/markdown"
 
 
@@ -54,17 +59,30 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
     registry = Registry.of([source.url for source in request.sources], request.query, quotes)
     # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
     exact = request.engine is EngineKind.EXTRACTIVE
-    names = {key: key for key in cited}
+    names, of_sources = {key: key for key in cited}, dict[str, list[str]]()
     if not exact:
         of_pages = {name.lower() for stored in texts.values() for name in EVIDENCE_NAME.findall(stored)}
         names = label_all(cited, label_key(request)) | {key: key for key in cited if key not in of_pages}
+        of_sources = _passages_by_source(cited.values(), label_key(request))
     text, foreign = clean_links(without_source_lists(_unwrap(clean_characters(markdown))), registry)
-    text, unresolved = unify_markers(text, Citable(names), exact=exact, pages=PageWords(texts.values()))
+    text, unresolved = unify_markers(text, Citable(names, of_sources), exact=exact, pages=PageWords(texts.values()))
     sources = {identity: Page(stored, registry) for identity, stored in texts.items()}
     pages = {key: sources[item.source_id] for key, item in cited.items() if item.source_id in sources}
     text, unquoted = unquoted_where_other(text, MARKER, pages)
     text = text.strip() + "\n"
     return CleanReport(text, shape_of(text), cited_evidence(text), unresolved, foreign, unquoted)
+
+
+def _passages_by_source(cited: Iterable[Evidence], key: str) -> dict[str, list[str]]:
+    """The passages of each source by the label of its prompt, which no page can know.
+
+    A writer that names the source means what it was shown of it. Where that is much, it is not known what it means.
+    """
+    passages: dict[str, list[str]] = {}
+    for item in cited:
+        passages.setdefault(item.source_id, []).append(item.id)
+    labels = label_all(passages, key)
+    return {label: passages[source] for label, source in labels.items() if len(passages[source]) <= MOST_OF_SOURCE}
 
 
 def _unwrap(text: str) -> str:
@@ -109,6 +127,7 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
         evidence_ids=report.cited,
         unresolved_markers=report.unresolved,
         foreign_urls=report.foreign_urls,
+        not_left_out=_not_left_out(report, work.request) if by_model else [],
         confidence=confidence_summary(work.request.findings),
         iteration=work.request.iteration,
         answers_question=work.draft.answers_question,
@@ -123,6 +142,16 @@ def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
     levels = [finding.confidence for finding in findings]
     high, medium = sum(level in TOP_CONFIDENCE for level in levels), levels.count(Confidence.MEDIUM)
     return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
+
+
+def _not_left_out(report: CleanReport, request: WriteInput) -> list[str]:
+    """Exclusions that a report does not keep to: a section is about one, or more than one sentence names it."""
+    return [
+        one.subject
+        for one in request.exclusions
+        if any(find_mainly_about(section, [one.subject]) for section in report.shape.sections)
+        or sum(mentions(sentence, one.subject) for sentence in SENTENCE_END.split(report.markdown)) > SAID_OF_EXCLUSION
+    ]
 
 
 def _says_nothing_found(work: Work, cited: list[str]) -> bool:

@@ -18,13 +18,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from activities.reporting.claims import CitedWords
+from activities.reporting.judged_claims import CitedWords
 from benchmarks.truth.corruption import names_in
 from benchmarks.truth.reports import Cited, measure, measure_reports
-from providers.verification.rules_checker import Verdict, check
+from contracts.claims import Verdict
+from providers.verification.rules_checker import check
 
 PAIRS: Final = Path(__file__).with_name("pairs.jsonl")
-VERDICTS: Final = tuple(Verdict)
+VERDICTS: Final = tuple(verdict for verdict in Verdict if verdict is not Verdict.UNVERIFIED)
 FLAGGED: Final = frozenset((Verdict.UNSUPPORTED, Verdict.CONTRADICTED, Verdict.PARTIAL))
 ROUNDS: Final = 3
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from activities.reporting.claims import VERBATIM, CitedWords, Judged, judge
+from activities.reporting.judged_claims import CitedWords, Judged, judge
 from activities.reporting.links import Registry
 from benchmarks.answering import answer
 from benchmarks.short_answers import COLLECTIONS, index, load_questions
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
+from contracts.claims import CheckMethod, Verdict
 from contracts.request import Verify
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from providers.sentences import sentence_spans
-from providers.verification.rules_checker import Verdict
 
 SEED: Final = 43
 NO_ADDRESSES: Final = Registry({})
@@ -101,7 +101,7 @@ def measure(name: str, claims: Sequence[Cited], *, failures: bool) -> None:
         made[kind] += 1
         caught[kind] += judged.verdict != Verdict.SUPPORTED
         flagged[kind] += judged.verdict not in (Verdict.SUPPORTED, Verdict.NOT_ENOUGH_INFORMATION)
-        verbatim += judged.method == VERBATIM
+        verbatim += judged.method == CheckMethod.VERBATIM
         if failures and judged.verdict == Verdict.SUPPORTED:
             print(f"  {kind}: {new.words}\n      {old.words}")
     for kind in (*made, "all"):

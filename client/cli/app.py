@@ -26,7 +26,8 @@ An id (r-20261121-7k3f) may be shortened to any unique beginning, to its end (7k
 \b
 Exit codes: 0 completed, 1 internal error or a difference found by audit, 2 invalid usage or request, 3 partial,
 4 failed, 5 cancelled, 6 timed out without a report, 7 no model or search provider available,
-8 nothing in the sources answers, 12 stalled and was ended: the message says how to continue.
+8 nothing in the sources answers, 9 waits for a person (--no-wait), 12 stalled and was ended: the message says how
+to continue.
 """
 
 app = CommandLine(

@@ -26,6 +26,8 @@ class ExitCode(IntEnum):
     TIMED_OUT = 6
     NOTHING_TO_WORK_WITH = 7
     EMPTY = 8
+    WAITING = 9
+    """The run waits for a person, who is not at this terminal (`--no-wait`)."""
     STOOD_STILL = 12
     """The watchdog ended a process that did nothing any more (`workers.watchdog.EXIT_CODE`)."""
 

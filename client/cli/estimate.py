@@ -9,10 +9,12 @@ from typing import Final
 
 from contracts.base import Contract
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
-from contracts.request import SearchPolicy
+from contracts.request import Clarify, SearchPolicy
 from contracts.resolved import EffectiveLimits, ResolvedResearch
+from contracts.roles import CLARIFIER
 from contracts.strategies import FEWEST_SUB_QUERIES, StrategyDeclaration, declaration
 from contracts.vocabulary import EngineKind, ThinkMode
+from contracts.waiting import MOST_ROUNDS
 from providers.models.chat import TokenCounts
 from providers.models.model_directory import split_name
 from providers.models.prices import PriceTable
@@ -114,6 +116,7 @@ def estimate(
     policy: SearchPolicy = SearchPolicy.FAN_OUT,
     reasoning_tokens: int = 0,
     endpoints: Collection[str] = (),
+    clarifies: bool = False,
 ) -> Estimate:
     """From a run that stops after one iteration with few questions to one that uses all that its limits allow.
 
@@ -122,10 +125,10 @@ def estimate(
     in one call, and `endpoints` are the names that may stand before a model's. Repeated phases and repairs are not
     counted.
     """
-    expected = strategy.expected_calls(limits, thinks)
+    expected = {**strategy.expected_calls(limits, thinks), CLARIFIER.name: (1, MOST_ROUNDS) if clarifies else (0, 0)}
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
     by_role = []
-    for role in strategy.roles:
+    for role in (CLARIFIER, *strategy.roles):
         model, (fewest, most) = models.get(role.tier.value), expected[role.name]
         if model is None or not most:
             continue
@@ -190,6 +193,7 @@ def estimate_of(
         policy=resolved.search.policy,
         reasoning_tokens=reasoning_room(resolved.reasoning_tokens),
         endpoints=endpoints,
+        clarifies=resolved.gates.clarify is not Clarify.OFF,
     )
 
 

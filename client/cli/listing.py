@@ -23,13 +23,21 @@ from client.client_errors import ClientError
 from client.handle import ResearchHandle
 from client.run_results import reasons_of
 from client.view.rendering import local_time, printable
-from contracts.vocabulary import Outcome, RunStatus
+from contracts.vocabulary import AWAITING, Outcome, RunStatus
 
 AT_ONCE: Final = 16
 QUEUED: Final = RunStatus.QUEUED.value
 SPAN: Final = re.compile(r"(\d{1,4})([hdw])")
 UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-STATUSES: Final = (RUNNING, QUEUED, INTERRUPTED, UNKNOWN, *(outcome.value for outcome in Outcome))
+WAITING: Final = tuple(status.value for status in AWAITING)
+STATUSES: Final = (RUNNING, QUEUED, *WAITING, INTERRUPTED, UNKNOWN, *(outcome.value for outcome in Outcome))
+
+
+WAYS: Final = {
+    RunStatus.AWAITING_CLARIFICATION.value: "research answer {id}",
+    RunStatus.AWAITING_APPROVAL.value: "research approve {id}",
+}
+"""What answers a run that waits for a person."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,8 @@ class RunRow:
     def line(self, width: int) -> Text:
         """One line for a person."""
         line = Text(f"{self.research_id:<{width}}  {self.status:<12} {local_time(self.when)}  ")
+        if way := WAYS.get(self.status):
+            line.append(f"{way.format(id=self.research_id)}  ", "yellow")
         if self.reason:
             line.append(f"{printable(self.reason)}  ", "yellow")
         return line.append(printable(self.query))
@@ -114,7 +124,8 @@ async def _rows(context: CommandContext) -> list[RunRow]:
         status = session.status
         if not session.closed:
             lost = UNKNOWN if context.server_away else INTERRUPTED
-            status = RUNNING if run is not None and run.status == RUNNING else lost
+            going_on = session.status if session.status in WAITING else RUNNING
+            status = going_on if run is not None and run.status == RUNNING else lost
         when = run.started_at if run is not None else session.saved_at
         rows[session.research_id] = RunRow(session.research_id, status, when, session.query)
     at_once = asyncio.Semaphore(AT_ONCE)

@@ -45,6 +45,10 @@ class RunOptions:
         str | None,
         typer.Option("--strategy", metavar="NAME", help="supervisor, reflective, living, orchestrator or recursive"),
     ] = None
+    mode: Annotated[
+        str | None,
+        typer.Option("--mode", metavar="NAME", help="auto, deep; reflective: quick (15 s), direct (no research)"),
+    ] = None
     depth: Annotated[str | None, typer.Option("--depth", metavar="NAME", help="auto, light, medium or extended")] = None
     engine: Annotated[
         str | None,
@@ -82,6 +86,18 @@ class RunOptions:
     ] = None
     as_json: AsJson = False
     quiet: Quiet = False
+    clarify: Annotated[
+        str | None,
+        typer.Option("--clarify", metavar="NAME", help="off, auto or required: whether you are asked what you mean"),
+    ] = None
+    approve: Annotated[
+        str | None,
+        typer.Option("--approve", metavar="NAME", help="none, plan or phrase: whether the plan waits for you"),
+    ] = None
+    no_wait: Annotated[
+        bool,
+        typer.Option("--no-wait", help="without a terminal, leave a run that waits for an answer (exit code 9)"),
+    ] = False
     dry_run: Annotated[
         bool,
         typer.Option(

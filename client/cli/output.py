@@ -76,6 +76,13 @@ def raw(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def ask(question: str, elsewhere: str) -> str:
+    """A line that a person types. Raises `CommandError` with what to do `elsewhere` where there is no terminal."""
+    if not sys.stdin.isatty():
+        raise CommandError(f"there is no terminal to ask at: {elsewhere}")
+    return str(typer.prompt(question, default="", show_default=False, err=True)).strip()
+
+
 def confirm(question: str, elsewhere: str) -> bool:
     """Ask a person on standard error. Raises `CommandError` with what to do `elsewhere` where there is no terminal."""
     if not sys.stdin.isatty():

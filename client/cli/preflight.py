@@ -18,7 +18,7 @@ from client.handle import ResearchClient
 from client.view.decision_wording import engine_words, searching_words
 from client.view.rendering import duration, plural, printable
 from contracts.presets import effective_limits, preset
-from contracts.request import EngineChoice, ResearchRequest
+from contracts.request import Approve, EngineChoice, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind, StopReason
 from contracts.where_text_goes import where_text_goes
@@ -90,8 +90,12 @@ async def announce(
 
 def limits_words(limits: EffectiveLimits) -> str:
     """What bounds a run, for a person."""
+    if limits.max_steps:
+        rounds = f"{plural(limits.max_steps, 'step')} in at most {plural(limits.max_iterations, 'plan')}"
+    else:
+        rounds = f"{plural(limits.max_iterations, 'iteration')} of {plural(limits.max_sub_queries, 'sub-query')}"
     parts = [
-        f"{plural(limits.max_iterations, 'iteration')} of {plural(limits.max_sub_queries, 'sub-query')}",
+        rounds,
         plural(limits.max_sources, "source"),
         f"{duration(limits.deadline_seconds)} {'hours' if limits.deadline_seconds >= 3_600 else 'minutes'}",
     ]
@@ -285,7 +289,8 @@ async def _silent_endpoints(resolved: ResolvedResearch, settings: Settings) -> l
 async def _lost_providers(resolved: ResolvedResearch, settings: Settings) -> dict[str, str]:
     """Of the web's providers that a run would ask: those that cannot be asked now, with the reason."""
     wanted = [choice.name for choice in resolved.providers if choice.available and choice.host is not None]
-    if not wanted:
+    if not wanted or resolved.gates.approve is not Approve.NONE:
+        # Before a person has approved the plan no provider hears of the run: the workers look at them afterwards.
         return {}
     model = search_model(settings)
     here = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=model is not None)}

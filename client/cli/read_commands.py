@@ -106,17 +106,54 @@ def decisions(research_id: RunId = "last", as_json: AsJson = False) -> None:
 
 @reading.command("audit")
 def audit(
-    target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run, or a report.json")] = "last",
+    target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run, a report.json, or a bundle.zip")] = "last",
     as_json: AsJson = False,
 ) -> None:
-    """Check every citation of a report against the archived sources; exit code 1 on any difference.
+    """Check a report again: every citation, quote and verdict; exit code 1 on any difference.
+
+    Compares every quote with the archived source, gives every verdict that rules gave once more, and says of each
+    difference what it is and what to do. A bundle brings its sources along: it needs no server and no store.
 
     research audit last
     research audit reports/2026-11-21-how-does-vacuum/report.json
+    research audit vacuum.zip
     """
     from client.cli.audit_command import audit as work
 
     finish(work(target, as_json=as_json))
+
+
+@reading.command("export")
+def export(
+    target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run; for --format also a report.json")] = "last",
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", metavar="FILE.zip", help="report and archived texts, for `research audit` elsewhere"),
+    ] = None,
+    quotes_only: Annotated[
+        bool, typer.Option("--quotes-only", help="a bundle without the whole texts of the sources")
+    ] = False,
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="docx|pdf|bibtex|ris|csl|prov", help="one format instead")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write the format there")] = None,
+) -> None:
+    """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
+
+    A bundle is a ZIP file: the report in its three forms, its provenance, the archived text of each source, and a
+    manifest of SHA-256 hashes. Whoever gets it checks it with `research audit FILE.zip`, with nothing else at hand.
+    Texts of others may not be yours to pass on: --quotes-only leaves all but the quoted passages out.
+
+    research export last --bundle vacuum.zip
+    research export last --bundle vacuum.zip --quotes-only
+    research export last --format docx --out vacuum.docx
+    research export last --format pdf --out vacuum.pdf
+    research export last --format bibtex > vacuum.bib      (or ris, or csl: CSL-JSON)
+    research export last --format prov > report.prov.json  (W3C PROV-JSON)
+    """
+    from client.cli.export_command import export as work
+
+    finish(work(target, bundle=bundle, quotes_only=quotes_only, form=form, out=out))
 
 
 @reading.command("read")

@@ -54,12 +54,15 @@ def ask(options: RunOptions, settings: Settings, registered: dict[str, Path]) ->
 
 
 def _flags(options: RunOptions) -> dict[str, Any]:
+    asked = {"clarify": options.clarify, "approve": options.approve}
     given = {
         "query": options.question,
         "strategy": options.strategy,
+        "mode": options.mode,
         "depth": options.depth,
         "engine": options.engine,
         "web": True if options.web else None,
+        "gates": {name: value for name, value in asked.items() if value is not None} or None,
         "models": None if options.model is None else dict.fromkeys(("simple", "analytical", "complex"), options.model),
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -104,27 +107,27 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:
 
 def read_request_file(path: Path) -> dict[str, Any]:
     """A request as JSON. Raises `CommandError` when it cannot be read or is no JSON object."""
-    whole, what = LARGEST_REQUEST + 1, "the request file"
+    whole, what = LARGEST_REQUEST + 1, f"the request file {path}"
     if path == STANDARD_INPUT:
         if sys.stdin.isatty():
             raise CommandError("--request - reads standard input, and that is a terminal: pipe a request into it")
-        data, what = sys.stdin.buffer.read(whole), "the request on standard input, called"
+        data, what = sys.stdin.buffer.read(whole), "the request on standard input"
     else:
-        data = start_of_file(path, whole, what)
+        data = start_of_file(path, whole, "the request file")
     if len(data) > LARGEST_REQUEST:
-        raise CommandError(f"{what} {path} is larger than {LARGEST_REQUEST:,} bytes")
+        raise CommandError(f"{what} is larger than {LARGEST_REQUEST:,} bytes")
     try:
         value = json.loads(data)
     except RecursionError:
-        raise CommandError(f"{what} {path} is nested too deeply") from None
+        raise CommandError(f"{what} is nested too deeply") from None
     except UnicodeDecodeError:
-        raise CommandError(f"{what} {path} cannot be read: not UTF-8 text") from None
+        raise CommandError(f"{what} cannot be read: not UTF-8 text") from None
     except json.JSONDecodeError as error:
         raise CommandError(
-            f"{what} {path} is no valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+            f"{what} is no valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         ) from None
     if not isinstance(value, dict):
-        raise CommandError(f'{what} {path} must hold one JSON object, like {{"query": "…"}}')
+        raise CommandError(f'{what} must hold one JSON object, like {{"query": "…"}}')
     return value
 
 

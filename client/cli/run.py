@@ -9,12 +9,14 @@ from typing import Any, Final
 from rich.text import Text
 
 from client.cli import output
+from client.cli.asking_here import LeftWaiting, asker
 from client.cli.command_context import CommandContext, last_outcome, open_context
 from client.cli.command_errors import CommandError, ExitCode, exit_code, reason_of
 from client.cli.corpus import registered_folders
 from client.cli.folders import ensure_folder
 from client.cli.options import RunOptions
 from client.cli.preflight import announce, dry_run, model_flags, prepare, update_index
+from client.cli.replies_of_person import tell_waiting
 from client.cli.report_files import default_folder, remember_folder, write_all
 from client.cli.request_options import AskedRun, ask, build_request, merge, parse_assignments
 from client.cli.research_ids import choose_id, short
@@ -37,8 +39,6 @@ from workers.settings.loading import Flags
 HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
 HINT_CLUSTER = 'Ctrl-C leaves the run going · report now: research stop {id} · research steer {id} "…"'
 JOINED: Final = "joined"
-OVER: Final = (Outcome.COMPLETED, Outcome.REFUSED)
-"""Outcomes after which a run cannot be resumed."""
 BEGINNING_LOOKS: Final = 20
 """How often `start` looks what the workers made of a request."""
 BEGINNING_PAUSE_SECONDS: Final = 0.1
@@ -88,6 +88,19 @@ async def run(options: RunOptions) -> int:
             check_question(asked.request.query, known.question, research_id)
             await announce(context, asked.request, options, known.resolved, going_on=known.going_on)
         return await work.do()
+
+
+async def ask_again(given: str, options: RunOptions) -> int:
+    """Start a run that follows another one: its evidence is offered first; the same corpus, unless another is named."""
+    async with open_context(reads_only=True) as context:
+        research_id = await context.resolve(given)
+        state = await context.stored_state(research_id)
+    if state is None or state.resolved is None:
+        raise CommandError(f"nothing is stored of the run {research_id} that could be followed: see `research list`")
+    before = state.resolved
+    corpus = options.corpus or (before.corpus.name if before.corpus is not None else None)
+    follows = [*options.assignments, f"follow_up_of={research_id}"]
+    return await run(replace(options, corpus=corpus, web=options.web or before.web, assignments=follows))
 
 
 async def start(options: RunOptions) -> int:
@@ -155,7 +168,7 @@ async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
                     f"nothing is stored of the run {research_id}, so it cannot be resumed: start a new run"
                 )
             outcome = last_outcome(known.state)
-            if known.state.result is not None and outcome in OVER:
+            if known.state.result is not None and not can_be_resumed(known.state.result):
                 raise CommandError(f"the run {research_id} is {outcome.value}: see `research report {research_id}`")
         again = {"query": known.question} if resolved is None else request_again(resolved, options.model)
         request = build_request(merge(again, parse_assignments(options.assignments)))
@@ -206,6 +219,10 @@ class Work:
         while True:
             try:
                 result = await self._stay(client)
+            except LeftWaiting as left:
+                tell_waiting(left.waiting, self.research_id)
+                output.tell(f"afterwards: {self.resuming}")
+                return ExitCode.WAITING
             except ServerMovedError:
                 output.tell("the server moved to another port: continuing there")
                 client = await self.context.ensured_client()
@@ -238,7 +255,8 @@ class Work:
             frame = Frame(research_id, self.asked.request.query, context.web_address(research_id), hint=hint)
             sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
             recover = None if cluster else context.recover
-            return await stay_with(beginning.handle, sink, interrupt, recover=recover, detach=cluster)
+            ask = asker(beginning.handle, quiet=options.quiet or options.as_json, leave=options.no_wait)
+            return await stay_with(beginning.handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
 
     def _leave(self) -> int:
         if self.context.settings.uses_cluster:
@@ -273,7 +291,7 @@ class Work:
                 output.say(str(path))
         else:
             stored = await self.context.stored_state(self.research_id)
-            self._tell(result, paths, can_go_on=stored is not None and result.outcome not in OVER)
+            self._tell(result, paths, can_go_on=stored is not None and can_be_resumed(result))
         return exit_code(result.outcome, result.stop_reason)
 
     def _tell(self, result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
@@ -290,6 +308,11 @@ class Work:
         if can_go_on:
             now = "" if paths else f" · report from what is there: {self.resuming} --now"
             output.say(f"  go on: {self.resuming}{now}")
+
+
+def can_be_resumed(result: ResearchResult) -> bool:
+    """Whether a run that ended so goes on when it is resumed."""
+    return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.REFUSED)
 
 
 async def look_up(context: CommandContext, research_id: str) -> RunStanding:

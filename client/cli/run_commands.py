@@ -13,7 +13,8 @@ runs = CommandLine()
 
 
 NOT_OF_RESUME = (
-    "question", "strategy", "depth", "engine", "corpus", "corpus_name", "web", "request_file", "research_id", "dry_run"
+    "question", "strategy", "mode", "depth", "engine", "corpus", "corpus_name", "web", "request_file", "research_id",
+    "clarify", "approve", "dry_run",
 )  # fmt: skip
 
 
@@ -38,6 +39,22 @@ def run(options: RunOptions) -> None:
     from client.cli.run import run as work
 
     finish(work(options))
+
+
+@runs.command("ask")
+@takes(RunOptions, without=("research_id", "request_file", "dry_run"))
+def ask(
+    options: RunOptions,
+    given: Annotated[str, typer.Argument(metavar="ID", help="the run that the question follows, or `last`")],
+) -> None:
+    """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
+
+    research ask last "And what does it cost?"
+    research ask 7k3f "How is it in version 16?" --depth light
+    """
+    from client.cli.run import ask_again as work
+
+    finish(work(given, options))
 
 
 @runs.command("start")
@@ -99,13 +116,88 @@ def resume(
 def steer(
     research_id: RunId, text: Annotated[str, typer.Argument(metavar="TEXT", help="what the run should do")]
 ) -> None:
-    """Tell a running run what to look at; the next phase obeys.
+    """Tell a running run what to look at or to leave out; the answer says what is done.
 
     research steer last "Leave version 9 out, look at the settings of version 16"
+    research steer last "only from example.org"
     """
     from client.cli.sent_messages import steer as work
 
     finish(work(research_id, text))
+
+
+@runs.command("plan")
+def plan(
+    research_id: RunId = "last",
+    *,
+    edit: Annotated[bool, typer.Option("--edit", help="open it in $EDITOR, and send what you save")] = False,
+    set_file: Annotated[
+        Path | None, typer.Option("--set", metavar="FILE|-", help="put this plan in its place: text, or JSON")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the plan of a run; while it waits for approval, put an edited one in its place.
+
+    research plan last
+    research plan 7k3f --edit
+    research plan 7k3f --set plan.json     {"brief": "…", "sub_queries": ["…", "…"]}
+    """
+    from client.cli.replies_of_person import plan as work
+
+    finish(work(research_id, edit=edit, set_file=set_file, as_json=as_json))
+
+
+@runs.command("answer")
+def answer(
+    research_id: RunId = "last",
+    answers: Annotated[
+        list[str] | None, typer.Argument(metavar="ANSWER", help="one for each question, in their order")
+    ] = None,
+    *,
+    skip: Annotated[bool, typer.Option("--skip", help="go on without an answer")] = False,
+) -> None:
+    """Answer what a run asks about its question; asks you in a terminal.
+
+    research answer last
+    research answer 7k3f "the programming language" "since 2020"
+    """
+    from client.cli.replies_of_person import answer as work
+
+    finish(work(research_id, list(answers or []), skip=skip))
+
+
+@runs.command("approve")
+def approve(
+    research_id: RunId = "last",
+    version: Annotated[
+        int | None, typer.Option("--version", metavar="N", help="of the plan that you have seen; else it is shown")
+    ] = None,
+    phrase: Annotated[
+        str | None, typer.Option("--phrase", metavar="TEXT", help="what the run wants you to repeat, if it does")
+    ] = None,
+) -> None:
+    """Approve the plan of a run, so that its searches begin.
+
+    research approve last
+    research approve 7k3f --version 2
+    """
+    from client.cli.replies_of_person import approve as work
+
+    finish(work(research_id, version, phrase))
+
+
+@runs.command("reject")
+def reject(
+    research_id: RunId = "last",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="kept with the run")] = "",
+) -> None:
+    """Reject the plan of a run: it ends without any work, and `research resume` asks again.
+
+    research reject 7k3f --reason "too wide"
+    """
+    from client.cli.replies_of_person import reject as work
+
+    finish(work(research_id, reason))
 
 
 @runs.command("stop")

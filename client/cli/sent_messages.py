@@ -7,7 +7,7 @@ from client.handle import ResearchHandle
 
 
 async def steer(given: str, text: str) -> int:
-    """Give guidance to the next phase."""
+    """Give guidance; what the run understands and does is printed."""
     if not text.strip():
         raise CommandError('the text is empty: research steer last "Look at …"')
     async with open_context() as context:

@@ -292,13 +292,25 @@ def _status_table(status: ResearchStatus) -> Text:
         ("started", local_time(status.started_at)),
         ("time", f"{duration(elapsed_at(status, now))}" + limit if begun or status.elapsed_seconds else ""),
         ("waiting", waits_words(waits) if (waits := waits_at(status, now)) else ""),
+        *_asked_of_person(status),
         ("used", money(status) if status.engine else ""),
         ("found", ", ".join(found) if status.engine else ""),
         ("decided", printable(status.last_decision)),
+        *(("guidance", printable(f"{said.origin}: “{said.text}” → {said.answer}")) for said in status.guidance),
         ("failed", printable(status.last_failure)),
         ("ended", _ended(status)),
     )
     return Text("\n".join(f"{label:<9} {value}" for label, value in rows if value))
+
+
+def _asked_of_person(status: ResearchStatus) -> list[tuple[str, str]]:
+    """What a person is waited for, until when, and the commands that answer."""
+    waiting = status.waiting
+    if waiting is None or status.outcome is not None:
+        return []
+    rows = [("asked", f"{waiting.describe()}, until {local_time(waiting.expires_at)}")]
+    rows += [("", f"{place}. {printable(question)}") for place, question in enumerate(waiting.questions, start=1)]
+    return rows + [("", way) for way in waiting.ways(status.research_id)]
 
 
 def _ended(status: ResearchStatus) -> str:

@@ -18,7 +18,7 @@ from client.cli.command_errors import CommandError, ExitCode, exit_code
 from client.cli.report_files import remembered_folder, write_all
 from client.handle import ResearchHandle
 from client.run_results import reasons_of
-from client.view.console import PlainSink, QuietSink, Sink, TerminalSink, follow
+from client.view.console import Ask, PlainSink, QuietSink, Sink, TerminalSink, follow
 from client.view.rendering import Frame, render_ending
 from contracts.outcome import ResearchResult
 from workers.private_files import umask_of_person
@@ -44,13 +44,14 @@ async def stay_with(
     *,
     recover: Callable[[], Awaitable[None]] | None,
     detach: bool,
+    ask: Ask | None = None,
 ) -> ResearchResult | None:
     """Show a run until it is over; None when Ctrl-C (`asked`) detached or a cancelled run did not close in time.
 
     Without `detach` the first Ctrl-C cancels the run and waits until it is closed.
     """
     with sink:
-        following = asyncio.create_task(follow(handle, sink, recover=recover))
+        following = asyncio.create_task(follow(handle, sink, recover=recover, ask=ask))
         waiting = asyncio.create_task(asked.wait())
         try:
             await asyncio.wait({following, waiting}, return_when=asyncio.FIRST_COMPLETED)

@@ -19,6 +19,10 @@ from client.view.plain_lines import SILENT_SECONDS, PlainLines, describe_standin
 from client.view.rendering import Frame, queue_words, render_live
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.progress import Event
+from contracts.waiting import Waiting, WaitKind
+
+Ask = Callable[[Waiting], Awaitable[None]]
+"""Asks a person at this terminal, or says where an answer can be given."""
 
 POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4
@@ -39,6 +43,12 @@ class Sink(Protocol):
 
     def notice(self, text: str) -> None:
         """A word of the watcher itself; empty takes it back."""
+
+    def give_way(self) -> None:
+        """Leave the terminal to a question."""
+
+    def come_back(self) -> None:
+        """Show the run again."""
 
 
 class SteadyLive(Live):
@@ -99,6 +109,15 @@ class TerminalSink:
         """Show a line of the watcher itself."""
         self.frame = replace(self.frame, notice=text)
 
+    def give_way(self) -> None:
+        """Stop drawing; what was drawn stays above the question."""
+        if self._live is not None:
+            self._live.stop()
+
+    def come_back(self) -> None:
+        """Draw below what was said."""
+        self.__enter__()
+
     def draw(self) -> RenderableType:
         """One frame: the clock goes on between two answers of the run."""
         return render_live(self.view, replace(self.frame, now=self.clock()))
@@ -137,6 +156,12 @@ class PlainSink:
             self.write(text)
         self._notice = text
 
+    def give_way(self) -> None:
+        """Lines are never in the way."""
+
+    def come_back(self) -> None:
+        """Lines are never in the way."""
+
 
 class QuietSink:
     """Shows nothing."""
@@ -153,6 +178,12 @@ class QuietSink:
     def notice(self, text: str) -> None:
         """Nothing."""
 
+    def give_way(self) -> None:
+        """Nothing."""
+
+    def come_back(self) -> None:
+        """Nothing."""
+
 
 async def follow(
     handle: ResearchHandle,
@@ -160,13 +191,17 @@ async def follow(
     *,
     recover: Callable[[], Awaitable[None]] | None = None,
     poll_seconds: float = POLL_SECONDS,
+    ask: Ask | None = None,
 ) -> ResearchResult:
     """Show a run until it is over and give its result.
+
+    `ask` is called each time that the run waits for something new of a person, and cancelled when it no longer does;
+    what it raises ends the following.
 
     `recover` is called when the server does not answer, or when whatever answers does not know the run (the dev
     server can be restarted, and another may have come up in its place); without it `ServerUnreachable` is raised.
     """
-    watcher = _Watcher(handle, sink)
+    watcher = _Watcher(handle, sink, ask)
     ending = asyncio.create_task(_result(handle, recover, sink))
     try:
         while not ending.done():
@@ -178,6 +213,7 @@ async def follow(
     except TimeoutError:
         return await ending
     finally:
+        await watcher.close()
         ending.cancel()
         with contextlib.suppress(asyncio.CancelledError, ClientError):
             await ending
@@ -187,8 +223,10 @@ async def follow(
 class _Watcher:
     """Folds what the queries tell; a query that fails is told as a notice, the next one may work."""
 
-    def __init__(self, handle: ResearchHandle, sink: Sink) -> None:
-        self._handle, self._sink = handle, sink
+    def __init__(self, handle: ResearchHandle, sink: Sink, ask: Ask | None) -> None:
+        self._handle, self._sink, self._ask_person = handle, sink, ask
+        self._asked: tuple[WaitKind, int, int] | None = None
+        self._asking: asyncio.Task[None] | None = None
         self._view = LiveView()
         self._cursor = 0
 
@@ -201,6 +239,30 @@ class _Watcher:
         self._sink.notice(queue_words(status))
         self._view = with_status(fold(self._view, news), status)
         self._sink.show(self._view, news)
+        await self._look_after_person(status.waiting)
+
+    async def close(self) -> None:
+        """Ask no more."""
+        if self._asking is not None:
+            self._asking.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ClientError):
+                await self._asking
+            self._asking = None
+            self._sink.come_back()
+
+    async def _look_after_person(self, waiting: Waiting | None) -> None:
+        """Begin to ask for what is new, and stop asking what somebody answered elsewhere."""
+        now = None if waiting is None else (waiting.kind, waiting.round, waiting.plan_version)
+        if self._asking is not None and (self._asking.done() or now != self._asked):
+            asking, self._asking = self._asking, None
+            asking.cancel()
+            self._sink.come_back()
+            with contextlib.suppress(asyncio.CancelledError, ClientError):
+                await asking
+        if waiting is not None and now != self._asked and self._ask_person is not None:
+            self._sink.give_way()
+            self._asking = asyncio.ensure_future(self._ask_person(waiting))
+        self._asked = now
 
     async def _ask(self) -> tuple[ResearchStatus, list[Event]]:
         status = await self._handle.status()

@@ -99,7 +99,7 @@ def task_progress(view: LiveView) -> tuple[int, int]:
 
 def elapsed_at(status: ResearchStatus, now: datetime) -> float:
     """Seconds that a run has worked by now: its own clock stands still between two things that happen in it."""
-    if status.outcome is not None or not status.as_of:
+    if status.outcome is not None or not status.as_of or status.waiting is not None:
         return status.elapsed_seconds
     return status.elapsed_seconds + _since(status.as_of, now)
 

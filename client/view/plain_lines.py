@@ -49,6 +49,9 @@ def describe_standing(view: LiveView, clock: datetime) -> str:
     if status is None:
         return f"{clock:%H:%M:%S} waiting for the first answer of a worker"
     phase = status.phase or status.status.value
+    if status.waiting is not None:
+        way = status.waiting.ways(status.research_id)[0]
+        return f"{clock:%H:%M:%S} … waiting for {printable(status.waiting.describe())}: {way}"
     parts = [f"{phase}, {duration(elapsed_at(status, clock))} of {duration(status.deadline_seconds)}"]
     parts += [plural(status.counts.sources, "source"), plural(status.counts.findings, "finding")]
     if status.usage.model_calls:

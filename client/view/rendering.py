@@ -224,11 +224,16 @@ def _remarks(view: LiveView, frame: Frame) -> list[RenderableType]:
             plural(counts.gaps_open, "open gap"),
         ]
         remarks.insert(0, ("so far", " · ".join(amount), ""))
+    asked = view.status.waiting if view.status and not view.finished else None
+    if asked is not None and view.status is not None:
+        ways = asked.ways(view.status.research_id)
+        remarks.insert(0, ("waiting for", f"{asked.describe()}: {ways[0]}", "bold yellow"))
+        remarks[1:1] = [("", question, "yellow") for question in asked.questions]
     waits = waits_at(view.status, frame.now) if view.status and frame.now and not view.finished else []
     if waits:
         remarks.insert(0, ("waiting for", waits_words(waits), "cyan"))
     return [
-        OneLine(Text(f"{label + ':':<{REMARK_WIDTH}} ").append(printable(text), style))
+        OneLine(Text(f"{label + ':' if label else '':<{REMARK_WIDTH}} ").append(printable(text), style))
         for label, text, style in remarks
     ]
 

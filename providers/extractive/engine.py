@@ -1,26 +1,52 @@
-"""`ExtractiveEngine`: the five roles as pure functions, off the event loop and where they can be killed."""
+"""`ExtractiveEngine`: every role of the product as pure functions, off the event loop and where they can be killed."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from contracts.base import Contract
-from contracts.roles import AnalyzeInput, RefineInput, ReflectInput, RoleInput, WriteInput
+from contracts.reflective_roles import (
+    ClassifyInput,
+    InvestigateInput,
+    PlanStepsInput,
+    ReflectOnStepInput,
+    ResearchStepInput,
+    RespondInput,
+)
+from contracts.roles import AnalyzeInput, ClarifyInput, RefineInput, ReflectInput, RoleInput, WriteInput
 from contracts.roles import PlanInput as PlannerInput
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.extractive.brief_writer import write
+from providers.extractive.clarifier import clarify
 from providers.extractive.passage_analyzer import analyze
 from providers.extractive.planner import plan
 from providers.extractive.reflection import refine, reflect
+from providers.extractive.reflective_steps import classify, look_around, plan_steps, reflect_on_step, search_for_step
 from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls
 
 ANALYSIS_SECONDS: Final = 40.0
 """Limit of one role: two attempts and what comes before and after fit into the time of their activity."""
 MAKE_DRAFT: Final = f"{__name__}:make_draft"
 
-ExtractiveInput = PlannerInput | ReflectInput | RefineInput | AnalyzeInput | WriteInput
+WITHOUT_DOCUMENTS: Final[Mapping[type[RoleInput], Callable[[Any], Contract]]] = {
+    ClarifyInput: clarify,
+    PlannerInput: plan,
+    ReflectInput: reflect,
+    ClassifyInput: classify,
+    InvestigateInput: look_around,
+    PlanStepsInput: plan_steps,
+    ResearchStepInput: search_for_step,
+    ReflectOnStepInput: reflect_on_step,
+}
+WITH_DOCUMENTS: Final[Mapping[type[RoleInput], Callable[[Any, Mapping[str, str]], Contract]]] = {
+    RefineInput: refine,
+    AnalyzeInput: analyze,
+    WriteInput: write,
+    RespondInput: write,
+}
+"""What each role does, by its input; the second kind works on stored texts, by their hashes."""
 
 
 class ExtractiveEngine:
@@ -36,7 +62,7 @@ class ExtractiveEngine:
     async def answer(self, task: EngineTask) -> EngineAnswer:
         """Do one role. Raises `InvalidCall` for a role that this engine does not know, `InputUnprocessable`."""
         given, module = task.input, task.role.module
-        if module is None and not isinstance(given, ExtractiveInput):
+        if module is None and type(given) not in {*WITHOUT_DOCUMENTS, *WITH_DOCUMENTS}:
             raise InvalidCall(f"the extractive engine does not know the role {task.role.name}")
         if self._isolated is None:
             packed = await asyncio.to_thread(make_draft, given, task.documents, module)
@@ -56,14 +82,9 @@ def make_draft(given: RoleInput, documents: Mapping[str, str], module: str | Non
 
 
 def _draft(given: RoleInput, documents: Mapping[str, str]) -> Contract:
-    if isinstance(given, PlannerInput):
-        return plan(given)
-    if isinstance(given, ReflectInput):
-        return reflect(given)
-    if isinstance(given, RefineInput):
-        return refine(given, documents)
-    if isinstance(given, AnalyzeInput):
-        return analyze(given, documents)
-    if isinstance(given, WriteInput):
-        return write(given, documents)
+    for kind in type(given).__mro__:
+        if kind in WITHOUT_DOCUMENTS:
+            return WITHOUT_DOCUMENTS[kind](given)
+        if kind in WITH_DOCUMENTS:
+            return WITH_DOCUMENTS[kind](given, documents)
     raise InvalidCall("the extractive engine does not know this role")

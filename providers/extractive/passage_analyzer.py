@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from contracts.exclusions import find_mainly_about, is_kept_out
 from contracts.independence import supported_confidence, voice_of
 from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
 from contracts.vocabulary import GapKind
@@ -59,8 +60,8 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     alone = task.sub_query.facet.startswith(QUESTION_PREFIX)
     main = alone or task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
     aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
-    candidates = rank_passages(every, aim)
-    answers = _answers(task, every, aim)
+    candidates = _without_left_out(rank_passages(every, aim), task)
+    answers = _without_left_out(_answers(task, every, aim), task)
     best = max((passage.coverage for passage in candidates), default=0.0)
     if best < COVERAGE_FLOOR and not answers:
         return AnalysisDraft(findings=[], gaps=[stated_gaps.below_floor(aim.terms, best, known, task)])
@@ -75,6 +76,17 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     sources = {reading.source.id: reading.source for reading in every}
     findings = [_finding(passage, fitting, sources, task, aim) for passage in kept]
     return AnalysisDraft(findings=findings, gaps=_gaps(kept, aim.terms, known, task, main=main))
+
+
+def _without_left_out(passages: list[FoundPassage], task: AnalyzeInput) -> list[FoundPassage]:
+    subjects = [one.subject for one in task.exclusions]
+    if not subjects:
+        return passages
+    return [
+        passage
+        for passage in passages
+        if not find_mainly_about(passage.text, subjects) and not is_kept_out(passage.heading, "", subjects, [])
+    ]
 
 
 def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPassage]:

@@ -147,8 +147,11 @@ def _about(entity: str, question: Question, language: str) -> SubQueryDraft:
 
 def _guidance(task: PlanInput) -> list[SubQueryDraft]:
     """Extra searches from what a person, a hook or a model asked for, and from the operator's own prompt."""
-    texts = [guidance.text for guidance in task.guidance if guidance.origin != "rules"]
-    if task.system_prompt:
+    texts: list[str] = []
+    for said in task.guidance:
+        # What was read says itself what is to be searched for; nothing of an exclusion is.
+        texts += said.look_at if said.answer else [said.text] * (said.origin != "rules")
+    if task.system_prompt and not any(said.origin == "request" for said in task.guidance):
         texts.append(task.system_prompt)
     subject = " ".join(named_terms(task.query, task.language)[:3])
     found = []

@@ -20,7 +20,15 @@ from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
-from contracts.roles import AnalyzeInput, PlanInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import (
+    AnalyzeInput,
+    BriefedInput,
+    ClarifyInput,
+    RoleInput,
+    RoleSpec,
+    SourceExtract,
+    WriteInput,
+)
 from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Quality
@@ -97,15 +105,27 @@ class StoredNotebooks:
                 "canary": resolved.canary if role.sees_outside_text else "",
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
             }
-            if isinstance(request, PlanInput):
-                update |= {"system_prompt": resolved.system_prompt, "context": resolved.context}
-            if isinstance(request, PlanInput | WriteInput):
+            if isinstance(request, BriefedInput):
+                update |= {"system_prompt": resolved.system_prompt, "context": resolved.earlier_turns}
+            if isinstance(request, ClarifyInput):
+                update["context"] = resolved.earlier_turns
+            if isinstance(request, BriefedInput | WriteInput):
                 update["corpus"] = resolved.corpus
+        if isinstance(request, BriefedInput) and request.hits:
+            update["hits"] = list(await asyncio.gather(*map(self._complete_hit, request.hits)))
         if isinstance(request, AnalyzeInput):
-            update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
+            update["sources"] = await self.complete_extracts(request.sources)
         if isinstance(request, WriteInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update) if update else request
+
+    async def _complete_hit(self, given: SearchHit) -> SearchHit:
+        found = hit_of(await self.read_all(given.entries, HitsEntry), given.url, given.doi) if given.entries else None
+        return found or given
+
+    async def complete_extracts(self, sources: list[SourceExtract]) -> list[SourceExtract]:
+        """Sources with all that their entries hold. Raises as `read`."""
+        return list(await asyncio.gather(*map(self._complete_extract, sources)))
 
     async def _complete_extract(self, given: SourceExtract) -> SourceExtract:
         if given.entry is None:
@@ -288,7 +308,7 @@ def _complete_finding(finding: Finding, analyses: dict[str, AnalysisEntry]) -> F
     told = next((each for each in analyses[finding.entry].findings if each.id == finding.id), None)
     if told is None:
         raise ContentCorrupt(f"the notebook knows nothing of the finding {finding.id}: {LOST}")
-    return finding.model_copy(update={"category": told.category})
+    return finding.model_copy(update={"category": told.category, "contradicts": told.contradicts})
 
 
 def _clashes(item: Evidence, known: Evidence | None) -> bool:

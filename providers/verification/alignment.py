@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Final
 
-from providers.verification.quantities import Agreement, Quantity, compare
+from providers.verification.quantities import Comparison, Quantity, compare
 from providers.verification.statement import Statement, Word
 from providers.verification.wording import (
     BY,
@@ -163,7 +163,7 @@ def _parts(statement: Statement, sources: Sequence[Quantity]) -> list[Part]:
     spans = []
     for quantity in statement.quantities[:LONGEST]:
         spans.append((quantity.start, quantity.end))
-        same = (other for other in sources if compare(quantity, other) in (Agreement.EXACT, Agreement.APPROXIMATE))
+        same = (other for other in sources if compare(quantity, other) in (Comparison.EXACT, Comparison.APPROXIMATE))
         known = next(same, quantity)
         key = f"{known.unit}:{known.values}:{known.forms}"
         found.append((quantity.start, Part(key, Sort.QUANTITY, quantity.raw)))

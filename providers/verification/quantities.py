@@ -69,7 +69,7 @@ _COMPARATORS: Final = {
 OPPOSED: Final = frozenset((("min", "max"), ("min", "under"), ("over", "max"), ("over", "under")))
 
 
-class Agreement(StrEnum):
+class Comparison(StrEnum):
     """How two quantities agree."""
 
     EXACT = "exact"
@@ -105,7 +105,7 @@ class Quantity:
         return not self.unit and len(self.raw) == 4 and any(FIRST_YEAR <= v <= LAST_YEAR for v in self.values)
 
 
-def compare(claim: Quantity, source: Quantity) -> Agreement:
+def compare(claim: Quantity, source: Quantity) -> Comparison:
     """Whether the source's quantity is what the claim says: rounding is allowed in the claim, not in the source."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
@@ -116,11 +116,11 @@ def compare(claim: Quantity, source: Quantity) -> Agreement:
     if claim.unit == CENT and source.unit in MONEY:
         claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
     if claim.unit != source.unit and not (_may_lack_unit(claim, source)):
-        return Agreement.NONE
+        return Comparison.NONE
     found = _closest(claim, source)
     both = (claim.comparator, source.comparator)
-    if found is not Agreement.NONE and (both in OPPOSED or both[::-1] in OPPOSED):
-        return Agreement.OPPOSED
+    if found is not Comparison.NONE and (both in OPPOSED or both[::-1] in OPPOSED):
+        return Comparison.OPPOSED
     return found
 
 
@@ -129,23 +129,23 @@ def _may_lack_unit(claim: Quantity, source: Quantity) -> bool:
     return not source.unit and claim.unit in ("", "%", *MONEY) and not source.noun
 
 
-def _compare_forms(claim: Quantity, source: Quantity) -> Agreement:
+def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
     if claim.forms and source.forms:
         if set(claim.forms) & set(source.forms):
-            return Agreement.EXACT
+            return Comparison.EXACT
         # `in March 2024` follows from a day of that month, and a day without its year from the whole date.
         wider = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
                     for form in claim.forms for full in source.forms)  # fmt: skip
-        return Agreement.APPROXIMATE if wider else Agreement.NONE
+        return Comparison.APPROXIMATE if wider else Comparison.NONE
     if CLOCK in (claim.unit, source.unit) and not (claim.forms and source.forms) and "" in (claim.unit, source.unit):
-        return Agreement.APPROXIMATE if set(claim.values) & set(source.values) else Agreement.NONE
+        return Comparison.APPROXIMATE if set(claim.values) & set(source.values) else Comparison.NONE
     if claim.is_year and source.unit == "date":
-        return Agreement.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else Agreement.NONE
-    return Agreement.NONE
+        return Comparison.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else Comparison.NONE
+    return Comparison.NONE
 
 
-def _closest(claim: Quantity, source: Quantity) -> Agreement:
-    best = Agreement.NONE
+def _closest(claim: Quantity, source: Quantity) -> Comparison:
+    best = Comparison.NONE
     mine, others = claim.values, source.values
     written = AMBIGUOUS.match(claim.raw)
     if written and source.raw.startswith(written[0]):
@@ -153,9 +153,9 @@ def _closest(claim: Quantity, source: Quantity) -> Agreement:
         mine, others = mine[: (len(mine) + 1) // 2], others[: (len(others) + 1) // 2]
     for said, true in product(mine, others):
         if math.isclose(said, true, rel_tol=1e-9, abs_tol=1e-12):
-            return Agreement.EXACT
+            return Comparison.EXACT
         if _rounds_to(claim, said, source, true):
-            best = Agreement.APPROXIMATE
+            best = Comparison.APPROXIMATE
     return best
 
 

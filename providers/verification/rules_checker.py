@@ -8,12 +8,12 @@ verified either.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from contracts.claims import Verdict
 from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
-from providers.verification.quantities import PER, Agreement, Quantity, compare
+from providers.verification.quantities import PER, Comparison, Quantity, compare
 from providers.verification.statement import Statement, negative_form
 from providers.verification.units import MONTHS, UNITS
 from providers.verification.wording import (
@@ -55,16 +55,6 @@ SAME_QUANTITY: Final = 0.3
 """What a shared quantity adds to the likeness of two sentences."""
 ALIGNED: Final = 0.3
 """A sentence of a passage is compared for meaning from this share of the claim's words on."""
-
-
-class Verdict(StrEnum):
-    """What a check says of a claim."""
-
-    SUPPORTED = "supported"
-    PARTIAL = "partial"
-    UNSUPPORTED = "unsupported"
-    CONTRADICTED = "contradicted"
-    NOT_ENOUGH_INFORMATION = "not_enough_information"
 
 
 @dataclass(frozen=True)
@@ -136,7 +126,7 @@ def _first(found: Iterable[Iterator[ClaimJudgement]]) -> ClaimJudgement | None:
 def _unrelated(claim: Statement, evidence: CitedText, share: float) -> ClaimJudgement:
     """Few shared words: another subject, or the same in other words if a figure or a name is shared."""
     figures = any(
-        compare(one, other) in (Agreement.EXACT, Agreement.APPROXIMATE)
+        compare(one, other) in (Comparison.EXACT, Comparison.APPROXIMATE)
         for one in claim.quantities
         for other in evidence.whole.quantities
     )
@@ -266,7 +256,7 @@ def _aligned(claim: Statement, evidence: CitedText) -> list[Statement]:
     rated = []
     for place, sentence in enumerate(evidence.sentences):
         share = sum(weight for stem, weight in weights.items() if _has(sentence, stem, stem)) / total
-        same = any(compare(one, other) is Agreement.EXACT for one in claim.quantities for other in sentence.quantities)
+        same = any(compare(one, other) is Comparison.EXACT for one in claim.quantities for other in sentence.quantities)
         rated.append((share + SAME_QUANTITY * same, -place, sentence))
     near = sorted((one for one in rated if one[0] >= ALIGNED), key=lambda one: one[:2], reverse=True)
     return [sentence for _, _, sentence in near]
@@ -291,9 +281,9 @@ def _numbers(claim: Statement, evidence: CitedText, closest: Difference) -> Iter
             continue
         matches = [(compare(quantity, other), other) for other in there]
         kinds = {match for match, _ in matches}
-        if Agreement.EXACT in kinds or Agreement.APPROXIMATE in kinds:
+        if Comparison.EXACT in kinds or Comparison.APPROXIMATE in kinds:
             continue
-        if Agreement.OPPOSED in kinds:
+        if Comparison.OPPOSED in kinds:
             verdict = Verdict.CONTRADICTED if closest.share >= NEAR else Verdict.NOT_ENOUGH_INFORMATION
             yield ClaimJudgement(verdict, f"“{quantity.raw}” is a least in one and a most in the other.")
         elif _small_count(quantity) or _derived(quantity, there):
@@ -426,7 +416,7 @@ def _attributions(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgem
             (sentence, other)
             for sentence in evidence.sentences
             for other in sentence.quantities
-            if compare(quantity, other) in (Agreement.EXACT, Agreement.APPROXIMATE)
+            if compare(quantity, other) in (Comparison.EXACT, Comparison.APPROXIMATE)
         ]
         if not holders:
             continue
@@ -442,7 +432,7 @@ def _of_another(names: set[str], ours: Quantity, sentence: Statement, held: Quan
     if not here - names or not (names - here) & evidence.whole.low_words:
         return False
     return any(
-        other.unit == held.unit and other.is_year == held.is_year and compare(ours, other) is Agreement.NONE
+        other.unit == held.unit and other.is_year == held.is_year and compare(ours, other) is Comparison.NONE
         for one in evidence.sentences
         for other in one.quantities
     )

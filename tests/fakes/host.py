@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from temporalio.exceptions import ActivityError, ApplicationError
@@ -19,6 +19,7 @@ class InProcessHost:
         self.implementations = dict(implementations)
         self.calls: list[tuple[str, str]] = []
         self.clock = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+        self._sleepers: list[tuple[datetime, asyncio.Event]] = []
 
     def now(self) -> datetime:
         return self.clock
@@ -49,7 +50,18 @@ class InProcessHost:
             await asyncio.sleep(0)
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
-        await asyncio.Event().wait()
+        bell = asyncio.Event()
+        self._sleepers.append((self.clock + timedelta(seconds=seconds), bell))
+        await bell.wait()
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass: who sleeps no longer than that wakes up, and everybody has a moment to react."""
+        self.clock += timedelta(seconds=seconds)
+        for due, bell in self._sleepers:
+            if due <= self.clock:
+                bell.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
         if tasks:

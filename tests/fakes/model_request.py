@@ -6,17 +6,21 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import model_work
+from tests.fakes import model_work, reflective_work
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
 ROLE_BY_PROPERTY = {
+    "questions": "clarifier",
     "sub_queries": "planner",
     "findings": "analyzer",
     "gap_analysis": "refiner",
     "action": "supervisor",
     "markdown": "synthesizer",
 }
-ROLES = ("planner", "analyzer", "synthesizer", "refiner", "supervisor", "scout", "scribe")
+ROLES = (
+    *("planner", "analyzer", "synthesizer", "refiner", "supervisor", "clarifier", "scout", "scribe"),
+    *("coordinator", "investigator", "step_planner", "researcher", "reflector", "responder"),
+)
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,23 @@ class ModelRequest:
 
     def good_answer(self, *, with_gap: bool = False) -> str:
         """What a sensible model answers: JSON, or Markdown for the report."""
+        if self.role == "responder":
+            return reflective_work.answer(self.prompt)
         if self.role in ("synthesizer", "scribe"):
             return model_work.report(self.prompt)
         if self.role == "analyzer":
             return json.dumps(model_work.analysis(self.prompt, with_gap=with_gap))
         work = {
+            "clarifier": model_work.clarification,
             "planner": model_work.plan,
             "scout": model_work.plan,
             "refiner": model_work.refinement,
             "supervisor": model_work.reflection,
+            "coordinator": reflective_work.classification,
+            "investigator": reflective_work.background,
+            "step_planner": reflective_work.steps,
+            "researcher": reflective_work.searches,
+            "reflector": reflective_work.reflection,
         }
         return json.dumps(work[self.role](self.prompt)) if self.role in work else "I do not know what is wanted."
 

@@ -52,6 +52,15 @@ def key_words(text: str) -> list[str]:
     return [word for word in re.findall(r"\w+", text) if len(word) >= SHORT]
 
 
+def clarification(prompt: str) -> dict[str, Any]:
+    """A question where one is demanded, or where there is little to go by; nothing once it was answered."""
+    question = question_of(prompt)
+    little = len(key_words(question)) < SHORT or "Ask one question at least" in prompt
+    if not little or element(prompt, "rounds"):
+        return {"clear": True, "questions": [], "reason": "nothing is unclear"}
+    return {"clear": False, "questions": [f"Which part of “{question}” do you mean?"], "reason": "it says little"}
+
+
 def thorough_plan(prompt: str) -> dict[str, Any]:
     """Five sub-queries, each with its reasons."""
     question = question_of(prompt).rstrip("?. ")
@@ -146,6 +155,10 @@ def report(prompt: str) -> str:
     gaps = [match["description"].strip() for match in GAP_LINE.finditer(without_signs(prompt))]
     stated = [f"{statement.rstrip('.')} {markers}." for markers, statement in found]
     nothing = "The sources that were read do not answer this question."
+    if section := re.search(r"^Write section (\d+) alone", prompt, re.MULTILINE):
+        return "\n".join([f"## Part {section[1]}", "", *(f"- {line}" for line in stated)])
+    outline = re.findall(r"^\W*\d+\. ", element(prompt, "outline"), re.MULTILINE)
+    sections = [f"Let us turn to the next part.\n\n{{{{section {number}}}}}\n" for number in range(1, len(outline) + 1)]
     open_ends = [f"- {gap}" for gap in gaps] or ["- None of the questions asked stayed open."]
     return "\n".join(
         [
@@ -155,9 +168,7 @@ def report(prompt: str) -> str:
             "",
             " ".join(stated[:2]) or nothing,
             "",
-            "## Key findings",
-            "",
-            *([f"- {line}" for line in stated] or [f"- {nothing}"]),
+            *(sections or ["## Key findings", "", *([f"- {line}" for line in stated] or [f"- {nothing}"])]),
             "",
             "## Gaps and limitations",
             "",

@@ -15,6 +15,7 @@ from providers.search.semantic_scholar import SemanticScholarSearch
 from providers.search.tavily import TavilySearch
 from providers.search.web_api import web_client
 from providers.search.wikipedia import WikipediaSearch
+from tests.fakes.permissions import PERMITTED
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis
 
@@ -46,6 +47,7 @@ def asking(
 ) -> SearchRequest:
     """A request as the gatherer makes it; `narrowed` are its fields for types, domains, language and days."""
     return SearchRequest(
+        permission=PERMITTED,
         research_id="r-1",
         operation=f"search/sq-1/{name}",
         provider=name,

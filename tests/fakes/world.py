@@ -1,6 +1,7 @@
 """Everything a run needs, in one process: real activities over real stores in a temporary folder."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
+from activities.reporting.revising import RevisionActivities
 from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
+from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
 from contracts import activities as signatures
 from contracts.messages import ReadRequest
@@ -37,6 +40,9 @@ from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.isolation import HereCalls
 from tests.fakes.model_engine import engine_over
+
+READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+"""When every page is read: a report says it, and is the same on every day."""
 
 
 class NoWeb:
@@ -92,10 +98,13 @@ class World:
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )
         searching = SearchingActivities(self.providers, notebooks=self.notebooks)
-        reading = ReadingActivities(RoutedReader(self.corpus, self.web), self.content, judge, notebooks=self.notebooks)
+        reading = ReadingActivities(
+            RoutedReader(self.corpus, self.web), self.content, judge, clock=lambda: READ_AT, notebooks=self.notebooks
+        )
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
+        revising = RevisionActivities(self.content, self.isolated)
         return [
             *roles.register(),
             records.prepare_research,
@@ -105,7 +114,10 @@ class World:
             searching.check_providers,
             searching.search,
             reading.read_source,
+            SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
             reporting.render_report,
+            revising.join_report,
+            revising.revise_report,
         ]
 
     async def close(self) -> None:

@@ -64,10 +64,18 @@ def pools_of(world: World) -> PoolContents:
         activities={
             "models": [by_name[role.activity] for role in declared_roles()],
             "search": [by_name["check_providers"], by_name["search"]],
-            "reading": [by_name["read_source"]],
+            "reading": [by_name["read_source"], by_name["select_evidence"]],
             "records": [
                 by_name[name]
-                for name in ("prepare_research", "save_session", "read_document", "render_report", "take_turn")
+                for name in (
+                    "prepare_research",
+                    "save_session",
+                    "read_document",
+                    "render_report",
+                    "take_turn",
+                    "join_report",
+                    "revise_report",
+                )
             ],
         },
     )

@@ -23,6 +23,7 @@ from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Outcome
 from tests.comparable import comparable
 from tests.fakes.messages_api import MessagesApi, repeated
+from tests.fakes.permissions import PERMITTED
 from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
 from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
@@ -219,12 +220,14 @@ async def called(contents: PoolContents, pool: str, name: str, request: Any) -> 
 def a_search(number: int) -> SearchRequest:
     """A question of a run of its own."""
     text = f"wraparound {number}"
-    return SearchRequest(research_id=f"r-{number}", operation="search/1", provider="searxng", text=text)
+    return SearchRequest(
+        research_id=f"r-{number}", operation="search/1", provider="searxng", text=text, permission=PERMITTED
+    )
 
 
 def a_read(url: str) -> ReadRequest:
     """A page that a search found."""
-    return ReadRequest(source_id="src-1", url=url)
+    return ReadRequest(source_id="src-1", url=url, permission=PERMITTED)
 
 
 def a_plan(number: int) -> PlanInput:

@@ -14,7 +14,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from contracts import names
-from contracts.vocabulary import Phase
+from contracts.vocabulary import Phase, RunStatus
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web_world import Faults, WebWorld
 from tests.fakes.world import World, model_world
@@ -84,7 +84,7 @@ async def stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
         async with running_workers(client, model_world(folder, api.base_url)):
             handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
             await until(handle, lambda status: status.phase == Phase.ANALYSIS)
-            await handle.execute_update(names.STEER, "what about locks?")
+            await handle.execute_update(names.STEER, "Leave locks out, and what about backups?")
             await handle.execute_update(names.STOP_AND_REPORT)
             await handle.result()
     return handle
@@ -124,9 +124,39 @@ async def web(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 
 
 Recording = Callable[[Client, Path], Awaitable[WorkflowHandle[Any, Any]]]
+
+
+async def approved(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Asked what it means, then a plan that is made anew by a person's words, edited, and approved."""
+    gates = {"clarify": "required", "approve": "plan", "think": "rules"}
+    async with running_workers(client, World(folder)):
+        handle = await start(client, REQUEST | {"gates": gates})
+        await until(handle, lambda status: status.status is RunStatus.AWAITING_CLARIFICATION)
+        await handle.execute_update(names.ANSWER_CLARIFICATION, args=[["the freezing of rows"], 1])
+        for version in (1, 2):
+            await until(handle, lambda status, at=version: bool(status.waiting and status.waiting.plan_version == at))
+            if version == 1:
+                await handle.execute_update(names.STEER, "look at locks")
+        await handle.execute_update(names.REVISE_PLAN, args=[{"sub_queries": [QUESTION]}, 2])
+        await handle.execute_update(names.APPROVE_PLAN, args=[3])
+        await handle.result()
+    return handle
+
+
+async def expired(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Nobody approves the plan: one reminder, then the end."""
+    async with running_workers(client, World(folder)):
+        handle = await start(client, REQUEST | {"gates": {"approve": "plan"}, "limits": {"max_wait_seconds": 2}})
+        try:
+            await handle.result()
+        except WorkflowFailureError:
+            return handle
+    raise AssertionError("a plan that nobody approves cannot be researched")
+
+
 RECORDINGS: dict[str, Recording] = {
     recording.__name__: recording
-    for recording in (extractive, two_iterations, hopeless, stopped, cancelled, deadline, web)
+    for recording in (extractive, two_iterations, hopeless, stopped, cancelled, deadline, approved, expired, web)
 }
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from contracts.decisions import Pause
 from contracts.identity import sub_query_id
-from contracts.plan import Plan, PlanNode
+from contracts.plan import PlanNode
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import OpenPause, Position, ResearchState, Unit
 from contracts.vocabulary import Action, NodeKind, NodeStatus, StopReason
@@ -58,6 +58,9 @@ class ToyStrategy:
         if redo_analysis:
             position_of(state).next_unit = "looking"
 
+    def plan_anew(self, state: ResearchState) -> None:
+        position_of(state).next_unit = "scouting"
+
     def progress(self, state: ResearchState) -> Progress:
         order, at = list(UNITS), position_of(state).next_unit
         place = len(order) if at is None else order.index(at)
@@ -76,7 +79,7 @@ class ToyStrategy:
         task = PlanNode(id=f"task-{sub_query_id(question)}", text=question, kind=NodeKind.TASK, needs_search=False)
         below = {"parent": task.id, "depth": 1, "kind": NodeKind.LEAF}
         leaves = [query.model_copy(update=below) for query in queries]
-        run.state.plan = Plan(version=1, brief="as the scout says", nodes=[task, *leaves])
+        run.draft_plan("as the scout says", [task, *leaves])
 
     async def _look(self, run: ResearchRun) -> None:
         await Gathering(run, run.state.pending_sub_queries()).carry_out()

@@ -37,6 +37,7 @@ HARMLESS: Final[Mapping[str, frozenset[str]]] = {
             "max_sources_per_query",
             "max_parallel",
             "max_parallel_reads",
+            "max_wait_seconds",
             "deadline_seconds",
             "reserve_seconds",
             "severity_floor",

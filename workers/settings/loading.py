@@ -294,6 +294,11 @@ def child_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ}  # noqa: TID251  the one place that reads it
 
 
+def editor_command() -> str:
+    """The editor of the person at this terminal, with its arguments."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"  # noqa: TID251  the one place that reads it
+
+
 def without_user(url: str) -> str:
     """A URL without user, password, query and fragment."""
     parts = urlsplit(url)

@@ -14,6 +14,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, Phase
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
+from workflows.rules.leaving_out import why_left_out
 from workflows.rules.source_quality import update_quality
 from workflows.run.call_errors import reason_of
 from workflows.run.inbox import Interrupted
@@ -28,7 +29,9 @@ def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
     return [
         query
         for query in state.plan.sub_queries
-        if query.id not in done and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
+        if query.id not in done
+        and not why_left_out(state, query.text)
+        and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
     ]
 
 
@@ -39,7 +42,11 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     What was finished is merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
     """
     state = run.state
-    repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
+    repeated = [
+        query
+        for query in state.plan.sub_queries
+        if query.iteration == state.iteration and not why_left_out(state, query.text)
+    ]
     queries = repeated if again else queries_to_analyze(state)
     issues = run.issues(Phase.ANALYSIS)
     turns = asyncio.Semaphore(run.resolved.limits.max_parallel)
@@ -61,6 +68,8 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     withdraw(state, answered)
     for query in queries:
         task = work.get(query.id)
+        if run.why_left_out(query.text):
+            continue  # guidance came meanwhile: the next unit skips it
         if task is None:
             merge(run, query, None)
         elif not task.cancelled() and isinstance(task.exception(), Interrupted):
@@ -166,7 +175,7 @@ def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
 def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
     """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
-    drafts = list(output.gaps) if output else []
+    drafts = [draft for draft in output.gaps if not run.why_left_out(draft.description)] if output else []
     if not query.finding_count and not drafts and not query.gap_id:
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)

@@ -26,17 +26,19 @@ from workflows.run.research_run import ResearchRun
 class Gathering:
     """One pass over a set of sub-queries."""
 
-    def __init__(self, run: ResearchRun, sub_queries: list[PlanNode]) -> None:
+    def __init__(self, run: ResearchRun, sub_queries: list[PlanNode], most: int | None = None) -> None:
+        """With `most`, at most so many sources are read in this pass."""
         self._run = run
         self._sub_queries = sub_queries
         self._known = frozenset(run.state.sources)
         limits = run.resolved.limits
-        self._budget = sources_left(run.state, limits)
+        left = sources_left(run.state, limits)
+        self._budget = left if most is None else min(left, most)
         self._room = {query.id: room_of(query, limits) for query in sub_queries}
         self._searching = Searching(run, sub_queries)
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
-        self._found = Gathered(limits.max_sources_per_query)
+        self._found = Gathered(run, limits.max_sources_per_query)
         self._requests: dict[str, ReadRequest] = {}
         """What each read was begun with, by source."""
 
@@ -88,6 +90,8 @@ class Gathering:
             self._found.responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
         else:
             async with self._turns:
+                if self._run.why_left_out(query.text):
+                    return
                 self._run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
                 self._take(query, await self._searching.search(query))
         share = guaranteed_share(self._budget, len(self._sub_queries), position, self._room[query.id])
@@ -142,6 +146,7 @@ class Gathering:
             holds_private=self._run.holds_private(hit.url),
             hit_entries=hit.entries,
             wants_title=not hit.title,
+            permission=self._run.permission(),
         )
         # What is left out here, the entries tell.
         return request if hit.entries else request.model_copy(update=self._told_in_full(hit))

@@ -88,4 +88,4 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
         run.degrade(f"hook {hook.name} answered after {phase} with something that is neither text nor null")
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
-    run.guide("hook", answer or "", phase)
+    run.obey_hook(answer or "", phase)

@@ -9,6 +9,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.canary import STEERED_NOTE
+from contracts.follow_up import EARLIER
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.plan import PlanNode
 from contracts.request import SearchPolicy, SourceType, published_between
@@ -39,6 +40,10 @@ class ProviderTurn:
     def name(self) -> str:
         """The provider's name."""
         return self.choice.name
+
+
+EARLIER_PLACE: Final = ProviderTurn(ProviderChoice(name=EARLIER, available=True), SourceType.WEB)
+"""The sources of the run that this one follows: offered before those that anybody finds."""
 
 
 @dataclass
@@ -120,10 +125,12 @@ class Searching:
         self._questions = [query.text for query in sub_queries]
         self._resolved = run.resolved
         self._places = places(run.resolved)
+        followed = run.resolved.follow_up
+        self._earlier = [EARLIER_PLACE] if followed is not None and followed.entry and run.state.iteration == 1 else []
         some = 2 * run.resolved.limits.max_sources_per_query
         self._most = {
             place.name: some if place.name == CORPUS else run.resolved.search.max_results_per_query
-            for place in self._places
+            for place in [*self._places, *self._earlier]
         }
         self._failures: dict[str, set[str]] = {}
         self._answered: set[str] = set()
@@ -133,11 +140,13 @@ class Searching:
         if self._run.gives_away(query.text):
             self._run.degrade(STEERED_NOTE)
             return Answers(errors=dict.fromkeys((place.name for place in self._places), "refused_private"))
-        asked = in_turn(self._usable(), self._resolved.search.policy)
+        asked = [*([place] for place in self._earlier), *in_turn(self._usable(), self._resolved.search.policy)]
         parts = [Answers() for _ in asked]
         await asyncio.gather(*(self._ask_in_turn(query, turn, part) for turn, part in zip(asked, parts, strict=True)))
         answers = Answers()
         for part in parts:
+            if self._earlier and part is parts[0] and not any(response.hits for response in part.responses):
+                continue  # that an earlier run knew nothing of it says nothing about the providers
             answers.responses += part.responses
             answers.errors |= part.errors
             answers.asked += part.asked
@@ -209,16 +218,22 @@ class Searching:
             text=query.text,
             max_results=self._most[place.name],
             source_type=place.source_type,
-            domains_allow=[] if corpus else search.domains_allow,
+            domains_allow=[] if corpus else search.domains_allow or self._hosts(),
             domains_deny=[] if corpus else search.domains_deny,
             language=None if corpus else search.language,
             published_from=None if corpus else first,
             published_to=None if corpus else last,
+            earlier_entry=resolved.follow_up.entry if resolved.follow_up and place.name == EARLIER else "",
             titled=self._titled,
             questions=self._questions,
             date=self._run.state.started_at[:10],
             resolved_entry=self._run.state.resolved_entry,
+            permission=self._run.permission(),
         )
+
+    def _hosts(self) -> list[str]:
+        """The hosts that guidance narrows the search to; hits from elsewhere are left out in any case."""
+        return [place for place in self._run.state.only_from if "/" not in place]
 
     def _count_failure(self, query: PlanNode, operation: str, name: str, error: ActivityError) -> None:
         """Count a failure; a provider that will not come back is told of once and not asked any more.

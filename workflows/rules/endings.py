@@ -18,6 +18,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.rules.duplicates import same_titles
+from workflows.rules.leaving_out import why_left_out
 from workflows.rules.report_check import report_issues
 
 MOST_TWINS = 3
@@ -29,6 +30,7 @@ LOST: Final[Mapping[str, str]] = {
     failures.WORKER_LOST: "the workers that read them were lost",
 }
 """Reasons of a failed read that say nothing about its source: the fault is ours, and another run could read it."""
+WITHOUT_RESEARCH: Final = "Nothing was searched or read for this answer, so nothing in it is cited or checked."
 MUCH_LOST = 0.2
 """From this share of the sources on, a run lacks too much to be called completed."""
 LIMITS = (
@@ -45,6 +47,8 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
 
     Gates do not decide it, what is missing does; but for the report itself, which must pass its check.
     """
+    if is_direct(state):
+        return Outcome.COMPLETED
     searched = any(node.status is NodeStatus.COMPLETED for node in state.plan.sub_queries) or state.readable_sources()
     if not state.findings:
         if reason is StopReason.BUDGET_TIME:
@@ -60,9 +64,14 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
 
+def is_direct(state: ResearchState) -> bool:
+    """Whether the question was answered without research."""
+    return state.draft is not None and state.draft.direct
+
+
 def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
     """A run without findings stops for want of evidence unless something else stopped it."""
-    if not state.findings and reason in NATURAL_STOPS:
+    if not state.findings and not is_direct(state) and reason in NATURAL_STOPS:
         outage = state.failed_branches or lost_sources(state)
         return StopReason.PROVIDER_OUTAGE if outage else StopReason.NO_EVIDENCE
     return reason
@@ -84,13 +93,13 @@ def find_unanswered(question: str, state: ResearchState) -> list[str]:
 
 
 def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:
-    """Whether a node is answered, or its gap stated; one that was skipped is answered by its findings alone.
+    """Whether a node is answered, left out, or its gap stated; one that was skipped is answered by its findings alone.
 
     Where a sub-query is the person's question itself, a stated gap is no answer to it: findings on its aspects alone
     make no completed run. A finding of a later search that was to close that gap is one. A node without a search of its
     own is answered when its work is done and everything below it is settled.
     """
-    if node.finding_count:
+    if node.finding_count or why_left_out(state, node.text):
         return True
     if node.status is NodeStatus.SKIPPED:
         return False
@@ -112,7 +121,7 @@ def _gaps_of(node: PlanNode, state: ResearchState) -> set[str]:
 
 def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
     """How much of the question is covered, whatever the outcome is called."""
-    if not state.findings:
+    if not state.findings and not is_direct(state):
         return Completeness.EMPTY
     return Completeness.FULL if outcome is Outcome.COMPLETED else Completeness.PARTIAL
 
@@ -120,6 +129,8 @@ def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
 def limitations_of(question: str, state: ResearchState, reason: StopReason) -> list[str]:
     """What a reader must know: why it was cut short, what is not answered, which gaps stay."""
     lines = list(state.limitations)
+    if is_direct(state):
+        lines.append(WITHOUT_RESEARCH)
     if reason in LIMITS or reason is StopReason.USER_STOPPED:
         why = STOP_REASON_TEXTS[reason]
         report = "; the report was written from what was there" if state.draft else ""

@@ -10,6 +10,7 @@ from contracts.sources import Candidate
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus
 from workflows.rules.duplicates import Identities
+from workflows.rules.leaving_out import why_left_out
 from workflows.rules.query_matching import asked_before, drop_repeated
 
 
@@ -50,6 +51,8 @@ def follow_ups(
         drafts = drafts or [(text, "") for text in gap.suggested_queries]
         for text, expected in drafts[:2]:
             if len(fresh) >= limit or asked_before(state.query_ledger, text) or not drop_repeated([text], asked):
+                continue
+            if why_left_out(state, text):
                 continue
             asked.append(text)
             parent = nodes.get(gap.origin.removeprefix("sub_query:"))

@@ -11,19 +11,22 @@ from contracts.vocabulary import EngineKind
 
 HEARTBEAT = timedelta(seconds=4)
 """Activities beat every half second; a killed worker is noticed after this long."""
+FIRST_PAUSE = timedelta(seconds=0.1)
+"""Before the second attempt of a call whose worker was lost; after a failure the activity says how long."""
 
 MODEL_CALL_SECONDS = 600.0
 """Longest single model call (synthesis in the original of S0: 600 s)."""
 EXTRACTIVE_CALL_SECONDS = 120.0
 SEARCH_SECONDS = 65.0
 """The model's own web search takes up to a minute; the others give up after 20 s by themselves."""
+SELECTION_PATIENCE_SECONDS = 120.0
 SEARCH_PATIENCE_SECONDS = 75.0
 """How long one of several providers is waited for when it says to wait."""
 READ_SECONDS = 65.0
 RECORD_SECONDS = 60.0
 CANCEL_SAVE_SECONDS = 5.0
 """A cancelled run saves its session within this time."""
-RECORD_RETRY = RetryPolicy(maximum_interval=timedelta(seconds=10))
+RECORD_RETRY = RetryPolicy(initial_interval=FIRST_PAUSE, maximum_interval=timedelta(seconds=10))
 """Activities count the attempts that failed."""
 SUMMARY_CHARACTERS = 120
 SUMMARY_BYTES = 200
@@ -50,7 +53,7 @@ def role_options(activity_id: str, summary: str, engine: EngineKind, remaining_s
     longest = MODEL_CALL_SECONDS if engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
     remaining = max(10.0, remaining_seconds)
     # The time left bounds the attempts: activities count those that failed, and no others.
-    retry = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=60))
+    retry = RetryPolicy(initial_interval=FIRST_PAUSE, maximum_interval=timedelta(seconds=60))
     return CallOptions(
         names.MODELS_QUEUE,
         activity_id,
@@ -91,6 +94,12 @@ def read_options(activity_id: str, summary: str, remaining_seconds: float) -> Ca
     return _bound(names.READING_QUEUE, activity_id, summary, READ_SECONDS, remaining_seconds)
 
 
+def selection_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
+    """Looking for passages in stored texts: work for processors, which a report can do without."""
+    patience = min(SELECTION_PATIENCE_SECONDS, remaining_seconds)
+    return _bound(names.READING_QUEUE, activity_id, summary, READ_SECONDS, patience)
+
+
 def record_options(activity_id: str, summary: str, patience_seconds: float | None = None) -> CallOptions:
     """Book-keeping: it must succeed, so it is tried for long, also through an outage of its pool.
 
@@ -123,7 +132,7 @@ def _beginning(queue: str, activity_id: str, summary: str, longest: float, patie
 def _bound(queue: str, activity_id: str, summary: str, longest: float, remaining_seconds: float) -> CallOptions:
     remaining = max(5.0, remaining_seconds)
     # The time left bounds the attempts: activities count those that failed, and not those that were told to wait.
-    retry = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=20))
+    retry = RetryPolicy(initial_interval=FIRST_PAUSE, maximum_interval=timedelta(seconds=20))
     return CallOptions(
         queue,
         activity_id,

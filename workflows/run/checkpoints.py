@@ -59,7 +59,11 @@ class Checkpoints:
 
         async def send(change: StateChange) -> None:
             request = SaveRequest(
-                research_id=resolved.research_id, tenant=resolved.tenant, change=change, closed=closed
+                research_id=resolved.research_id,
+                tenant=resolved.tenant,
+                change=change,
+                closed=closed,
+                yields_turn=self._run.state.waiting is not None,
             )
             await self._run.host.execute(activities.save_session, request, how)
 

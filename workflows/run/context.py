@@ -1,18 +1,33 @@
 """What every part of a run works with: its state, inbox, host, clock and records."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 from contracts.canary import holds_private, repeats
 from contracts.decisions import AgentDecision, GateIssue, Guidance, Moment
+from contracts.exclusions import find_about
+from contracts.permission import Permission, permission_of
+from contracts.plan import Plan, PlanNode
+from contracts.request import Depth
 from contracts.resolved import ResolvedResearch
 from contracts.roles import GapDraft
+from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
-from contracts.vocabulary import Action, AgentRole, StopReason
+from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
 from workflows.rules.gaps import STEER, open_gaps
+from workflows.rules.guidance_reading import read_guidance
+from workflows.rules.leaving_out import (
+    asked_words,
+    drop_left_out,
+    keeps_out,
+    skip_left_out,
+    take_exclusions,
+    why_left_out,
+)
+from workflows.run.clock import Clock
 from workflows.run.event_ring import add_event
-from workflows.run.guidance import HEARD, PERSON, newest, with_guidance
+from workflows.run.guidance import HEARD, HOOK, PERSON, REQUEST, newest, with_guidance
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
 
@@ -30,8 +45,19 @@ class RunContext:
         self.state = state
         self.inbox = inbox
         self.host = host
-        self.resolved: ResolvedResearch = state.resolved
+        self.clock = Clock(state, inbox, host)
         self.watchers = watchers or Watchers()
+
+    @property
+    def resolved(self) -> ResolvedResearch:
+        """What the run was given."""
+        if self.state.resolved is None:
+            raise ValueError("a run needs a resolved request")
+        return self.state.resolved
+
+    def permission(self) -> Permission | None:
+        """What searches and reads are asked with; None while a person has yet to approve the plan."""
+        return permission_of(self.resolved.gates, self.state.approved_version)
 
     # --- time ------------------------------------------------------------------------------------------------------
     def now_text(self) -> str:
@@ -40,16 +66,29 @@ class RunContext:
 
     def remaining_seconds(self) -> float:
         """Seconds until the report must be there."""
-        return self.state.deadline_at - self.host.now().timestamp()
+        return self.clock.remaining_seconds()
+
+    def choose_limits(self, choice: str) -> None:
+        """Go on under the limits of a choice that the request left open; the deadline counts from the start.
+
+        Nothing happens for a choice that the request does not leave open, or once one was made.
+        """
+        chosen = self.resolved.choices.get(choice)
+        if chosen is None:
+            return
+        depth = Depth(choice) if choice in set(Depth) else self.resolved.depth
+        if not self.state.limits_fixed:
+            self.clock.fix_limits(chosen)
+        # A history that started anew was given the request's own limits again, and keeps its deadline.
+        self.state.resolved = self.resolved.model_copy(update={"limits": chosen, "depth": depth, "choices": {}})
 
     def elapsed_seconds(self) -> float:
         """Active seconds of this session so far."""
-        return self.state.active_seconds_before + self.host.now().timestamp() - self.state.clock_started_at
+        return self.clock.elapsed_seconds()
 
     def remaining_work_seconds(self) -> float:
         """Seconds until the work must give way to writing: the reserve is kept for the report."""
-        reserve = 0.0 if self.inbox.closing else self.resolved.limits.reserve_seconds
-        return self.remaining_seconds() - reserve
+        return self.clock.remaining_work_seconds()
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def moment(self) -> Moment:
@@ -100,27 +139,88 @@ class RunContext:
     def guide(self, origin: str, text: str, phase: str | None) -> None:
         """Give the next phase something to go by."""
         if text.strip():
-            said = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
-            self.state.guidance = with_guidance(self.state.guidance, said)
-            self.note("guidance.given", f"{origin}: {said.text}", origin=origin)
+            self._keep_guidance(Guidance(origin=origin, phase=phase, text=text.strip()[:2_000]))
+
+    def _keep_guidance(self, said: Guidance) -> None:
+        self.state.guidance = with_guidance(self.state.guidance, said)
+        done = f" → {said.answer}" if said.answer else ""
+        self.note("guidance.given", f"{said.origin}: {said.text}{done}", origin=said.origin)
 
     def steer(self, text: str) -> None:
-        """A person's wish: guidance for the next phase, and a question of its own once the plan is made."""
-        self.guide(PERSON, text, self.state.phase)
-        if self.state.plan.nodes:
-            draft = GapDraft(
-                description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question"
+        """A person's wish: left out or searched for at once, told to the roles from the next phase on."""
+        self._obey(read_guidance(PERSON, text, self.state))
+
+    def revise_plan(self, text: str) -> None:
+        """A person's words for the planner: what they leave out is left out at once, the rest the planner hears."""
+        self._obey(read_guidance(PERSON, text, self.state).model_copy(update={"look_at": []}))
+
+    def obey_request(self) -> None:
+        """What the request's own prompt leaves out or keeps to: a model is told it, without one rules must read it."""
+        prompt, known = self.resolved.system_prompt, any(one.origin == REQUEST for one in self.state.guidance)
+        if prompt and not known and self.resolved.engine is EngineKind.EXTRACTIVE:
+            said = read_guidance(REQUEST, prompt, self.state)
+            self._obey(said.model_copy(update={"look_at": said.look_at[:1]}))
+
+    def obey_hook(self, text: str, phase: str) -> None:
+        """What the operator's hook wants; to a model its emphasis is advice, without one it is searched for."""
+        if text.strip():
+            said = read_guidance(HOOK, text, self.state).model_copy(update={"phase": phase})
+            by_model = self.resolved.engine is EngineKind.MODEL
+            self._obey(said.model_copy(update={"look_at": []}) if by_model else said)
+
+    def _obey(self, said: Guidance) -> None:
+        state = self.state
+        self._keep_guidance(said)
+        if said.answer:
+            did = {name: value for name in ("left_out", "only_from", "look_at") if (value := getattr(said, name))}
+            self.decide(AgentRole.SUPERVISOR, "guidance_read", said.answer, {"origin": said.origin}, did)
+        take_exclusions(state, said)
+        if said.left_out or said.only_from:
+            self._leave_out(said)
+        # Old histories have nobody who reads guidance: a person's is searched for as it is.
+        wanted = said.look_at if said.answer else [said.text] * (said.origin == PERSON)
+        drafts = [
+            GapDraft(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
+            for text in (wanted if state.plan.nodes else [])
+        ]
+        fresh = open_gaps(state, drafts, STEER)
+        state.gaps = [*state.gaps, *fresh]
+        for gap in fresh:
+            self.decide(
+                AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, {"status": gap.status.value}
             )
-            fresh = open_gaps(self.state, [draft], STEER)
-            self.state.gaps = [*self.state.gaps, *fresh]
-            for gap in fresh:
-                self.decide(
-                    AgentRole.SUPERVISOR,
-                    "gap_opened",
-                    gap.description,
-                    {"gap_id": gap.id},
-                    {"status": gap.status.value},
-                )
+
+    def _leave_out(self, said: Guidance) -> None:
+        """Skip what is planned, close what is open and drop what was found of the things that are left out."""
+        state = self.state
+        state.plan = state.plan.with_nodes(*skip_left_out(state, state.plan.nodes))
+        asked = asked_words(state)
+        # A unit that was going on when it was said may have skipped them already.
+        self.record_left_out([node for node in state.plan.nodes if find_about(node.text, said.left_out, asked)])
+        for gap in drop_left_out(state):
+            outputs = {"status": gap.status.value}
+            self.decide(AgentRole.SUPERVISOR, "gap_superseded", gap.description, {"gap_id": gap.id}, outputs)
+
+    def record_left_out(self, nodes: Iterable[PlanNode]) -> None:
+        """A decision for each sub-query that is skipped because nobody wants it."""
+        for node in nodes:
+            inputs, outputs = {"sub_query_id": node.id}, {"status": node.status.value}
+            self.decide(AgentRole.SUPERVISOR, "sub_query_left_out", node.text, inputs, outputs)
+
+    def why_left_out(self, text: str) -> str | None:
+        """Why a query or a gap is left out, also by guidance that is not taken up yet; None for one that is not."""
+        return why_left_out(self.state, text, self.inbox.steering)
+
+    def keeps_out(self, source: Source | SearchHit) -> bool:
+        """Whether guidance, taken up or not, keeps a source out of the run."""
+        return keeps_out(self.state, source, self.inbox.steering)
+
+    # --- plan ------------------------------------------------------------------------------------------------------
+    def draft_plan(self, brief: str, nodes: list[PlanNode]) -> None:
+        """Put a new version of the plan in the place of the one that there is."""
+        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes)
+        count = len(self.state.plan.sub_queries)
+        self.note("plan.drafted", f"{count} sub-queries", count=count, version=self.state.plan.version)
 
     def retries(self, phase: str) -> bool:
         """Whether the last pause wants a phase done again."""

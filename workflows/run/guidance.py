@@ -6,6 +6,9 @@ from typing import Final
 from contracts.decisions import Guidance
 
 PERSON: Final = "person"
+HOOK: Final = "hook"
+REQUEST: Final = "request"
+"""The prompt that a request brings along, where no model reads it."""
 KEPT: Final = 20
 """Of a run, in its state."""
 HEARD: Final = 6

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from contracts.decisions import Guidance
+from contracts.plan import Plan
 from contracts.vocabulary import StopReason
 
 
@@ -13,19 +15,54 @@ class Interrupted(Exception):
         self.reason = reason
 
 
+@dataclass(frozen=True)
+class Answered:
+    """What a person says to the questions of a round; empty texts where nothing is said."""
+
+    answers: list[str]
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A person agrees with a version of the plan."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A person wants no research by this plan."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Revised:
+    """A person wants another plan: made by the planner, or as it is here."""
+
+    guidance: str = ""
+    plan: Plan | None = None
+
+
+Said = Answered | Approved | Rejected | Revised
+
+
 @dataclass
 class Inbox:
     """What people and the clock have asked for."""
 
     interruption: StopReason | None = None
-    steering: list[str] = field(default_factory=list)
+    steering: list[Guidance] = field(default_factory=list)
+    """What people asked for and no unit has taken up; what it leaves out is left out at once."""
+    said: list[Said] = field(default_factory=list)
+    """What was said while the run waited for a person."""
     closing: bool = False
     """The last report is being written: it is too late to steer."""
 
     @property
     def holds_something(self) -> bool:
         """Whether somebody asked for something that the run has not taken up yet."""
-        return self.interruption is not None or bool(self.steering)
+        return self.interruption is not None or bool(self.steering) or bool(self.said)
 
     def interrupt(self, reason: StopReason) -> None:
         """Ask for the end; the first reason counts."""

@@ -4,7 +4,8 @@ from typing import Protocol
 
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeStatus, RunStatus
+from contracts.vocabulary import AWAITING, NodeStatus, RunStatus
+from workflows.rules.leaving_out import skip_left_out
 
 
 class Reposition(Protocol):
@@ -24,7 +25,7 @@ def resume_state(
     """
     hasty = set(state.hasty_analyses)
     # A run that was killed goes on as if nothing had been: what it has noted still holds.
-    interrupted = state.status is RunStatus.RUNNING and state.ending is None
+    interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
     repeated = any(query.status is NodeStatus.FAILED for query in state.plan.sub_queries)
     state.active_seconds_before = state.usage.active_seconds
     state.resolved = resolved
@@ -34,13 +35,15 @@ def resume_state(
     state.hasty_analyses = []
     state.degraded = state.degraded if interrupted else []
     state.failed_branches = state.failed_branches if interrupted and not repeated else []
+    # Who was waited for is asked again, and given as much time as at first.
+    state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
     state.limitations, state.last_failure = [], ""
     state.result = None
     state.fallbacks, state.lost_providers = {}, {}
     again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
     undone = (NodeStatus.FAILED, NodeStatus.SKIPPED)
     state.plan = state.plan.with_nodes(
-        *(node.model_copy(update=again) for node in state.plan.nodes if node.status in undone)
+        *skip_left_out(state, [node.model_copy(update=again) for node in state.plan.nodes if node.status in undone])
     )
     # Whether the run was concluded before decides what is left to do.
     reposition(state, redo_analysis=bool(hasty))

@@ -8,6 +8,7 @@ from contracts.outcome import ResearchStatus
 from contracts.progress import Awaited
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus
+from workflows.run.clock import elapsed_seconds
 
 QUESTION_CHARACTERS: Final = 400
 WAITS: Final = 3
@@ -39,7 +40,7 @@ def details_markdown(
     if resolved is None:
         stands = f"queued · place {queued.queue_place} of {queued.queue_length}" if queued else "preparing"
         return "\n\n".join(part for part in (f"**{asked}**" if asked else "", stands, *waits) if part)
-    elapsed = max(0.0, now - state.clock_started_at)
+    elapsed = max(0.0, elapsed_seconds(state, now) - state.active_seconds_before)
     head = (
         f"**{state.status.value}** · {state.phase or 'starting'} · "
         f"iteration {state.iteration} of {resolved.limits.max_iterations} · "
@@ -49,7 +50,8 @@ def details_markdown(
         f"{len(state.readable_sources())} sources · {len(state.findings)} findings · "
         f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls · {_cost(state)}"
     )
-    lines = [f"**{asked}**", "", head, "", figures, "", *(line for wait in waits for line in (wait, ""))]
+    lines = [f"**{asked}**", "", head, "", *_asked_of_person(state), figures, ""]
+    lines += [line for wait in waits for line in (wait, "")]
     lines += [f"- {MARKS[query.status]} {_show(query.text, 150)}" for query in state.plan.nodes[:10]]
     if state.decisions:
         last = state.decisions[-1]
@@ -57,6 +59,18 @@ def details_markdown(
     if state.last_failure:
         lines += ["", f"Last failure: {_show(state.last_failure, 300)}"]
     return "\n".join(lines)
+
+
+def _asked_of_person(state: ResearchState) -> list[str]:
+    """What a person is waited for, and the commands that answer."""
+    waiting, resolved = state.waiting, state.resolved
+    if waiting is None or resolved is None or state.result is not None:
+        return []
+    until = waiting.expires_at[:16].replace("T", " ")
+    lines = [f"**waiting for {waiting.describe()}**, until {until} UTC", ""]
+    lines += [f"{place}. {_show(question, 300)}" for place, question in enumerate(waiting.questions, start=1)]
+    lines += ["", *(f"    {way}" for way in waiting.ways(resolved.research_id)), ""]
+    return lines
 
 
 def _cost(state: ResearchState) -> str:

@@ -51,6 +51,13 @@ class Strategy(Protocol):
         """
         ...
 
+    def plan_anew(self, state: ResearchState) -> None:
+        """Move the position back to the unit that makes the plan: a person wants another one.
+
+        It is called before anything was searched; what the person wants stands in the guidance.
+        """
+        ...
+
     def progress(self, state: ResearchState) -> Progress:
         """How far the run is. Pure."""
         ...

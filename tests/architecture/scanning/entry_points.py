@@ -7,10 +7,12 @@ from pathlib import Path
 from activities.assessment.question_fit import coverage
 from activities.assessment.source_assessment import content_quality
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
-from activities.reporting.claims import CitedWords, find_claims
 from activities.reporting.html_body import render_body
+from activities.reporting.judged_claims import CitedWords, judge_claims
 from activities.reporting.links import Registry, addresses, strip_addresses
+from activities.reporting.local_numbers import LocalReport, collapse_citations
 from activities.reporting.markdown_layout import clean_characters, code_span, escape_markdown
+from activities.reporting.report_sections import find_losses, join_report
 from activities.reporting.report_words import ReportWords
 from activities.roles.analyzer import Headings, find_quote
 from activities.roles.evidence_markers import Citable, PageWords, unify_markers
@@ -58,6 +60,7 @@ from providers.search.corpus.definitions import corpus_name
 from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, snippet_of
 from providers.strict_json import JsonError, bracketing, clean_text, parse_json
 from providers.text import detect_language, question_stems, words
+from providers.verification.passage_selection import select_passages
 from providers.verification.rules_checker import check
 from tests.architecture.scanning.pumps import Pump
 from workflows.rules.duplicates import normalized_title
@@ -82,7 +85,7 @@ def _numbered(text: str) -> NumberedText:
 
 def _claims(text: str) -> object:
     numbered = _numbered(text)
-    return find_claims(numbered.text, numbered.marks, CITED, REGISTRY)
+    return judge_claims(numbered.text, numbered.marks, CITED, REGISTRY)
 
 
 def _html(text: str) -> object:
@@ -190,8 +193,11 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "code_span": code_span,
     "escape_markdown": escape_markdown,
     "without_numbers": without_numbers,
-    "find_claims": _claims,
+    "judge_claims": _claims,
     "check": lambda text: check(text, [text]),
+    "select_passages": lambda text: select_passages(["How does it work in 1990?", text[:500]], [text]),
+    "collapse_citations": lambda text: collapse_citations([LocalReport(text, {1: "a"})]),
+    "report sections": lambda text: (find_losses(text, text), join_report(text, [text], ["a"])),
     "render_body": _html,
     "printable": printable,
     "slug": slug,
@@ -222,7 +228,10 @@ ATOMS = (
 OPENINGS = ("# a", "<", "[", "[a]:", "a:", ",", "|")
 """What may be followed by blanks without end."""
 
-SLOW = {"report shape": 1, "unified_markers": 1, "corpus passages": 4, "find_claims": 4, "render_body": 4, "check": 4}
+SLOW = {
+    "report shape": 1, "unified_markers": 1, "corpus passages": 4, "judge_claims": 4, "render_body": 4, "check": 4,
+    "select_passages": 4, "collapse_citations": 4, "report sections": 4,
+}  # fmt: skip
 """Entry points behind a parser of Markdown in Python, a tenth of a millisecond a character; and how many times shorter
 their texts are, so that the test ends soon."""
 

@@ -33,6 +33,7 @@ from tests.fakes.gullible_work import disguised
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.isolation import HereCalls
 from tests.fakes.model_work import unmarked
+from tests.fakes.permissions import PERMITTED
 from tests.fakes.world import World
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (
@@ -144,7 +145,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 
     activities = ReadingActivities(Recorder(), MemoryContent(), judge_of(HereCalls(), {}))
-    request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", holds_private=True)
+    request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", holds_private=True, permission=PERMITTED)
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.read_source, request)
     assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, "refused_private")

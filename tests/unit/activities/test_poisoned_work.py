@@ -30,6 +30,7 @@ from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
 from tests.fakes.kept_sessions import whole_change
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls
+from tests.fakes.permissions import PERMITTED
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, Sample
 from tests.unit.activities.scripted import (
@@ -166,7 +167,7 @@ async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) 
             return ExtractedDocument(url=url, title="t", text=TEXT, raw=b"raw", media_type="text/html")
 
     activities = ReadingActivities(Shelf(), MemoryContent(), judge_of(poisoned(pool, ASSESSED), {}))
-    request = ReadRequest(source_id="src-1", url="https://a.test/")
+    request = ReadRequest(source_id="src-1", url="https://a.test/", permission=PERMITTED)
     failure = await failed(activities.read_source, request)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
     assert failure.details == ({"kind": "crash"},)

@@ -156,3 +156,16 @@ def test_what_a_run_cannot_change_on_its_way_is_refused_by_name(field: str, valu
     with pytest.raises(RunRefused, match=f"^{field}: a resumed run keeps its own") as refused:
         resolve_again(stored, ResearchRequest.model_validate({"query": "x", field: value}), MODELS)
     assert refused.value.reason is StopReason.INVALID_INPUT
+
+
+def test_guidance_is_understood_in_the_language_of_the_question() -> None:
+    """And in English; the wordings and what the question is about go with the run, also of one that began before."""
+    made = resolved(ResearchRequest(query="Wie lange werden Sicherungen und Sperren gehalten?"))
+    assert made.guidance_words is not None
+    assert any("lass" in wording for wording in made.guidance_words.leave_out)
+    assert any("leave" in wording for wording in made.guidance_words.leave_out)
+    assert {"Sicherungen", "Sperren"} <= set(made.question_words)
+    assert "Wie" not in made.question_words
+    old = made.model_copy(update={"guidance_words": None, "question_words": []})
+    again = resolve_again(old, ResearchRequest(query=made.query), MODELS)
+    assert (again.guidance_words, again.question_words) == (made.guidance_words, made.question_words)

@@ -9,6 +9,7 @@ from activities.roles.excerpts import excerpt
 from activities.roles.labels import label_key, label_of
 from activities.roles.prompt_files import PromptFile, load_prompt
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
+from contracts import reflective_roles as reflective
 from contracts import roles
 from contracts.decisions import GateIssue, Guidance
 from contracts.evidence import Gap
@@ -16,6 +17,7 @@ from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleSpec
+from contracts.sources import SearchHit
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, GapStatus, Phase, Severity
 from tests.fakes.model_work import told, unmarked
@@ -80,13 +82,51 @@ def reflect_input(**changes: Any) -> roles.ReflectInput:
     return roles.ReflectInput(**common(**{**fields, **changes}))
 
 
+EARLIER = [Turn(question="What is vacuum?", answer="It removes dead rows.")]
 INPUTS: list[tuple[RoleSpec[Any, Any], Any]] = [
     (roles.PLANNER, plan_input()),
     (roles.ANALYZER, analyze_input([source(reference(TEXT))])),
     (roles.SYNTHESIZER, write_input()),
     (roles.REFINER, refine_input()),
     (roles.SUPERVISOR, reflect_input()),
+    (reflective.COORDINATOR, reflective.ClassifyInput(**common(context=EARLIER))),
+    (reflective.INVESTIGATOR, reflective.InvestigateInput(**common(context=EARLIER))),
+    (
+        reflective.STEP_PLANNER,
+        reflective.PlanStepsInput(
+            **common(
+                context=EARLIER,
+                hits=[SearchHit(url=URL, title="Vacuum", snippet="what vacuum does")],
+                steps=[reflective.StepSummary(title="Research costs", observations=["Vacuum costs little."])],
+                feedback="the plan misses limits",
+                suggested_changes=["look at limits"],
+            )
+        ),
+    ),
+    (
+        reflective.RESEARCHER,
+        reflective.ResearchStepInput(
+            **common(
+                step_title="Research costs", description="what vacuum costs", observations=["Vacuum costs little."]
+            )
+        ),
+    ),
+    (
+        reflective.REFLECTOR,
+        reflective.ReflectOnStepInput(
+            **common(
+                steps=[reflective.StepSummary(title="Research costs", observations=["Vacuum costs little."])],
+                pending=["Research limits"],
+            )
+        ),
+    ),
+    (reflective.RESPONDER, reflective.RespondInput(**common(context=EARLIER))),
 ]
+
+
+def prompt_of(role: RoleSpec[Any, Any]) -> PromptFile:
+    """The prompt file of any role."""
+    return load_prompt(role.prompt) if role.module is None else load_prompt(role.prompt, role.module.rpartition(".")[0])
 
 
 def rendered(role: RoleSpec[Any, Any], request: Any, text: str = TEXT) -> RenderedPrompt:
@@ -97,10 +137,10 @@ def rendered(role: RoleSpec[Any, Any], request: Any, text: str = TEXT) -> Render
 @pytest.mark.parametrize("role", declared_roles(), ids=lambda role: role.name)
 def test_the_stable_part_names_the_role_first_and_is_data_free(role: RoleSpec[Any, Any]) -> None:
     """Every system part begins with its role, asks for the one form of answer, and tells data from orders (S0-046)."""
-    file = load_prompt(role.prompt)
+    file = prompt_of(role)
     assert file.system.splitlines()[0] == f"role: {role.name}"
     assert "date of the run" in file.system
-    assert "and nothing else" in file.system
+    assert "and nothing else" in file.system or role is reflective.RESPONDER
     assert re.search(r"never (an )?instruction|cannot change the form", file.system)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d\.\d+", file.version)
 
@@ -108,7 +148,7 @@ def test_the_stable_part_names_the_role_first_and_is_data_free(role: RoleSpec[An
 @pytest.mark.parametrize("role", [role for role in declared_roles() if not role.plain_text], ids=lambda role: role.name)
 def test_the_form_of_the_answer_has_the_fields_of_the_draft(role: RoleSpec[Any, Any]) -> None:
     """The skeleton in the prompt names the draft's own fields (S0-034, S0-041, S0-061 to S0-063, S0-075 to S0-077)."""
-    skeleton = re.search(r"^\{.*\}$", load_prompt(role.prompt).system, re.MULTILINE)
+    skeleton = re.search(r"^\{.*\}$", prompt_of(role).system, re.MULTILINE)
     assert skeleton is not None
     sample = role.draft.model_validate_json(skeleton[0].replace("…", "x"))
     assert sample.model_fields_set == set(role.draft.model_fields)

@@ -24,6 +24,7 @@ from providers import errors
 from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
 from tests.fakes.isolation import HereCalls
+from tests.fakes.permissions import PERMITTED
 from tests.unit.activities.scripted import SOURCE, URL, MemoryContent, environment
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -57,7 +58,9 @@ class Shelf:
 
 def asked(provider: str = "shelf") -> SearchRequest:
     """A search."""
-    return SearchRequest(research_id="r-1", operation="search/1", provider=provider, text="vacuum")
+    return SearchRequest(
+        research_id="r-1", operation="search/1", provider=provider, text="vacuum", permission=PERMITTED
+    )
 
 
 def document(**changes: Any) -> ExtractedDocument:
@@ -76,7 +79,7 @@ def reading(given: Any, content: MemoryContent | None = None) -> ReadingActiviti
 
 async def read(given: Any, content: MemoryContent | None = None) -> ReadRecord:
     """One read."""
-    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit")
+    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permission=PERMITTED)
     return await environment().run(reading(given, content).read_source, request)
 
 
@@ -131,7 +134,7 @@ async def test_a_page_is_waited_for_within_its_read(
         attempt=1 + bool(told),
         heartbeat_details=told,
     )
-    request = ReadRequest(source_id=SOURCE, url=URL)
+    request = ReadRequest(source_id=SOURCE, url=URL, permission=PERMITTED)
     with pytest.raises(ApplicationError) as caught:
         await env.run(reading(errors.RateLimited("the server asks to wait", retry_after=wait)).read_source, request)
     assert caught.value.non_retryable is (kind is not None)
@@ -181,6 +184,7 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     shelf = Shelf(document())
     activities = ReadingActivities(shelf, MemoryContent(), judge_of(HereCalls(), {}))
     request = ReadRequest(
+        permission=PERMITTED,
         source_id=SOURCE,
         url=URL,
         domains_allow=["A.test"],

@@ -14,6 +14,7 @@ from contracts.presets import effective_gates, effective_limits, preset
 from contracts.request import Depth, Gates, Limits
 from contracts.roles import (
     ANALYZER,
+    CLARIFIER,
     PLANNER,
     REFINER,
     SUPERVISOR,
@@ -28,7 +29,7 @@ from contracts.roles import (
 )
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.strategies import declared_roles
+from contracts.strategies import declaration
 from contracts.vocabulary import (
     Action,
     AgentRole,
@@ -53,7 +54,8 @@ def test_six_roles_and_five_phases() -> None:
 
 def test_every_phase_has_its_agent() -> None:
     """A role for each phase but gathering, which asks no engine (S0-003, S0-005, S0-006, S0-007, S0-010, S0-094)."""
-    assert {role.name for role in declared_roles()} | {AgentRole.GATHERER} == set(AgentRole)
+    names = {role.name for role in declaration("supervisor").roles if role is not CLARIFIER}
+    assert names | {AgentRole.GATHERER} == set(AgentRole)
     assert len(Phase) == len(AgentRole) - 1
     assert (PLANNER.name, ANALYZER.name) == (AgentRole.PLANNER, AgentRole.ANALYZER)
     assert (SYNTHESIZER.name, REFINER.name) == (AgentRole.SYNTHESIZER, AgentRole.REFINER)
@@ -95,8 +97,9 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "search": {"domains_deny": ["http://a.b/"]}}', "search.domains_deny.0: "),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
         ('{"query": "x", "verify": "full"}', "verify: full: not available yet"),
-        ('{"query": "x", "gates": {"approve": "plan"}}', "gates.approve: not available yet"),
-        ('{"query": "x", "output": {"citation_style": "key"}}', "output.citation_style: not available yet"),
+        ('{"query": "x", "gates": {"approve": "yes"}}', "gates.approve: Input should be 'none', 'plan' or 'phrase'"),
+        ('{"query": "x", "limits": {"max_wait_seconds": 0}}', "limits.max_wait_seconds:"),
+        ('{"query": "x", "output": {"citation_style": "footnote"}}', "output.citation_style: "),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_its_path(text: str, line: str) -> None:

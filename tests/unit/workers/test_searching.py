@@ -19,6 +19,7 @@ from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import StoredNotebooks
+from tests.fakes.permissions import PERMITTED
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.search_clients import asking, open_provider
@@ -113,7 +114,7 @@ async def test_a_service_that_always_fails_is_told_before_the_next_run(tmp_path:
     async with SearchApis("503") as broken, SearchApis() as well:
         addresses = {"BRAVE_BASE_URL": broken.url("brave"), "SEARXNG_URL": well.url("searxng")}
         settings = configured(tmp_path, BRAVE_API_KEY=KEYS["brave"], **addresses)
-        check = CheckProvidersRequest(research_id="r-1", providers=["brave", "searxng", "tavily"])
+        check = CheckProvidersRequest(research_id="r-1", providers=["brave", "searxng", "tavily"], permission=PERMITTED)
         async with pool(settings) as activities:
             before = await ActivityEnvironment().run(activities.check_providers, check)
             for _ in range(FAILURES_TO_OPEN):

@@ -113,3 +113,15 @@ async def test_the_record_follows_the_evaluation() -> None:
     actions = [decision.action for decision in run.state.decisions]
     assert actions[0] == "evaluate_phase"
     assert actions[-1] in ("proceed", "retry")
+
+
+async def test_what_nothing_could_change_is_not_degraded() -> None:
+    """A small folder, or one without an answer, has the gate's issues on record; only a used retry makes them a fault."""
+    notes = []
+    for can_change in (False, True):
+        run = run_with(findings=[states.finding("the one that there is")])
+        for _ in range(1 + can_change):
+            await pause_after(run, Phase.ANALYSIS, can_change=can_change)
+        assert "at least 2" in str(run.state.gates[-1].issues)
+        notes.append([note for note in run.state.degraded if "at least 2" in note])
+    assert notes == [[], ["analysis gate: 1 findings, at least 2"]]

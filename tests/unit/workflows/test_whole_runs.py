@@ -33,7 +33,9 @@ FOLDER = Path(__file__).parent / "whole_runs"
 CANARY = "c0ffee" * 4
 MARK = re.compile(r'Below, names of elements of data end in "-(\w+)", and their lines begin with "(\w+)¦"\.')
 STYLE = re.compile(r"(?<=<style>).*?(?=</style>)", re.DOTALL)
-MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?)?")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?|(?<=read )\d{4}-\d\d-\d\d")
+FORMS = re.compile(r'("report\.(?:md|html)": )"sha256:[0-9a-f]{64}"')
+"""Hashes of files with moments in them."""
 WISHES = {
     "system_prompt": "Write for people who run databases.",
     "context": [{"question": "What is a transaction?", "answer": "All or nothing."}],
@@ -95,8 +97,8 @@ async def conducted(world: World, wishes: dict[str, Any], api: MessagesApi | Non
         "report.md": await world.content.get_text(files.markdown),
         "report.json": await world.content.get_text(files.json_document),
         "report.html": STYLE.sub("", await world.content.get_text(files.html)),
-        # Analyses run side by side, so what they tell has no order.
-        "calls.txt": "\n".join(sorted(host.note_entry)) + "\n",
+        # Analyses run side by side, so what they tell has no order; how many checkpoints become one is chance.
+        "calls.txt": "\n".join(sorted(call for call in host.note_entry if not call.startswith("save_session"))) + "\n",
         "events.txt": "\n".join(sorted(f"{one.type}: {one.text} {json.dumps(one.data)}" for one in state.events))
         + "\n",
         "result.json": state.result.model_dump_json(indent=1, exclude={"report", "report_ref", "files"}) + "\n",
@@ -106,7 +108,7 @@ async def conducted(world: World, wishes: dict[str, Any], api: MessagesApi | Non
     kept["details.md"] = details_markdown(state, now) + "\n"
     if api is not None:
         kept["requests.txt"] = requests_as_text(api.requests)
-    return {name: MOMENT.sub("MOMENT", text) for name, text in kept.items()}
+    return {name: FORMS.sub(r'\1"HASH"', MOMENT.sub("MOMENT", text)) for name, text in kept.items()}
 
 
 async def demanding(folder: Path) -> dict[str, str]:

@@ -73,9 +73,11 @@ def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
 def _record(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: Pause) -> None:
     state, at = run.state, opened.moment
     state.pause = pause
+    retried, retry = position_of(state).retried, retry_key(gate.phase, at.iteration)
     if pause.action is Action.RETRY:
-        position_of(state).retried.append(retry_key(gate.phase, at.iteration))
-    elif not gate.valid and gate.policy is GatePolicy.STRICT:
+        retried.append(retry)
+    elif not gate.valid and gate.policy is GatePolicy.STRICT and (opened.unit.can_change or retry in retried):
+        # Where nothing could be done differently, it is the documents that hold no more: the report says that.
         for issue in mendable(state, gate):
             run.degrade(f"{gate.phase} gate: {issue.message}")
     if gate.phase == Phase.SYNTHESIS and pause.action is not Action.RETRY:

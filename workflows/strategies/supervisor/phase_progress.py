@@ -22,10 +22,12 @@ def progress_of(state: ResearchState) -> Progress:
     order = list(LABELS)
     place = order.index(position_of(state).next_phase)
     last = state.resolved.limits.max_iterations if state.resolved else 1
+    # A run that a person did not let begin has a result and no report.
+    reported = state.result is not None and state.result.files is not None
     units = []
     for number, phase in enumerate(order):
-        done = number < place or (number == place and bool(state.open_pauses)) or state.result is not None
-        running = number == place and not done and state.phase is not None
+        done = number < place or (number == place and bool(state.open_pauses)) or reported
+        running = number == place and not done and state.phase is not None and state.result is None
         mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
         detail = phase_summary(state, phase) if done else ""
         units.append(UnitProgress(name=phase, label=LABELS[phase], mark=mark, detail=detail))

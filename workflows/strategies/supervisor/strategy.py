@@ -3,15 +3,17 @@
 from typing import Any
 
 from contracts.decisions import Pause
-from contracts.plan import Plan, PlanNode
+from contracts.plan import PlanNode
 from contracts.progress import Progress
-from contracts.roles import PLANNER, REFINER, SYNTHESIZER, GapAssessment, PlanInput
+from contracts.roles import PLANNER, REFINER, GapAssessment, PlanInput
 from contracts.state import OpenPause, ResearchState, Unit
-from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
+from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, NodeStatus, Phase, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import refine_input, write_input
+from workflows.phases.role_inputs import refine_input
+from workflows.phases.writing import write_report
 from workflows.rules.gaps import apply_assessments, asked_for
+from workflows.rules.leaving_out import skip_left_out
 from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, unread_candidates
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
@@ -88,6 +90,11 @@ class SupervisorStrategy:
         """An unfinished phase is done again; a finished run is decided again under the new limits."""
         reposition(state, redo_analysis=redo_analysis)
 
+    def plan_anew(self, state: ResearchState) -> None:
+        """Planning is done again, with what the person said as its guidance."""
+        position_of(state).next_phase = Phase.PLANNING
+        state.pause = Pause(phase=Phase.PLANNING, action=Action.RETRY, rationale="a person wants another plan")
+
     def progress(self, state: ResearchState) -> Progress:
         """The phases of the iteration, in the order of the loop."""
         return progress_of(state)
@@ -95,9 +102,10 @@ class SupervisorStrategy:
     async def _plan(self, run: ResearchRun) -> Unit:
         state, resolved = run.state, run.resolved
         limit = resolved.limits.max_sub_queries
+        run.obey_request()
         request = PlanInput(
             system_prompt=resolved.system_prompt,
-            context=resolved.context,
+            context=resolved.earlier_turns,
             min_sub_queries=min(2, limit),
             max_sub_queries=limit,
             corpus=resolved.corpus,
@@ -105,13 +113,13 @@ class SupervisorStrategy:
             issues=run.issues(Phase.PLANNING),
         )
         output = await run.ask(PLANNER, "plan", request)
-        queries = plan_sub_queries(output.sub_queries, state.iteration, limit)
+        queries = skip_left_out(state, plan_sub_queries(output.sub_queries, state.iteration, limit))
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
         if state.sources or state.candidates:
             # A late reflection wants another plan: what was found for the first one is found for nothing.
             state.sources, state.aliases, state.candidates, state.duplicates = {}, {}, [], 0
-        state.plan = Plan(version=state.plan.version + 1, brief=output.research_brief, nodes=queries)
-        run.note("plan.drafted", f"{len(queries)} sub-queries", count=len(queries))
+        run.draft_plan(output.research_brief, queries)
+        run.record_left_out(query for query in queries if query.status is NodeStatus.SKIPPED)
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
     async def _gather(self, run: ResearchRun) -> Unit:
@@ -131,11 +139,11 @@ class SupervisorStrategy:
         return Unit(name=Phase.ANALYSIS, can_change=run.resolved.engine is EngineKind.MODEL)
 
     async def _synthesize(self, run: ResearchRun) -> Unit:
-        output = await run.ask(SYNTHESIZER, "write", write_input(run, issues=run.issues(Phase.SYNTHESIS)))
-        run.state.draft = output.draft
+        draft = await write_report(run, run.issues(Phase.SYNTHESIS))
+        run.state.draft = draft
         run.state.report_improvements = []
         run.state.candidates = []  # what was found and not read only mattered until here
-        run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
+        run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
     async def _refine(self, run: ResearchRun) -> Unit:

@@ -2,10 +2,11 @@
 
 from html.parser import HTMLParser
 
-VOID = {"meta", "br", "hr"}
+VOID = {"meta", "br", "hr", "input"}
 ALLOWED = {"html", "head", "meta", "title", "style", "body", "a", "span", "div", "nav", "ol", "ul", "li", "header", "p"}
 ALLOWED |= {"h1", "h2", "h3", "h4", "h5", "h6", "main", "article", "section", "details", "summary", "footer", "mark"}
 ALLOWED |= {"blockquote", "strong", "em", "code", "pre", "table", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd"}
+ALLOWED |= {"fieldset", "legend", "label"}
 ALLOWED |= VOID
 
 

@@ -31,14 +31,16 @@ async def store() -> MemoryStore:
     return filled
 
 
-async def audited(store: MemoryStore, report: dict[str, Any], markdown: str | None = None) -> AuditResult:
+async def audited(
+    store: MemoryStore, report: dict[str, Any], markdown: str | None = None, html: bytes | None = None
+) -> AuditResult:
     """The audit of a report against a store."""
-    return await audit(report, store.text_by_hash, store.by_hash, markdown=markdown)
+    return await audit(report, store.text_by_hash, store.by_hash, markdown=markdown, html=html)
 
 
 async def test_untouched_report_passes_and_everything_is_counted(store: MemoryStore) -> None:
     """What was compared is counted, what cannot be compared is counted too, and nothing differs."""
-    result = await audited(store, REPORT, RENDERING.markdown)
+    result = await audited(store, REPORT, RENDERING.markdown, RENDERING.html.encode())
     assert result.problems == []
     assert result.passed
     assert result.checked == {
@@ -53,7 +55,9 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "numbers in the text": 10,
         "quotations": 6,
         "addresses in the text": 2,
+        "text in report.json": 1,
         "report.md": 1,
+        "report.html": 1,
     }
     assert result.unchecked == {}
 
@@ -119,8 +123,8 @@ Edit = Callable[[Any], Any]
 CASES: list[tuple[str, list[str | int], Any]] = [
     ("quote_differs", ["evidence", 0, "quote"], "Other words."),
     ("quote_differs", ["evidence", 0, "quote_hash"], digest("other")),
-    ("quote_differs", ["evidence", 0, "start"], lambda start: start + 1),
-    ("quote_differs", ["evidence", 0, "end"], lambda end: end - 1),
+    ("offset_differs", ["evidence", 0, "start"], lambda start: start + 1),
+    ("offset_differs", ["evidence", 0, "end"], lambda end: end - 1),
     ("context_differs", ["evidence", 0, "prefix"], "other"),
     ("context_differs", ["evidence", 0, "suffix"], "other"),
     ("evidence_without_source", ["evidence", 0, "source_id"], "src-0000000000"),
@@ -143,6 +147,7 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("claim_moved", ["claims", 0, "text"], "Other words. [1]"),
     ("claim_without_evidence", ["claims", 0, "evidence_ids"], ["ev-0000000000"]),
     ("claim_without_evidence", ["claims", 0, "evidence_ids"], []),
+    ("claim_without_evidence", ["claims", 0], lambda claim: claim | {"evidence_ids": [], "citation_numbers": []}),
     ("claim_numbers_differ", ["claims", 0, "citation_numbers"], [2]),
     ("claim_not_the_quote", ["claims", 0, "evidence_ids"], [SAMPLE.problem.id]),
     ("claim_not_the_quote", ["claims", 5, "method"], "verbatim"),
@@ -150,10 +155,30 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("verdict_differs", ["claims", 5, "verdict"], "contradicted"),
     ("verdict_differs", ["claims", 0], lambda claim: claim | {"method": "rules", "verdict": "unsupported"}),
     ("finding_without_evidence", ["findings", 0, "evidence_ids"], ["ev-0000000000"]),
+    ("text_altered", ["report", "markdown"], lambda text: text.replace("two billion", "two million")),
+    ("text_altered", ["report", "markdown"], lambda text: text.replace("## Method", "Nobody knows.\n\n## Method")),
+    ("evidence_without_source", ["sources"], lambda items: items[1:]),
     ("malformed", ["schema_version"], 2),
     ("malformed", ["evidence", 0, "quote"], ""),
     ("malformed", ["claims"], None),
 ]
+
+
+@pytest.mark.parametrize(
+    ("change", "counted", "skipped"),
+    [
+        ({"evidence_ids": [], "citation_numbers": [], "verdict": "unsupported", "method": "none"}, 1, 0),
+        ({"verdict": "contradicted", "method": "model"}, 0, 1),
+    ],
+)
+async def test_what_no_rule_can_judge_again_is_counted(
+    store: MemoryStore, change: dict[str, Any], counted: int, skipped: int
+) -> None:
+    """A statement without a citation, and the verdict of a model, are no differences; neither is called compared."""
+    result = await audited(store, changed(["claims", 5], lambda claim: claim | change))
+    assert result.problems == []
+    assert result.checked.get("claims without a citation", 0) == counted
+    assert result.unchecked.get("verdicts of a model, which no rule gives again", 0) == skipped
 
 
 @pytest.mark.parametrize(("kind", "path", "value"), CASES, ids=[f"{kind}-{n}" for n, (kind, _, _) in enumerate(CASES)])

@@ -7,9 +7,11 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.reporting.claim_finder import claims_of_draft
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
 from contracts.activities import render_report
+from contracts.claims import CheckMethod, ClaimVerdict, Verdict, VerdictsEntry
 from contracts.documents import ReportDraft
 from contracts.identity import digest
 from contracts.messages import RenderedReport, RenderRequest
@@ -28,20 +30,20 @@ from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPP
 SAMPLE = Sample()
 KEYS = (
     "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
-    "language corpus outcome stop_reason completeness iterations started_at ended_at report sources evidence findings "
-    "gaps claims citations citations_count confidence_summary decisions decisions_dropped plan queries queries_failed "
+    "language corpus outcome stop_reason completeness iterations started_at ended_at forms report sources evidence "
+    "findings gaps claims citations citations_count confidence_summary decisions decisions_dropped plan queries queries_failed "
     "usage verification degraded failed_branches limitations"
 )
 PARTS = {
     "corpus": "name digest files indexed_at",
     "report": "markdown sections word_count",
     "sources": "id url title authors publisher venue doi published_at source_type quality quality_reason "
-    "content_hash text_hash retrieved_at status status_reason provider cited",
+    "content_hash text_hash retrieved_at status status_reason provider cited query_ids",
     "evidence": "id source_id quote prefix suffix heading start end page",
     "findings": "id statement confidence evidence_ids source_ids category",
     "gaps": "id description kind status severity priority",
-    "claims": "id text start end citation_numbers evidence_ids verdict method reason",
-    "citations": "number source_id",
+    "claims": "id text start end kind section parts citation_numbers evidence_ids verdict method reason",
+    "citations": "number source_id label",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",
     "usage": "model_calls input_tokens output_tokens cached_tokens cost_usd searches reads active_seconds",
@@ -54,11 +56,14 @@ async def skipped_of(corpus: str, _: str) -> list[SkippedFile]:
     return SKIPPED
 
 
-async def run(state: ResearchState, draft: str | None, without: str = "") -> tuple[RenderedReport, MemoryStore]:
+async def run(
+    state: ResearchState, draft: str | None, without: str = "", also: str = ""
+) -> tuple[RenderedReport, MemoryStore]:
     """Run the activity over a store that holds the sample's documents, but for the one with the hash `without`."""
     store = MemoryStore()
     for _, text in DOCUMENTS.values():
         await store.put_text(text)
+    await store.put_text(also)
     if draft is not None:
         reference = await store.put_text(draft, "text/markdown")
         assert state.draft is not None
@@ -69,6 +74,22 @@ async def run(state: ResearchState, draft: str | None, without: str = "") -> tup
     )
     request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
     return await ActivityEnvironment().run(activities.render_report, request), store
+
+
+async def test_verdicts_of_the_run_stand_in_the_report() -> None:
+    """What verification found for a claim of the draft is told of the claim in the report; the others are judged here."""
+    claims = claims_of_draft(SAMPLE.draft, SAMPLE.evidence, uncited=False)
+    said = ClaimVerdict(
+        claim_id=claims[0].id, verdict=Verdict.PARTIAL, method=CheckMethod.MODEL, reason="It says more.", score=0.5
+    )
+    entry = VerdictsEntry(verdicts=[said])
+    text = entry.model_dump_json(exclude_defaults=True)
+    report, store = await run(SAMPLE.state(verdicts_entry=digest(text)), SAMPLE.draft, also=text)
+    document = json.loads(await store.get_text(report.files.json_document))
+    found = [(claim["verdict"], claim["method"], claim["reason"]) for claim in document["claims"]]
+    assert found[0] == ("partial", "model", "It says more.")
+    assert all(method in ("verbatim", "rules", "none") for _, method, _ in found[1:])
+    assert document["verification"]["verdict_counts"]["partial"] == 1
 
 
 async def test_three_forms_are_stored_and_agree() -> None:
@@ -145,7 +166,9 @@ def test_second_rendering_keeps_numbers() -> None:
     second = render(state, draft, SAMPLE.texts, [], "0.1.0")
     assert "Only the second [2]." in second.markdown
     assert second.matter.numbered.citations == first.matter.numbered.citations
-    assert json.loads(second.document)["citations"] == [{"number": 2, "source_id": SAMPLE.forced.source_id}]
+    assert json.loads(second.document)["citations"] == [
+        {"number": 2, "source_id": SAMPLE.forced.source_id, "label": "[2]"}
+    ]
 
 
 async def test_text_that_differs_from_its_quote_is_never_written() -> None:

@@ -8,7 +8,7 @@ from contracts.presets import preset
 from contracts.request import Depth, SearchPolicy
 from contracts.resolved import EffectiveGates, ProviderChoice
 from contracts.roles import ANALYZER, PLANNER
-from contracts.strategies import declaration, declared_roles
+from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, ThinkMode
 from providers.models.prices import PriceEntry, PriceTable
 from tests.fakes import states
@@ -29,7 +29,7 @@ def test_calls_tokens_and_cost_are_ranges() -> None:
     expected = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=True)
     assert expected.calls == Range(low=8, high=33)
     by_role = {role.role: role for role in expected.by_role}
-    assert set(by_role) == {role.name for role in declared_roles()}
+    assert set(by_role) == {role.name for role in SUPERVISOR.roles}
     size = expected_call(PLANNER)
     planner = by_role["planner"]
     assert planner.input_tokens == Range(low=size.input_tokens, high=size.input_tokens)
@@ -53,7 +53,7 @@ def test_the_roles_sum_up_to_the_run() -> None:
         assert getattr(expected.tokens, bound) == tokens
         cost = sum(getattr(role.cost_usd, bound) for role in expected.by_role)
         assert getattr(expected.cost_usd, bound) == pytest.approx(cost)
-    assert len(expected.by_role) == len(declared_roles())
+    assert len(expected.by_role) == len(SUPERVISOR.roles)
 
 
 def test_the_estimate_keeps_to_every_cap() -> None:
@@ -185,7 +185,14 @@ def test_a_resolved_run_is_estimated_as_it_will_be_asked() -> None:
     )
     known = estimate_of(resolved, PRICES, {"paid": 0.01})
     assert (known.providers, known.search_cost_usd) == (["corpus", "paid"], Range(low=0.0, high=0.3))
-    assert {role.role for role in known.by_role} == {role.name for role in declared_roles()}
+    assert {role.role for role in known.by_role} == {role.name for role in SUPERVISOR.roles}
     assert estimate_of(resolved, PRICES).unpriced_providers == ["paid"]
     without_model = estimate_of(resolved.model_copy(update={"engine": EngineKind.EXTRACTIVE}), PRICES)
     assert without_model.by_role == []
+
+
+def test_who_is_asked_first_is_paid_for() -> None:
+    """A request that has its question looked at needs up to a call for each round."""
+    without = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=False)
+    asked = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=False, clarifies=True)
+    assert (asked.calls.low - without.calls.low, asked.calls.high - without.calls.high) == (1, 3)

@@ -45,7 +45,9 @@ def test_a_time_that_is_none_is_refused_with_examples(given: str) -> None:
 def test_outcomes_are_names_in_any_number() -> None:
     """With commas or repeated; hyphens will do; an unknown one is refused with the list."""
     assert parse_statuses(["partial,timed-out", "running"]) == ("partial", "timed_out", "running")
-    with pytest.raises(CommandError, match="takes running, queued, interrupted, unknown, completed"):
+    with pytest.raises(
+        CommandError, match="takes running, queued, awaiting_clarification, awaiting_approval, interrupted"
+    ):
         parse_statuses(["done"])
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from activities.reporting.citations import CitationMark
-from activities.reporting.claims import CitedWords, find_claims
+from activities.reporting.judged_claims import CitedWords, judge_claims
 from activities.reporting.links import Registry, clean_links
 from activities.reporting.quotations import Page
 from contracts.identity import digest
@@ -110,10 +110,10 @@ def test_a_quoted_cell_is_a_claim_of_its_own() -> None:
     marks = [CitationMark(text.index(sign), text.index(sign) + 3, number, (f"ev-{number}",))
              for number, sign in ((1, "[1]"), (2, "[2]"))]  # fmt: skip
     passages = {"ev-1": CitedWords("One thing.", "", ""), "ev-2": CitedWords("Another\nthing.", "", "")}
-    found = find_claims(text, marks, passages, Registry.of([]))
+    found = judge_claims(text, marks, passages, Registry.of([]))
     assert [(claim.method, claim.evidence_ids) for claim in found] == [("verbatim", ["ev-1"]), ("verbatim", ["ev-2"])]
     passages["ev-2"] = CitedWords("Quite another thing.", "", "")
-    assert find_claims(text, marks, passages, Registry.of([]))[1].method != "verbatim"
+    assert judge_claims(text, marks, passages, Registry.of([]))[1].method != "verbatim"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.verification.quantities import Agreement, compare, find_quantities
+from providers.verification.quantities import Comparison, compare, find_quantities
 
 
 @pytest.mark.parametrize(
@@ -61,37 +61,37 @@ def test_dates_and_versions_have_a_form(text: str, form: str) -> None:
 @pytest.mark.parametrize(
     ("claim", "source", "match"),
     [
-        ("1664", "1,664", Agreement.EXACT),
-        ("60 seconds", "one minute", Agreement.EXACT),
-        ("a year", "twelve months", Agreement.NONE),
-        ("12 months", "1 year", Agreement.EXACT),
-        ("about 80", "81", Agreement.APPROXIMATE),
-        ("5.2 million", "5,187,000", Agreement.APPROXIMATE),
-        ("5.2 million", "5,300,000", Agreement.NONE),
-        ("7", "7.4", Agreement.NONE),
-        ("more than 5 million", "5.3 million", Agreement.APPROXIMATE),
-        ("more than 5 million", "4.9 million", Agreement.NONE),
-        ("at least 5 MB", "at most 5 MB", Agreement.OPPOSED),
-        ("5 MB", "5 GB", Agreement.NONE),
-        ("20 %", "20 percentage points", Agreement.NONE),
-        ("March 2024", "5 March 2024", Agreement.APPROXIMATE),
-        ("5 March 2024", "6 March 2024", Agreement.NONE),
-        ("2024", "5 March 2024", Agreement.APPROXIMATE),
-        ("2023", "2024", Agreement.NONE),
-        ("3.11.2", "3.11.3", Agreement.NONE),
-        ("runs twice an hour", "every 30 minutes", Agreement.EXACT),
-        ("paid annually", "5 crowns a year", Agreement.NONE),
-        ("28,000 kilograms", "28,000 tonnes", Agreement.NONE),
-        ("50 cents", "0.50 euros", Agreement.EXACT),
-        ("one third of them", "33 percent", Agreement.APPROXIMATE),
-        ("half an hour", "30 minutes", Agreement.EXACT),
-        ("18:00", "6 pm", Agreement.EXACT),
-        ("6 millones de dólares", "6 million dollars", Agreement.EXACT),
-        ("45 millions d'euros", "45 million euros", Agreement.EXACT),
+        ("1664", "1,664", Comparison.EXACT),
+        ("60 seconds", "one minute", Comparison.EXACT),
+        ("a year", "twelve months", Comparison.NONE),
+        ("12 months", "1 year", Comparison.EXACT),
+        ("about 80", "81", Comparison.APPROXIMATE),
+        ("5.2 million", "5,187,000", Comparison.APPROXIMATE),
+        ("5.2 million", "5,300,000", Comparison.NONE),
+        ("7", "7.4", Comparison.NONE),
+        ("more than 5 million", "5.3 million", Comparison.APPROXIMATE),
+        ("more than 5 million", "4.9 million", Comparison.NONE),
+        ("at least 5 MB", "at most 5 MB", Comparison.OPPOSED),
+        ("5 MB", "5 GB", Comparison.NONE),
+        ("20 %", "20 percentage points", Comparison.NONE),
+        ("March 2024", "5 March 2024", Comparison.APPROXIMATE),
+        ("5 March 2024", "6 March 2024", Comparison.NONE),
+        ("2024", "5 March 2024", Comparison.APPROXIMATE),
+        ("2023", "2024", Comparison.NONE),
+        ("3.11.2", "3.11.3", Comparison.NONE),
+        ("runs twice an hour", "every 30 minutes", Comparison.EXACT),
+        ("paid annually", "5 crowns a year", Comparison.NONE),
+        ("28,000 kilograms", "28,000 tonnes", Comparison.NONE),
+        ("50 cents", "0.50 euros", Comparison.EXACT),
+        ("one third of them", "33 percent", Comparison.APPROXIMATE),
+        ("half an hour", "30 minutes", Comparison.EXACT),
+        ("18:00", "6 pm", Comparison.EXACT),
+        ("6 millones de dólares", "6 million dollars", Comparison.EXACT),
+        ("45 millions d'euros", "45 million euros", Comparison.EXACT),
     ],
 )
-def test_two_spellings_are_compared_by_what_they_say(claim: str, source: str, match: Agreement) -> None:
+def test_two_spellings_are_compared_by_what_they_say(claim: str, source: str, match: Comparison) -> None:
     """Rounding is allowed where the claim is the coarser, another unit or year never."""
     mine, other = find_quantities(claim), find_quantities(source)
-    results = [compare(one, two) for one in mine for two in other] or [Agreement.NONE]
+    results = [compare(one, two) for one in mine for two in other] or [Comparison.NONE]
     assert results[0] is match

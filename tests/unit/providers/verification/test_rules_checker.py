@@ -2,8 +2,9 @@
 
 import pytest
 
+from contracts.claims import Verdict
 from providers.verification.alignment import difference
-from providers.verification.rules_checker import Verdict, check
+from providers.verification.rules_checker import check
 from providers.verification.statement import Statement
 
 FLAGGED = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.reporting.citations import number_citations
-from activities.reporting.claims import CitedWords, Claim, find_claims
+from activities.reporting.judged_claims import CitedWords, PlacedClaim, judge_claims
 from activities.reporting.links import Registry
 from activities.reporting.quoted_passages import QuotedPassage, cut_passage
 from tests.unit.activities.reporting.sample import VACUUM, Sample, make_evidence, make_source
@@ -26,10 +26,10 @@ RULE = SAMPLE.quote(SAMPLE.rule)
 A, B, C = SAMPLE.rule.id, SAMPLE.problem.id, QUOTED.id
 
 
-def claims_of(draft: str) -> list[Claim]:
+def claims_of(draft: str) -> list[PlacedClaim]:
     """The claims of a draft."""
     numbered = number_citations(draft, EVIDENCE, [], REGISTRY)
-    claims = find_claims(numbered.text, numbered.marks, CITED, REGISTRY)
+    claims = judge_claims(numbered.text, numbered.marks, CITED, REGISTRY)
     assert all(numbered.text[claim.start : claim.end] == claim.text for claim in claims)
     return claims
 
@@ -48,7 +48,7 @@ def claims_of(draft: str) -> list[Claim]:
         (f"| a | b |\n|---|---|\n| x | [{A}] |\n| y | z |\n", ["| x | [1] |"]),
         (f"> One. Two. [{A}]\n>\n> Three. [{C}]\n", ["One. Two. [1]", "Three. [2]"]),
         (f"Both [{A}][{C}]. Next.", ["Both [1][2]."]),
-        ("`[ev-x]` and no citation.", []),
+        ("`[ev-x]` alone.", []),
     ],
 )
 def test_claims_are_the_sentences_that_carry_citations(draft: str, texts: list[str]) -> None:
@@ -122,7 +122,7 @@ PIECES = st.sampled_from(SIGNS + WORDS)
 def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
     """Offsets are exact, claims do not overlap, and together they hold every number, for every draft."""
     numbered = number_citations(draft, EVIDENCE, [], REGISTRY)
-    claims = find_claims(numbered.text, numbered.marks, CITED, REGISTRY)
+    claims = judge_claims(numbered.text, numbered.marks, CITED, REGISTRY)
     for claim in claims:
         assert numbered.text[claim.start : claim.end] == claim.text
     for mark in numbered.marks:

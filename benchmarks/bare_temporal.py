@@ -1,0 +1,109 @@
+"""What Temporal alone takes for a run of this shape: `python -m benchmarks.bare_temporal`.
+
+The activities of the run of `benchmarks.engine_time`, in the same order and as many side by side, do nothing; the
+workflow keeps nothing. Plain SDK defaults, the embedded server with its file. What is above these figures is ours.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity, workflow
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from benchmarks.processes import cpu_seconds, stolen_seconds
+from workers.dev_server.attach import describe_server, detach_server, ensure_server, stop_server
+
+SHAPE: Final = (1, 1, 1, 1, 3, 27, 3, 5, 5, 1)
+"""Activities side by side, step after step: 48, as in a run of ten role calls, 3 searches, 26 pages and its records."""
+QUEUE: Final = "bare"
+WARM_RUNS: Final = 3
+AT_ONCE: Final = 20
+
+
+@activity.defn
+async def do_nothing(size: int) -> str:
+    """Answer with so many characters."""
+    return "x" * size
+
+
+@workflow.defn(sandboxed=False)
+class Bare:
+    """The shape alone."""
+
+    @workflow.run
+    async def run(self, size: int) -> int:
+        """Each step begins when the one before is done; how many activities there were."""
+        for width in SHAPE:
+            work = [
+                workflow.execute_activity(do_nothing, size, start_to_close_timeout=timedelta(minutes=1))
+                for _ in range(width)
+            ]
+            await asyncio.gather(*work)
+        return sum(SHAPE)
+
+
+async def serve(address: str) -> None:
+    """A worker until it is killed."""
+    client = await Client.connect(address)
+    await Worker(client, task_queue=QUEUE, workflows=[Bare], activities=[do_nothing]).run()
+
+
+async def measure(home: Path, runs: int) -> None:
+    """Print wall and processor time of a run, and of twenty at once."""
+    home.mkdir()
+    address = (await ensure_server(home)).address
+    worker = await asyncio.create_subprocess_exec(sys.executable, "-m", "benchmarks.bare_temporal", "--serve", address)
+    try:
+        client = await Client.connect(address)
+
+        async def run() -> float:
+            began = time.monotonic()
+            await client.execute_workflow(Bare.run, 300, id=f"bare-{time.monotonic_ns()}", task_queue=QUEUE)
+            return time.monotonic() - began
+
+        server = describe_server(home)
+        assert server is not None
+        for _ in range(WARM_RUNS):
+            await run()
+        before = cpu_seconds(server.server_pid), cpu_seconds(worker.pid)
+        walls = [await run() for _ in range(runs)]
+        after = cpu_seconds(server.server_pid), cpu_seconds(worker.pid)
+        of_server, of_worker = ((late - early) / runs for early, late in zip(before, after, strict=True))
+        print(f"{sum(SHAPE)} activities that do nothing: {statistics.median(walls):.3f} s wall")
+        told = f"server {of_server:.2f}, worker {of_worker:.2f}"
+        print(f"processor time of a run: {of_server + of_worker:.2f} s ({told})")
+        began = time.monotonic()
+        await asyncio.gather(*(run() for _ in range(AT_ONCE)))
+        print(f"{AT_ONCE} runs at once: {time.monotonic() - began:.2f} s wall")
+    finally:
+        worker.kill()
+        await worker.wait()
+        detach_server(home)
+        await stop_server(home)
+
+
+async def main() -> None:
+    """Measure, or serve the measurement."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--serve", metavar="ADDRESS", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve:
+        await serve(given.serve)
+        return
+    stolen = stolen_seconds()
+    with tempfile.TemporaryDirectory() as name:
+        await measure(Path(name) / "home", given.runs)
+    print(f"taken away by the machine's host meanwhile: {stolen_seconds() - stolen:.1f} s")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

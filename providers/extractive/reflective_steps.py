@@ -1,0 +1,94 @@
+"""The roles of the strategy `reflective` without a model: by what the question asks for, and by what was found."""
+
+from typing import Final
+
+from contracts.reflective_roles import (
+    ClassificationDraft,
+    ClassifyInput,
+    Complexity,
+    FollowUp,
+    InvestigateInput,
+    PlanStepsInput,
+    QueriesDraft,
+    ReflectionDecision,
+    ReflectOnStepInput,
+    ResearchStepInput,
+    ResearchTurnDraft,
+    StepDraft,
+    StepReflectionDraft,
+    StepsDraft,
+)
+from contracts.roles import PlanInput
+from contracts.vocabulary import NodeStatus
+from providers.extractive.asked_form import read_asked
+from providers.extractive.planner import ONE_SIDED, plan
+from providers.extractive.question import QuestionType, read_question
+
+FEW_WORDS: Final = 5
+"""Words of meaning up to which a question that asks for one thing is simple."""
+MANY_WORDS: Final = 14
+MANY_SIDED: Final = (QuestionType.COMPARE, QuestionType.CONSEQUENCE, QuestionType.WHY)
+
+
+def classify(request: ClassifyInput) -> ClassificationDraft:
+    """Without a model: by what the question asks for and how many words it takes. Never without research."""
+    question, asked = read_question(request.query, request.language), read_asked(request.query, request.language)
+    wordy = len(asked.content)
+    if asked.form in ONE_SIDED and wordy <= FEW_WORDS:
+        complexity = Complexity.SIMPLE
+    elif question.kind in MANY_SIDED or wordy > MANY_WORDS or request.query.count("?") > 1:
+        complexity = Complexity.COMPLEX
+    else:
+        complexity = Complexity.MODERATE
+    return ClassificationDraft(
+        complexity=complexity.value,
+        follow_up_type=(FollowUp.COMPLEX_FOLLOW_UP if request.context else FollowUp.NEW_TOPIC).value,
+        reasoning=f"The question asks for {question.kind.value.replace('_', ' ')} in {wordy} words of meaning.",
+    )
+
+
+def look_around(request: InvestigateInput) -> QueriesDraft:
+    """Without a model: the question itself and what a plan would look for first."""
+    asked = PlanInput(query=request.query, language=request.language, max_sub_queries=request.most_queries)
+    return QueriesDraft(queries=[item.query for item in plan(asked).sub_queries])
+
+
+def plan_steps(request: PlanStepsInput) -> StepsDraft:
+    """Without a model: one step for each part of an answer; an adjusted plan looks first where a gap was stated."""
+    done = [step.title for step in request.steps]
+    asked = PlanInput(
+        query=request.query,
+        language=request.language,
+        guidance=request.guidance,
+        system_prompt=request.system_prompt,
+        min_sub_queries=request.fewest,
+        max_sub_queries=request.most + len(done),
+        previous=[title for title in done if done],
+    )
+    proposed = plan(asked)
+    wanted = [StepDraft(title=text, description=text) for text in request.suggested_changes]
+    steps = [StepDraft(title=item.query, description=item.query) for item in proposed.sub_queries]
+    return StepsDraft(title=request.query, thought=proposed.research_brief, steps=[*wanted, *steps])
+
+
+def search_for_step(request: ResearchStepInput) -> ResearchTurnDraft:
+    """Without a model: the step itself, once."""
+    if request.turn > 1:
+        return ResearchTurnDraft(reasoning="The step was searched for in its own words.")
+    return ResearchTurnDraft(queries=[request.description or request.step_title])
+
+
+def reflect_on_step(request: ReflectOnStepInput) -> StepReflectionDraft:
+    """Without a model: go on while steps are planned; adjust once where the last step found nothing."""
+    done = [step for step in request.steps if step.status is NodeStatus.COMPLETED]
+    if not request.pending:
+        return StepReflectionDraft(decision=ReflectionDecision.COMPLETE.value, reasoning="Every step is done.")
+    if done and not done[-1].finding_count and request.may_adjust and request.open_gaps:
+        return StepReflectionDraft(
+            decision=ReflectionDecision.ADJUST.value,
+            reasoning="The last step found nothing that can be quoted.",
+            suggested_changes=[],
+        )
+    return StepReflectionDraft(
+        decision=ReflectionDecision.CONTINUE.value, reasoning=f"{len(request.pending)} steps are planned."
+    )

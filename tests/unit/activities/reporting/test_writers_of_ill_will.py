@@ -1,0 +1,157 @@
+"""Reports of writers that invent, copy and leave out: what is shown, and what the report says of it."""
+
+import json
+
+import pytest
+
+from activities.reporting.links import Registry, addresses_in_markdown, link_targets
+from activities.reporting.render import RenderedForms, render
+from activities.reporting.report_sections import find_losses, join_report, section_texts
+from activities.roles.grounding import find_quote
+from activities.roles.labels import label_key, label_of
+from activities.roles.synthesizer import clean_report
+from contracts.request import CitationStyle, Uncited
+from contracts.roles import SYNTHESIZER, WriteInput
+from contracts.vocabulary import EngineKind
+from tests.unit.activities.reporting.sample import SKIPPED, Sample
+
+SAMPLE = Sample()
+A, B = SAMPLE.rule.id, SAMPLE.forced.id
+INVENTED = f"""# Wraparound
+
+## Summary
+
+Vacuuming prevents it [{A}], as https://evil.test/proof and [this page](https://evil.test/x) say [99].
+PostgreSQL was written by two whales in 1877. [1] https://evil.test
+It runs daily ([2](http://evil.test)), see <https://evil.test/z> ![](https://evil.test/p.png) and www.evil.test.
+
+[1]: https://evil.test/def
+
+- Whales maintain the project in winter
+- Autovacuum is forced [{B}]
+"""
+
+
+def made(draft: str, **changes: object) -> RenderedForms:
+    """The report of a model that wrote this draft."""
+    state = SAMPLE.state(engine_by_role={SYNTHESIZER.name: EngineKind.MODEL.value})
+    assert state.resolved is not None
+    state.resolved = state.resolved.model_copy(update=changes)
+    return render(state, draft, SAMPLE.texts, SKIPPED, "0.1.0")
+
+
+@pytest.mark.parametrize("style", list(CitationStyle))
+def test_no_address_from_outside_the_registry(style: CitationStyle) -> None:
+    """Neither a link, an image, a definition nor plain words lead where no source is, and `[99]` is gone."""
+    forms = made(INVENTED, citation_style=style)
+    registry = Registry.of([source.url for source in SAMPLE.sources.values()], "")
+    shown = [*addresses_in_markdown(forms.markdown), *link_targets(forms.markdown)]
+    assert [address for address in shown if not registry.named(address)] == []
+    assert "evil" not in forms.markdown
+    assert "evil" not in forms.html
+    assert "[99]" not in forms.markdown
+    verification = json.loads(forms.document)["verification"]
+    assert verification["addresses_removed"] >= 4
+    assert "99" in verification["markers_removed"]
+
+
+def test_uncited_assertion_is_reported() -> None:
+    """It is a claim without evidence in `report.json`, counted, and named in the section on the method."""
+    forms = made(INVENTED)
+    document = json.loads(forms.document)
+    uncited = [claim for claim in document["claims"] if not claim["evidence_ids"]]
+    assert [claim["text"].split(" in ")[0] for claim in uncited][:1] == ["PostgreSQL was written by two whales"]
+    assert any(claim["text"] == "Whales maintain the project in winter" for claim in uncited)
+    assert {claim["verdict"] for claim in uncited} == {"unverified"}
+    assert document["verification"]["uncited_claims"] == len(uncited)
+    assert "The writer cites no passage for" in forms.markdown
+
+
+def test_uncited_assertion_is_removed_where_the_request_wants_it() -> None:
+    """What cites a passage stays, what cites none goes, and the report says how many went."""
+    draft = (
+        f"# T\n\n## Summary\n\nVacuuming prevents it [{A}]. Two whales wrote PostgreSQL in 1877.\n\n"
+        f"- Whales maintain the project in winter\n- Autovacuum is forced [{B}]\n"
+    )
+    forms = made(draft, uncited=Uncited.REMOVE)
+    assert "whales" not in forms.markdown.lower()
+    assert "Autovacuum is forced [2]" in forms.markdown
+    document = json.loads(forms.document)
+    assert document["verification"]["uncited_claims"] == 0
+    assert document["verification"]["uncited_removed"] == 2
+    assert "removed from the draft: the writer cited no passage for them" in forms.markdown
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("before", ["", "🐘 ", "e\u0301 ", "é "])
+def test_offsets_hold_after_line_ends_accents_and_emoji(before: str, end: str) -> None:
+    """A quote is found where it stands in the stored text, whatever comes before it, in either form of an accent."""
+    text = f"{before}First line.{end}{before}The cafe\u0301 is closed in winter.{end}"
+    for written in ("The cafe\u0301 is closed in winter.", "The café is closed in winter."):
+        place = find_quote(text, written)
+        assert place is not None
+        assert text[place[0] : place[1]] == "The cafe\u0301 is closed in winter."
+
+
+def test_claims_stand_at_their_places_after_markers_are_replaced() -> None:
+    """Emoji, line ends and many markers move everything behind them; each claim is where its range says."""
+    draft = f"# T\r\n\r\n🐘 First [{A}][{B}].\r\nSecond e\u0301 [{B}]. Third thing is here.\r\n\r\n> {SAMPLE.quote(SAMPLE.rule)} [{A}]\r\n"
+    forms = made(draft)
+    document = json.loads(forms.document)
+    assert len(document["claims"]) == 4
+    for claim in document["claims"]:
+        assert forms.markdown[claim["start"] : claim["end"]] == claim["text"]
+    assert document["claims"][3]["method"] == "verbatim"
+
+
+def test_source_is_cited_by_its_label_too() -> None:
+    """A writer that names the source of its prompt means the passages that it was shown of it."""
+    findings = [finding for finding in SAMPLE.state().findings if finding.evidence_ids]
+    request = WriteInput(
+        research_id="r", engine=EngineKind.MODEL, canary="c" * 24, query="How?", findings=findings,
+        evidence=list(SAMPLE.evidence.values()), sources=[],
+    )  # fmt: skip
+    label = label_of(SAMPLE.rule.source_id, label_key(request))
+    report = clean_report(f"It is so [{label}], and so [src-0000000000].", request)
+    of_source = {item.id for item in SAMPLE.evidence.values() if item.source_id == SAMPLE.rule.source_id}
+    shown = {key for finding in findings for key in finding.evidence_ids}
+    assert set(report.cited) == of_source & shown != set()
+    assert report.unresolved == ["src-0000000000"]
+
+
+FRAME = "# T\n\n## Summary\n\nIn short.\n\n{{section 1}}\n\nLet us turn to costs.\n\n{{section 2}}\n\nPrices fell by half.\n\n{{section 3}}\n\n## Conclusion\n\nDone.\n"
+
+
+def test_joining_touches_transitions_alone() -> None:
+    """Sections stay word for word under one heading each; a lead that asserts something is left out."""
+    sections = ["## Alpha\n\nA is [ev-a].\n\n## Deeper\n\nMore.", "# Beta\nB is.", "C without a heading."]
+    joined = join_report(FRAME, sections, ["a", "b", "c"])
+    assert [part.split("\n")[0] for part in section_texts(joined)] == [
+        "# T", "## Summary", "## Alpha", "## Beta", "## c", "## Conclusion",
+    ]  # fmt: skip
+    assert "### Deeper" in joined
+    assert "## Beta\n\nLet us turn to costs.\n\nB is." in joined
+    assert "Prices fell" not in joined
+    assert "{{" not in joined
+
+
+def test_sections_without_places_follow_the_summary() -> None:
+    """A frame that forgets its marks loses no section."""
+    joined = join_report(
+        "# T\n\n## Summary\n\nIn short.\n\n## Conclusion\n\nDone.\n", ["## A\n\nx", "## B\n\ny"], ["a", "b"]
+    )
+    assert [part.split("\n")[0] for part in section_texts(joined)] == [
+        "# T",
+        "## Summary",
+        "## A",
+        "## B",
+        "## Conclusion",
+    ]
+
+
+def test_lost_order_and_title_are_losses() -> None:
+    """A revision that turns sections round or drops the title says so, or is refused."""
+    before = "# T\n\n## A\n\nx [ev-a]\n\n## B\n\ny\n"
+    assert find_losses(before, before.replace("y", "z")) == []
+    assert find_losses(before, "# T\n\n## B\n\ny\n\n## A\n\nx [ev-a]\n") == ["the order of its sections"]
+    assert find_losses(before, before.replace("# T\n\n", "", 1)) == ["the title"]

@@ -1,0 +1,84 @@
+"""Bibliographies: what is written is read back by parsers of others, whatever a title holds."""
+
+import json
+import re
+import warnings
+
+import bibtexparser
+import pytest
+import rispy
+
+from client.exchange.bibliography import to_bibtex, to_csl, to_ris
+from client.exchange.exported_report import safe_line
+from tests.unit.client.exchange.hostile_report import TITLES, report_of
+
+LATEX_WORDS = {
+    r"\textbackslash{}": "\\",
+    r"\textbraceleft{}": "{",
+    r"\textbraceright{}": "}",
+    r"\textasciitilde{}": "~",
+    r"\textasciicircum{}": "^",
+}
+
+
+def plain(latex: str) -> str:
+    """What LaTeX prints of an escaped text."""
+    names = re.compile("|".join(map(re.escape, LATEX_WORDS)) + r"|\\([&%$#_])")
+    return names.sub(lambda found: found[1] or LATEX_WORDS[found[0]], latex)
+
+
+def test_bibtex_is_read_back_with_every_title_as_it_was() -> None:
+    """Braces, backslashes and line ends in a title end no field and begin no entry."""
+    library = bibtexparser.parse_string(to_bibtex(report_of()).decode())
+    assert library.failed_blocks == []
+    assert [plain(entry["title"]) for entry in library.entries] == [safe_line(title) for title in TITLES]
+    assert [entry.key for entry in library.entries] == [f"src-{number:032x}" for number in range(1, len(TITLES) + 1)]
+    first = library.entries[0]
+    assert first.entry_type == "article"
+    assert first["url"] == "https://source1.test/a_(b)?q=1&r=%7Bx%7D#z"
+    assert (first["year"], first["month"], first["urldate"]) == ("2025", "03", "2026-11-21")
+    assert first["doi"] == r"10.1000/18\_2"
+    assert first["author"].startswith("A. Writer and {Black and White} and {Last, First} and ")
+
+
+def test_ris_is_read_back_with_every_title_as_it_was() -> None:
+    """A line end in a title does not end the record."""
+    written = to_ris(report_of()).decode()
+    records = rispy.loads(written.replace("\r\n", "\n"))
+    assert [record["title"] for record in records] == [safe_line(title) for title in TITLES]
+    assert [record["type_of_reference"] for record in records[:4]] == ["JOUR", "NEWS", "GEN", "ELEC"]
+    assert records[0]["authors"][1] == "Black and White"
+    assert records[0]["doi"] == "10.1000/18_2"
+    assert records[0]["year"] == "2025"
+    assert all(re.fullmatch(r"[A-Z][A-Z0-9]  - .*|", line) for line in written.split("\r\n"))
+
+
+def test_csl_has_one_item_for_each_cited_source() -> None:
+    """CSL-JSON: types of its list, dates in parts, names whole."""
+    items = json.loads(to_csl(report_of()))
+    assert [item["title"] for item in items] == [safe_line(title) for title in TITLES]
+    assert [item["type"] for item in items[:4]] == ["article-journal", "article-newspaper", "document", "webpage"]
+    assert items[0]["issued"] == {"date-parts": [[2025, 3, 4]]}
+    assert items[0]["accessed"] == {"date-parts": [[2026, 11, 21]]}
+    assert items[0]["author"][2] == {"literal": "Last, First"}
+
+
+def test_sources_that_are_not_cited_are_left_out() -> None:
+    """A bibliography is of what the report cites, in the order of its numbers."""
+    report = report_of(
+        citations=[{"number": 2, "source_id": f"src-{1:032x}"}, {"number": 1, "source_id": f"src-{3:032x}"}]
+    )
+    assert [item["citation-number"] for item in json.loads(to_csl(report))] == [1, 2]
+    assert to_bibtex(report_of(citations=[])) == b""
+
+
+@pytest.mark.parametrize("published", [None, "", "soon", "2025", "2025-13-99x"])
+def test_dates_that_are_none_are_left_out(published: str | None) -> None:
+    """A page's own word for its date is not trusted to be one."""
+    report = report_of()
+    source = report.sources[0].model_copy(update={"published_at": published})
+    made = report.model_copy(update={"sources": [source, *report.sources[1:]]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bibtexparser.parse_string(to_bibtex(made).decode()).failed_blocks == []
+    assert json.loads(to_csl(made))[0].get("issued", {}).get("date-parts", [[0]])[0][0] in (0, 2025)

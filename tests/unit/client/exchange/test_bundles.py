@@ -1,0 +1,316 @@
+"""Bundles: whole ones pass the audit with nothing else at hand, hostile ones get a clear error."""
+
+import copy
+import hashlib
+import importlib
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.reporting.render import render
+from client.cli import audit_command
+from client.cli.command_errors import CommandError
+from client.exchange import bundle_reading
+from client.exchange.bundle import LARGEST_BYTES, MANIFEST, text_path
+from client.exchange.bundle_reading import BundleReader, BundleUnusable
+from client.exchange.bundle_writing import compose_bundle
+from contracts.identity import digest
+from providers.errors import ContentCorrupt
+from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
+
+SAMPLE = Sample()
+RENDERING = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
+FILES = {
+    "report.json": RENDERING.document.encode(),
+    "report.md": RENDERING.markdown.encode(),
+    "report.html": RENDERING.html.encode(),
+    "report.prov.json": b"{}",
+}
+TEXTS = {text_path(digest(text)): text.encode() for _, text in DOCUMENTS.values()}
+
+
+def bundle(files: dict[str, bytes] | None = None, *, quotes_only: bool = False) -> bytes:
+    """A bundle of the sample run, or of these files."""
+    given = FILES | ({} if quotes_only else TEXTS) if files is None else files
+    return compose_bundle(given, research_id="r-1", product_version="0.1.0", quotes_only=quotes_only)
+
+
+def rewritten(change: Callable[[zipfile.ZipFile, dict[str, bytes]], None]) -> bytes:
+    """A ZIP file made by hand of the files of the sample's bundle."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(bundle())) as made, zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as changed:
+        files = {name: made.read(name) for name in made.namelist()}
+        change(changed, files)
+        for name, data in files.items():
+            changed.writestr(name, data)
+    return whole.getvalue()
+
+
+class SameProcess:
+    """Calls that are made here: a process of its own for each of these cases would take a second."""
+
+    def __init__(self, pool: object) -> None:
+        del pool
+
+    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
+        """The function's answer."""
+        assert seconds is not None
+        module, _, name = function.partition(":")
+        return getattr(importlib.import_module(module), name)(*arguments)
+
+
+@pytest.fixture
+def same_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is started to compare."""
+    monkeypatch.setattr(audit_command, "KillableCalls", SameProcess)
+
+
+@pytest.fixture
+def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without settings, home and stores."""
+
+    def nothing(*_: object, **__: object) -> None:
+        raise AssertionError("a bundle needs no store")
+
+    monkeypatch.setattr(audit_command, "open_context", nothing)
+
+
+async def audited(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What `research audit FILE.zip --json` says."""
+    path = tmp_path / "b.zip"
+    path.write_bytes(data)
+    code = await audit_command.audit(str(path), as_json=True)
+    said: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert code == (0 if said["passed"] else 1)
+    return said
+
+
+@pytest.mark.usefixtures("no_store")
+async def test_a_bundle_is_audited_with_nothing_else_at_hand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Texts, passages, claims and all forms are compared; what a bundle leaves out is counted."""
+    said = await audited(tmp_path, bundle(), capsys)
+    assert said["problems"] == []
+    assert said["checked"]["stored texts"] == 3
+    assert said["checked"]["passages"] == 6
+    assert said["checked"]["claims judged by rules"] == 2
+    assert said["checked"]["files of the bundle"] == 7
+    assert said["unchecked"] == {"stored originals that are left out": 3}
+    assert said["research_id"] == "r-20261121-7k3f"
+
+
+@pytest.mark.usefixtures("no_store", "same_process")
+async def test_a_bundle_of_quotes_is_audited_as_far_as_it_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Quotes against their hashes, claims against the quotes; what needs whole texts is counted as not compared."""
+    data = bundle(quotes_only=True)
+    assert VACUUM[:60].encode() not in b"".join(zipfile.ZipFile(io.BytesIO(data)).read(name) for name in FILES)
+    said = await audited(tmp_path, data, capsys)
+    assert said["problems"] == []
+    assert said["checked"]["word for word claims"] == 6
+    assert said["unchecked"]["passages without their text"] == 6
+    changed = json.loads(FILES["report.json"])
+    changed["evidence"][0]["quote"] += " And more."
+    files = FILES | {"report.json": json.dumps(changed).encode()}
+    said = await audited(tmp_path, bundle(files, quotes_only=True), capsys)
+    assert "quote_differs" in {problem["kind"] for problem in said["problems"]}
+
+
+def edited(edit: Callable[[dict[str, Any]], None]) -> dict[str, bytes]:
+    """The files with another `report.json`."""
+    report = copy.deepcopy(json.loads(FILES["report.json"]))
+    edit(report)
+    return FILES | TEXTS | {"report.json": json.dumps(report).encode()}
+
+
+def move(report: dict[str, Any]) -> None:
+    report["evidence"][0]["start"] += 3
+    report["evidence"][0]["end"] += 3
+
+
+FORGED: list[tuple[str, dict[str, bytes]]] = [
+    ("text_missing", FILES | dict(list(TEXTS.items())[1:])),
+    ("text_differs", FILES | TEXTS | {text_path(digest(VACUUM)): VACUUM.replace("two", "six").encode()}),
+    ("text_differs", FILES | TEXTS | {text_path(digest(VACUUM)): b"\xff\xfe"}),
+    ("markdown_differs", FILES | TEXTS | {"report.md": FILES["report.md"].replace(b"two", b"six")}),
+    ("html_differs", FILES | TEXTS | {"report.html": FILES["report.html"].replace(b"two", b"six")}),
+    ("offset_differs", edited(move)),
+    ("evidence_without_source", edited(lambda report: report["sources"].pop(0))),
+    ("verdict_differs", edited(lambda report: report["claims"][5].update(verdict="supported"))),
+    ("malformed", FILES | TEXTS | {"report.json": b"{}"}),
+]
+
+
+@pytest.mark.usefixtures("no_store", "same_process")
+@pytest.mark.parametrize(("kind", "files"), FORGED, ids=[f"{kind}-{n}" for n, (kind, _) in enumerate(FORGED)])
+async def test_a_forged_bundle_whose_hashes_are_right_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, files: dict[str, bytes]
+) -> None:
+    """Whoever changes a file and writes a new manifest is found by what the files say; each difference has a remedy."""
+    said = await audited(tmp_path, bundle(files), capsys)
+    assert kind in {problem["kind"] for problem in said["problems"]}
+    assert all(problem["message"] and problem["remedy"] for problem in said["problems"])
+
+
+@pytest.mark.usefixtures("no_store", "same_process")
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("file_differs", lambda _, files: files.update({"report.prov.json": b"[]"})),
+        ("file_missing", lambda _, files: files.pop("report.prov.json")),
+        ("file_unlisted", lambda _, files: files.update({text_path("0" * 64): b"more"})),
+    ],
+)
+async def test_a_file_other_than_the_manifest_says_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, change: Callable[..., None]
+) -> None:
+    """Changed, missing or smuggled in: named with its path."""
+    said = await audited(tmp_path, rewritten(change), capsys)
+    assert [problem["kind"] for problem in said["problems"]] == [kind]
+
+
+def with_name(name: str) -> bytes:
+    """A bundle with one more file."""
+    return rewritten(lambda archive, _: archive.writestr(name, b"x"))
+
+
+def symbolic_link() -> bytes:
+    """A bundle whose text is a link to somewhere else."""
+
+    def change(archive: zipfile.ZipFile, files: dict[str, bytes]) -> None:
+        entry = zipfile.ZipInfo("report.md")
+        entry.external_attr = 0o120777 << 16
+        del files["report.md"]
+        archive.writestr(entry, b"/etc/passwd")
+
+    return rewritten(change)
+
+
+def bomb() -> bytes:
+    """Forty megabytes of nothing in some kilobytes."""
+    return rewritten(lambda _, files: files.update({text_path("0" * 64): b"\0" * 40_000_000}))
+
+
+def lying_size(size: int) -> bytes:
+    """A bundle whose directory declares another size for a file than it has."""
+    data = bytearray(rewritten(lambda _, files: None))
+    place = data.index(b"PK\x01\x02")
+    while data[place + 46 : place + 46 + len(b"report.md")] != b"report.md":
+        place = data.index(b"PK\x01\x02", place + 4)
+    data[place + 24 : place + 28] = struct.pack("<I", size)
+    return bytes(data)
+
+
+def damaged_manifest(manifest: bytes) -> bytes:
+    """A bundle with these words for a manifest."""
+    return rewritten(lambda _, files: files.update({MANIFEST: manifest}))
+
+
+def twice() -> bytes:
+    """A bundle with two files of one name."""
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        return rewritten(lambda archive, files: archive.writestr("report.md", files["report.md"]))
+
+
+LISTED = json.loads(zipfile.ZipFile(io.BytesIO(bundle())).read(MANIFEST))
+HOSTILE: list[tuple[str, Callable[[], bytes], str]] = [
+    ("no zip", lambda: b"PK\x03\x04 and no more", "is no ZIP file"),
+    ("empty", lambda: b"", "is no ZIP file"),
+    ("cut", lambda: bundle()[:-40], "is no ZIP file"),
+    ("foreign zip", lambda: rewritten(lambda _, files: files.pop(MANIFEST)), "no manifest.json"),
+    ("traversal", lambda: with_name("../../etc/cron.d/evil"), "does not belong into a bundle"),
+    ("traversal in texts", lambda: with_name("texts/../../x.txt"), "does not belong into a bundle"),
+    ("absolute", lambda: with_name("/etc/passwd"), "does not belong into a bundle"),
+    ("windows", lambda: with_name("texts\\..\\x.txt"), "does not belong into a bundle"),
+    ("folder", lambda: with_name("texts/"), "does not belong into a bundle"),
+    ("symbolic link", symbolic_link, "symbolic link"),
+    ("bomb", bomb, "ZIP bomb"),
+    ("large", lambda: lying_size(LARGEST_BYTES + 1), "unpacks to"),
+    ("twice", twice, "twice"),
+    ("manifest no json", lambda: damaged_manifest(b"{"), "manifest.json is not valid"),
+    ("manifest deep", lambda: damaged_manifest(b"[" * 100_000), "manifest.json is not valid"),
+    (
+        "manifest of later",
+        lambda: damaged_manifest(json.dumps(LISTED | {"schema_version": 2}).encode()),
+        "schema_version",
+    ),
+    ("manifest with more", lambda: damaged_manifest(json.dumps(LISTED | {"run": "sh"}).encode()), "run"),
+    (
+        "manifest lists twice",
+        lambda: damaged_manifest(json.dumps(LISTED | {"files": LISTED["files"] * 2}).encode()),
+        "lists a file twice",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+def test_a_hostile_bundle_is_refused_before_anything_is_unpacked(
+    tmp_path: Path, make: Callable[[], bytes], words: str
+) -> None:
+    """One clear sentence each, and nothing is written anywhere."""
+    path = tmp_path / "b.zip"
+    path.write_bytes(make())
+    with pytest.raises(BundleUnusable, match=words):
+        BundleReader(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("size", [0, 10, 40_000])
+def test_a_file_with_another_size_than_declared_is_damaged(tmp_path: Path, size: int) -> None:
+    """The directory of a ZIP file is not believed: no more is unpacked than it declares, and that is compared."""
+    path = tmp_path / "b.zip"
+    path.write_bytes(lying_size(size))
+    with BundleReader(path) as reader:
+        with pytest.raises(ContentCorrupt, match=r"report\.md"):
+            reader.read("report.md")
+        assert [found.kind for found in reader.differences()] == ["file_differs"]
+
+
+def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundle has at most so many files."""
+    path = tmp_path / "b.zip"
+    path.write_bytes(bundle())
+    monkeypatch.setattr(bundle_reading, "MOST_FILES", 7)
+    with pytest.raises(BundleUnusable, match="8 files; a bundle has at most 7"):
+        BundleReader(path)
+
+
+def test_a_file_larger_than_any_bundle_is_not_opened(tmp_path: Path) -> None:
+    """Its directory alone could fill the memory."""
+    path = tmp_path / "b.zip"
+    with path.open("wb") as file:
+        file.truncate(LARGEST_BYTES + 1)
+    with pytest.raises(BundleUnusable, match="500,000,001 bytes"):
+        BundleReader(path)
+
+
+def test_equal_reports_give_equal_bundles() -> None:
+    """No clock is in a bundle; the manifest has the SHA-256 and the size of each file."""
+    assert bundle() == bundle()
+    listed = {each["path"]: each for each in LISTED["files"]}
+    assert set(listed) == set(FILES) | set(TEXTS)
+    for path, data in (FILES | TEXTS).items():
+        assert listed[path] == {"path": path, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+
+
+@pytest.mark.usefixtures("no_store", "same_process")
+async def test_the_command_tells_of_a_hostile_bundle_in_one_line(tmp_path: Path) -> None:
+    """As wrong usage: nothing was audited."""
+    for name, data, words in (("a.zip", b"x", "no ZIP file"), ("b.zip", with_name("../x"), "does not belong")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(CommandError, match=words):
+            await audit_command.audit(str(tmp_path / name), as_json=False)
+    with pytest.raises(CommandError, match="no such file"):
+        await audit_command.audit(str(tmp_path / "none.zip"), as_json=False)
+    path = tmp_path / "c.zip"
+    path.write_bytes(rewritten(lambda _, files: files.pop("report.json")))
+    with pytest.raises(CommandError, match=r"no file report\.json"):
+        await audit_command.audit(str(path), as_json=False)

@@ -1,0 +1,123 @@
+"""Documents for people: Word and PDF, read back with libraries."""
+
+import ctypes
+import io
+import json
+import re
+
+import pypdfium2
+import pytest
+from docx import Document
+from pypdfium2 import raw
+
+from activities.reporting.render import render
+from client.exchange.exported_report import ExportedReport, ReportUnusable, read_report, safe_line
+from client.exchange.pdf_document import to_pdf
+from client.exchange.word_document import to_docx
+from tests.unit.activities.reporting.sample import SKIPPED, Sample
+from tests.unit.client.exchange.hostile_report import TITLES, report_of
+
+SAMPLE = Sample()
+
+
+def sample_report() -> ExportedReport:
+    """The report of the sample run."""
+    return read_report(json.loads(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document))
+
+
+def words_of_pdf(data: bytes) -> str:
+    """The text of all pages, without white space and hyphens, which lines bring in."""
+    document = pypdfium2.PdfDocument(data)
+    text = "".join(page.get_textpage().get_text_range() for page in document)
+    return squeezed(text)
+
+
+def links_of_pdf(data: bytes) -> list[str]:
+    """The addresses that the first page links to."""
+    document = pypdfium2.PdfDocument(data)
+    page, place, found = document[0], ctypes.c_int(0), []
+    link = raw.FPDF_LINK()
+    while raw.FPDFLink_Enumerate(page, place, link):
+        action = raw.FPDFLink_GetAction(link)
+        size = raw.FPDFAction_GetURIPath(document, action, None, 0)
+        address = ctypes.create_string_buffer(size)
+        raw.FPDFAction_GetURIPath(document, action, address, size)
+        found.append(address.value.decode())
+    return found
+
+
+def squeezed(text: str) -> str:
+    """The text without white space, and without the hyphens and marks of line breaks."""
+    return re.sub("[\\s\ufffe\u00ad-]", "", text)
+
+
+def words_of_docx(data: bytes) -> list[str]:
+    """The text of every paragraph, links and tables as well."""
+    document = Document(io.BytesIO(data))
+    cells = [cell.text for table in document.tables for row in table.rows for cell in row.cells]
+    return [paragraph.text for paragraph in document.paragraphs] + cells
+
+
+def test_word_document_has_text_quotes_tables_sources_and_verdicts() -> None:
+    """Opened again, it says what the report says."""
+    words = words_of_docx(to_docx(sample_report()))
+    assert words[0] == "How does PostgreSQL prevent transaction ID wraparound?"
+    joined = "\n".join(words)
+    for part in (SAMPLE.quote(SAMPLE.rule), "200 million transactions", "Method and limits", "[1] 25.1. Routine Vacuuming",
+                 "Supported (word for word): ", "Statements and their check"):  # fmt: skip
+        assert part in joined
+    opened = Document(io.BytesIO(to_docx(sample_report())))
+    assert opened.core_properties.title == words[0]
+    assert "Quote" in {paragraph.style.name for paragraph in opened.paragraphs if paragraph.style}
+
+
+def test_pdf_has_text_quotes_tables_sources_and_verdicts() -> None:
+    """Its text can be read out; the same report gives the same bytes."""
+    made = to_pdf(sample_report())
+    words = words_of_pdf(made)
+    for part in (SAMPLE.quote(SAMPLE.rule), "200 million transactions", "Method and limits", "[1] 25.1. Routine Vacuuming",
+                 "Supported (word for word): ", "Statements and their check"):  # fmt: skip
+        assert squeezed(part) in words
+    assert made == to_pdf(sample_report())
+
+
+@pytest.mark.parametrize("title", TITLES[:2] + TITLES[4:5])
+def test_hostile_words_are_only_words(title: str) -> None:
+    """Nothing in a text is read as Typst's or Word's markup: reasons of claims stand in both as they were."""
+    assert squeezed(safe_line(title)) in words_of_pdf(to_pdf(report_of()))
+    assert any(safe_line(title) in line for line in words_of_docx(to_docx(report_of())))
+
+
+def test_links_lead_to_sources_alone() -> None:
+    """An address that no source has is no link in any document."""
+    url = "https://source1.test/a_(b)?q=1"
+    report = report_of(
+        sources=[{"id": "src-1", "url": url}],
+        report={"markdown": f"# T\n\n[in]({url}) [out](https://evil.test/)\n"},
+    )
+    opened = Document(io.BytesIO(to_docx(report)))
+    outer = [part.target_ref for part in opened.part.rels.values() if part.is_external]
+    assert outer == [url]
+    assert links_of_pdf(to_pdf(report)) == [url]
+
+
+@pytest.mark.parametrize("language", ["en", "de-AT", "zz", '"><script>', "", "englishenglish"])
+def test_any_language_gives_a_pdf(language: str) -> None:
+    """What is no code of a language is English to the typesetter."""
+    assert to_pdf(report_of(language=language)).startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(
+    "markdown", ["", "\n", "> > > 1. - a\n", "|a|\n|-|\n", "# \n", "- \n- \n", "1000000000. x\n", "```\n\n```\n"]
+)
+def test_any_text_gives_documents(markdown: str) -> None:
+    """Also one that is empty, or nothing but signs."""
+    report = report_of(report={"markdown": markdown}, claims=[])
+    assert to_pdf(report).startswith(b"%PDF")
+    assert to_docx(report).startswith(b"PK")
+
+
+def test_a_report_of_another_form_is_refused() -> None:
+    """The message says where."""
+    with pytest.raises(ReportUnusable, match=r"sources\.0\.id"):
+        read_report({"research_id": "r", "report": {"markdown": ""}, "sources": [{"url": "x"}]})

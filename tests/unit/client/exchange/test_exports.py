@@ -1,0 +1,143 @@
+"""`research export`: what is asked for is checked, and written whole or not at all."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from activities.reporting.render import render
+from client.cli.app import app
+from contracts.outcome import ReportFiles, ResearchResult
+from contracts.vocabulary import Completeness, Outcome, StopReason
+from providers.storage.content import ObstoreContentStore
+from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import open_records
+from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPPED, Sample
+
+SAMPLE = Sample()
+RENDERING = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
+
+
+@pytest.fixture
+async def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home in which the sample run is over, with its report and its documents."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("RESEARCH_HOME", str(folder))
+    monkeypatch.chdir(tmp_path)
+    content = ObstoreContentStore(folder / "content")
+    for _, text in DOCUMENTS.values():
+        await content.put_text(text)
+        await content.put(("raw " + text).encode(), "text/html")
+    forms = (
+        (RENDERING.markdown, "text/markdown"),
+        (RENDERING.html, "text/html"),
+        (RENDERING.document, "application/json"),
+    )
+    markdown, html, document = [await content.put_text(text, kind) for text, kind in forms]
+    result = ResearchResult(
+        research_id=RESEARCH_ID,
+        outcome=Outcome.COMPLETED,
+        stop_reason=StopReason.NO_ACTIONABLE_GAPS,
+        completeness=Completeness.FULL,
+        files=ReportFiles(markdown=markdown, html=html, json_document=document),
+        report_ref=markdown,
+    )
+    state = SAMPLE.state(result=result)
+    sessions = RecordSessionStore(open_records(None, folder, SESSIONS))
+    await sessions.save(RESEARCH_ID, json.dumps(state.snapshot()), closed=True)
+    return folder
+
+
+def ran(*arguments: str) -> tuple[int, str]:
+    """Exit code and all that was said."""
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.output
+
+
+@pytest.mark.usefixtures("home")
+def test_a_bundle_of_a_run_passes_its_audit() -> None:
+    """From the store to a file that stands for itself."""
+    assert ran("export", "last", "--bundle", "b.zip") == (0, "b.zip\n")
+    with zipfile.ZipFile("b.zip") as archive:
+        assert sorted(archive.namelist())[:5] == [
+            "manifest.json", "report.html", "report.json", "report.md", "report.prov.json"
+        ]  # fmt: skip
+        assert len(archive.namelist()) == 8
+    code, said = ran("audit", "b.zip")
+    assert code == 0
+    assert "no difference in r-20261121-7k3f" in said
+    assert ran("export", RESEARCH_ID, "--bundle", "q.zip", "--quotes-only")[0] == 0
+    with zipfile.ZipFile("q.zip") as archive:
+        assert len(archive.namelist()) == 5
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("form", ["docx", "pdf", "bibtex", "ris", "csl", "prov"])
+def test_each_format_is_written_to_a_file(form: str) -> None:
+    """Of a run, and the same bytes of its `report.json`."""
+    assert ran("export", "last", "--format", form, "--out", f"a.{form}")[0] == 0
+    Path("report.json").write_text(RENDERING.document)
+    assert ran("export", "report.json", "--format", form, "--out", f"b.{form}")[0] == 0
+    if form != "docx":  # its parts carry the time at which they were packed
+        assert Path(f"a.{form}").read_bytes() == Path(f"b.{form}").read_bytes()
+    assert Path(f"a.{form}").stat().st_size > 300
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["last"], 2, "--bundle FILE.zip, or --format"),
+        (["last", "--bundle", "b.zip", "--format", "pdf"], 2, "--bundle FILE.zip, or --format"),
+        (["last", "--format", "odt"], 2, "--format is one of docx, pdf, bibtex, ris, csl, prov"),
+        (["last", "--format", "pdf", "--quotes-only"], 2, "--quotes-only belongs to --bundle"),
+        (["last", "--bundle", "b.zip", "--out", "c.zip"], 2, "--out belongs to --format"),
+        (["last", "--bundle", "."], 2, "is a folder"),
+        (["unknown", "--bundle", "b.zip"], 2, "research list"),
+        (["none.json", "--format", "pdf"], 2, "no such file"),
+        (["bad.json", "--format", "pdf"], 2, "not a report.json"),
+        (["other.json", "--format", "pdf"], 2, "cannot be exported"),
+    ],
+)
+def test_wrong_usage_is_told_and_writes_nothing(arguments: list[str], code: int, words: str) -> None:
+    """One clear answer each."""
+    Path("bad.json").write_text("[1")
+    Path("other.json").write_text("{}")
+    before = sorted(Path().iterdir())
+    found, said = ran("export", *arguments)
+    assert (found, words in said) == (code, True)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_text_that_is_gone_is_told_with_the_way_out(home: Path) -> None:
+    """A bundle that lacks a text is not made; one of quotes is."""
+    text = SAMPLE.sources["glossary.html"].text
+    assert text is not None
+    for path in (home / "content").rglob("*"):
+        if path.is_file() and text.hash.removeprefix("sha256:") in str(path).replace("/", ""):
+            path.unlink()
+    code, said = ran("export", "last", "--bundle", "b.zip")
+    assert code == 4
+    assert "--quotes-only" in said
+    assert not Path("b.zip").exists()
+    assert ran("export", "last", "--bundle", "b.zip", "--quotes-only")[0] == 0
+
+
+def test_an_altered_file_is_found_by_the_store(home: Path) -> None:
+    """A `report.json` that agrees with itself is still not the one that was stored; one in the store can be damaged."""
+    Path("report.json").write_text(RENDERING.document)
+    assert ran("audit", "report.json")[0] == 0
+    Path("report.json").write_text(RENDERING.document.replace("What freezing costs", "What warming costs"))
+    code, said = ran("audit", "report.json")
+    assert code == 1
+    assert "✖ report_differs report.json: it is not the report that is stored of this run" in said
+    assert "→ the file was changed, or the run went on" in said
+    stored = RENDERING.document.encode()
+    for path in (home / "content").rglob("*"):
+        if path.is_file() and path.read_bytes() == stored:
+            path.write_bytes(stored.replace(b"completed", b"COMPLETED", 1))
+    code, said = ran("audit", "last")
+    assert code == 1
+    assert "report_damaged report.json" in said

@@ -1,0 +1,83 @@
+"""A follow-up question: the sources of an earlier run are offered first, and the report says so."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.earlier_run import offer
+from contracts.messages import PrepareRequest, SearchRequest
+from contracts.request import ResearchRequest
+from contracts.sources import SearchHit
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome
+from tests.fakes.permissions import PERMITTED
+from tests.fakes.world import World
+from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
+
+FOLLOWING = "Which settings control the freezing of old rows?"
+
+
+async def prepared(world: World, identity: str, **fields: Any) -> ResearchState:
+    request = ResearchRequest(corpus="manual", **fields)
+    host = world.host()
+    ready = await host.implementations["prepare_research"](
+        PrepareRequest(research_id=identity, request_json=request.model_dump_json())
+    )
+    state = ResearchState(resolved=ready.resolved, resolved_entry=ready.resolved_entry)
+    state.started_at, state.deadline_at = host.now().isoformat(), 4e9
+    return state
+
+
+async def conducted(world: World, state: ResearchState) -> ResearchState:
+    run = ResearchRun(state, Inbox(), world.host())
+    assert await Driver(run, SupervisorStrategy()).conduct() in (Outcome.COMPLETED, Outcome.PARTIAL)
+    return state
+
+
+async def test_what_was_found_before_is_offered_first_and_the_report_says_so(tmp_path: Path) -> None:
+    """Earlier sources come before those of the search, are read and quoted anew, and are told of (X-22)."""
+    world = World(tmp_path)
+    first = await conducted(world, await prepared(world, "r-first", query=QUESTION))
+    state = await prepared(world, "r-second", query=FOLLOWING, follow_up_of="r-first")
+    assert state.resolved is not None
+    assert state.resolved.follow_up is not None
+    cited = {citation.source_id for citation in first.citations}
+    assert len(cited) <= state.resolved.follow_up.sources <= len(first.sources)
+    assert state.resolved.earlier_turns[-1].question == QUESTION
+    await conducted(world, state)
+    again = [source for source in state.sources.values() if source.provider == "earlier"]
+    assert again
+    assert all(source.rank == 1 for source in again if source.sub_query_ids[0] == state.plan.sub_queries[0].id)
+    assert state.citations
+    report = await report_of(world, state)
+    assert "r-first" in report
+    assert "offered first" in report
+
+
+@pytest.mark.parametrize("fields", [{"follow_up_of": "r-none"}, {"follow_up_of": "r-first", "tenant": "other"}])
+async def test_a_run_that_cannot_be_followed_is_refused_by_name(tmp_path: Path, fields: dict[str, str]) -> None:
+    """Neither one that there is not, nor another tenant's: in the same words."""
+    world = World(tmp_path)
+    await conducted(world, await prepared(world, "r-first", query=QUESTION))
+    with pytest.raises(ApplicationError, match=f"follow_up_of: there is no stored run {fields['follow_up_of']}"):
+        await prepared(world, "r-second", query=FOLLOWING, **fields)
+
+
+def test_only_what_says_something_of_the_query_is_offered_the_best_first() -> None:
+    """By the share of the query's words; the order of the earlier report decides between equals."""
+    hits = [
+        SearchHit(url="corpus:manual/a", title="Locking", snippet="Locks of tables.", rank=1),
+        SearchHit(url="corpus:manual/b", title="Freezing", snippet="Settings for the age of rows.", rank=2),
+        SearchHit(url="corpus:manual/c", title="Freezing", snippet="Settings for the freezing of old rows.", rank=3),
+    ]
+    request = SearchRequest(
+        research_id="r", operation="o", provider="earlier", text=FOLLOWING, permission=PERMITTED, max_results=5
+    )
+    found = offer(hits, request).hits
+    assert [(hit.url[-1], hit.rank) for hit in found] == [("c", 1), ("b", 2)]

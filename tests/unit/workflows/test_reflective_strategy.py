@@ -1,0 +1,330 @@
+"""The strategy `reflective`, driven by the real driver over real activities, without a server."""
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.parse_request import InvalidRequest, parse_request
+from contracts.plan import Plan
+from contracts.reflective_roles import StepDraft
+from contracts.state import ResearchState
+from contracts.vocabulary import NodeKind, NodeStatus, Outcome, StopReason
+from tests.comparable import comparable
+from tests.fakes import reflective_work
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
+from tests.unit.workflows.test_supervisor_strategy import begin, report_of
+from workflows.driver import Driver
+from workflows.phases.closing import close
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.run.resumption import resume_state
+from workflows.strategies import Finished
+from workflows.strategies.reflective.reflective_position import ReflectivePosition, UnitKind, position_of
+from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
+from workflows.strategies.reflective.steps import completed_steps, step_node, steps_of, with_new_steps
+
+Answer = Callable[[str], dict[str, Any]]
+
+
+async def conduct(world: World, **fields: Any) -> tuple[ResearchState, list[tuple[str, str]]]:
+    """A whole run: its state, and its activities with their operations in order."""
+    state = await begin(world, strategy="reflective", **fields)
+    host = world.host()
+    await Driver(ResearchRun(state, Inbox(), host), ReflectiveStrategy()).conduct()
+    return state, host.calls
+
+
+async def with_model(folder: Path, **fields: Any) -> tuple[ResearchState, list[tuple[str, str]], list[str], World]:
+    """The same with a model: also the roles that were asked, in order."""
+    async with MessagesApi() as api:
+        world = model_world(folder, api.base_url)
+        state, calls = await conduct(world, **fields)
+        await world.close()
+    return state, calls, [call.role for call in api.calls], world
+
+
+def reflections(monkeypatch: pytest.MonkeyPatch, *decisions: str) -> None:
+    """Have the reflector answer this, one after the other, the last one for ever."""
+    left = list(decisions)
+
+    def reflect(_: str) -> dict[str, Any]:
+        decision = left.pop(0) if len(left) > 1 else left[0]
+        return {"decision": decision, "reasoning": f"it says {decision}", "suggested_changes": ["look at limits"]}
+
+    monkeypatch.setattr(reflective_work, "reflection", reflect)
+
+
+async def test_it_answers_without_a_model(tmp_path: Path) -> None:
+    """Coordinator, background, planner, steps and reflections work by rules; the report cites (S1-003, S1-013)."""
+    world = World(tmp_path)
+    state, calls = await conduct(world)
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert state.citations
+    assert {"coordinator", "investigator", "step_planner", "researcher", "reflector"} <= set(state.engine_by_role)
+    steps = steps_of(state.plan)
+    assert 3 <= len(steps) <= 6
+    assert {step.status for step in steps} == {NodeStatus.COMPLETED}
+    assert [name for name, _ in calls if name == "reflect_on_step"] == ["reflect_on_step"] * len(steps)
+    assert "strategy reflective" in await report_of(world, state)
+
+
+async def test_with_a_model_the_researcher_looks_at_what_its_searches_brought(tmp_path: Path) -> None:
+    """A deep run lets the model name searches turn by turn, within the step's limits (S1-031, S1-057)."""
+    state, _, roles, _ = await with_model(tmp_path)
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert roles[0] == "coordinator"
+    steps = steps_of(state.plan)
+    assert roles.count("reflector") == len(steps)
+    assert roles.count("researcher") > len(steps)
+    for step in steps:
+        searches = state.plan.children(step)
+        assert 2 <= len(searches) <= 3
+        assert {search.status for search in searches} == {NodeStatus.COMPLETED}
+    assert len({node.text for node in state.plan.sub_queries}) == len(state.plan.sub_queries)
+
+
+async def test_at_light_depth_the_searches_of_a_step_are_fixed(tmp_path: Path) -> None:
+    """One turn a step, at most two searches and three reads (S1-028, S1-029, S1-030)."""
+    state, _, roles, _ = await with_model(tmp_path, depth="light")
+    steps = steps_of(state.plan)
+    assert len(steps) <= 3
+    assert roles.count("researcher") == len(steps)
+
+
+async def test_reflection_follows_every_step_and_precedes_the_next_search(tmp_path: Path) -> None:
+    """One step is researched at a time: no search of a step begins before the last step was reflected on (S1-005)."""
+    _, calls = await conduct(World(tmp_path))
+    order = [name for name, _ in calls if name in ("choose_searches", "search", "reflect_on_step")]
+    first = order.index("choose_searches")
+    by_step = "".join({"choose_searches": "c", "search": "s", "reflect_on_step": "r"}[name] for name in order[first:])
+    assert set(by_step.split("r")[:-1]) == {"cs"} or all("cs" in part for part in by_step.split("r")[:-1])
+    assert by_step.endswith("r")
+
+
+async def test_background_fetches_no_page(tmp_path: Path) -> None:
+    """What the background brings are titles; the planner hears of them, and no page was read (S1-014, S1-015)."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state = await begin(world, strategy="reflective")
+        run = ResearchRun(state, Inbox(), world.host())
+        for _ in range(3):
+            unit = await ReflectiveStrategy().advance(run)
+            assert not isinstance(unit, Finished)
+            await ReflectiveStrategy().pause(run, ReflectiveStrategy().evaluate(run, unit))
+        await world.close()
+    assert position_of(state).background
+    assert not world.corpus.reads
+    assert not state.sources
+    asked = next(request for request in api.requests if request.role == "step_planner")
+    assert position_of(state).background[0].title in asked.prompt
+
+
+async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An adjusted plan keeps every completed step to the byte and continues behind them (S1-006, S1-020, S1-021)."""
+    reflections(monkeypatch, "adjust", "continue", "adjust", "continue")
+    seen: list[list[str]] = []
+    decide = ResearchRun.decide
+
+    def remember(self: ResearchRun, agent: str, *rest: Any, **named: Any) -> int:
+        if agent == "reflector":
+            seen.append([step.model_dump_json() for step in completed_steps(self.state.plan)])
+        return decide(self, agent, *rest, **named)
+
+    monkeypatch.setattr(ResearchRun, "decide", remember)
+    state, _, roles, _ = await with_model(tmp_path)
+    assert roles.count("step_planner") == 3
+    assert state.iteration == 3
+    for earlier, later in pairwise(seen):
+        assert later[: len(earlier)] == earlier
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+
+
+async def test_the_planner_hears_why_the_plan_is_adjusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasoning, suggested changes and what the steps observed are in its request (S1-016, S1-058)."""
+    reflections(monkeypatch, "adjust", "continue")
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state, _ = await conduct(world)
+        await world.close()
+    second = [request.prompt for request in api.requests if request.role == "step_planner"][1]
+    assert "it says adjust" in second
+    assert "look at limits" in second
+    assert state.findings[0].statement[:60] in second
+
+
+async def test_an_early_completion_is_coerced_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the least number of steps COMPLETE means CONTINUE; after it the rest is skipped (S1-037, C1-4, C1-8)."""
+    reflections(monkeypatch, "complete")
+    state, _, roles, _ = await with_model(tmp_path, limits={"min_steps": 2})
+    assert [made.coerced_from for made in position_of(state).reflections] == ["complete", None]
+    assert [step.status for step in steps_of(state.plan)] == [
+        NodeStatus.COMPLETED, NodeStatus.COMPLETED, NodeStatus.SKIPPED,
+    ]  # fmt: skip
+    assert roles.count("reflector") == 2
+    logged = [decision.outputs for decision in state.decisions if (decision.outputs or {}).get("coerced_from")]
+    assert logged == [{"decision": "continue", "coerced_from": "complete", "suggested_changes": ["look at limits"]}]
+
+
+async def test_the_last_adjustment_is_coerced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without another plan ADJUST means CONTINUE on the steps that are left: none is lost (S1-004, C1-5)."""
+    reflections(monkeypatch, "adjust")
+    state, _, roles, _ = await with_model(tmp_path, limits={"max_iterations": 2})
+    assert roles.count("step_planner") == 2
+    assert position_of(state).reflections[-1].coerced_from == "adjust"
+    assert {step.status for step in steps_of(state.plan)} == {NodeStatus.COMPLETED}
+
+
+async def test_steps_never_exceed_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit holds over all plans together (S1-023, S1-024, C1-6)."""
+    reflections(monkeypatch, "adjust")
+    limits = {"max_steps": 2, "max_searches_per_step": 1, "max_reads_per_step": 1}
+    state, _, _, world = await with_model(tmp_path, limits=limits)
+    assert len(steps_of(state.plan)) <= 2
+    for step in steps_of(state.plan):
+        assert len(state.plan.children(step)) <= 1
+    assert len(world.corpus.reads) <= 2
+
+
+async def test_a_greeting_is_answered_directly(tmp_path: Path) -> None:
+    """`direct` makes no search and no plan, is no failure, and says that nothing is cited (S1-010, S1-052, S1-064)."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state = await begin(world, strategy="reflective", mode="direct")
+        await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy()).conduct()
+        await world.close()
+    assert state.result is not None
+    assert (state.result.outcome, state.result.stop_reason) == (Outcome.COMPLETED, StopReason.ANSWERED_DIRECTLY)
+    assert [call.role for call in api.calls] == ["responder"]
+    assert not world.corpus.searches
+    assert not state.plan.nodes
+    report = await report_of(world, state)
+    assert "hello to you, too" in report
+    assert "Nothing was searched or read for this answer" in report
+
+
+async def test_a_quick_run_has_one_step(tmp_path: Path) -> None:
+    """A plan of one step; no coordinator, background or reflector is asked, and the depth is light (S1-053, S1-065)."""
+    state, _, roles, _ = await with_model(tmp_path, mode="quick")
+    assert roles == ["analyzer", "synthesizer"]
+    assert [node.kind for node in state.plan.nodes] == [NodeKind.STEP, NodeKind.QUERY]
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED
+    assert state.resolved is not None
+    assert state.resolved.limits.deadline_seconds == 15
+
+
+async def test_the_coordinator_chooses_the_limits_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Depth auto follows the complexity, and a later plan does not change it (S1-011, S1-063)."""
+    reflections(monkeypatch, "adjust", "continue")
+    classify = reflective_work.classification
+    monkeypatch.setattr(reflective_work, "classification", lambda prompt: {**classify(prompt), "complexity": "complex"})
+    state, _, _, _ = await with_model(tmp_path)
+    assert state.resolved is not None
+    assert (state.resolved.depth, state.resolved.limits.max_steps) == ("extended", 10)
+    assert state.deadline_at == state.clock_started_at + 1_800
+
+
+async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mode deep is deep, whatever the coordinator says, and a depth that is named stays (C1-2)."""
+    classify = reflective_work.classification
+    monkeypatch.setattr(reflective_work, "classification", lambda prompt: {**classify(prompt), "route": "quick"})
+    state, _, roles, _ = await with_model(tmp_path, mode="deep", depth="light")
+    assert "reflector" in roles
+    assert state.resolved is not None
+    assert state.resolved.depth == "light"
+
+
+async def test_rebuilt_after_every_unit_its_report_is_the_same(tmp_path: Path) -> None:
+    """Its position is all that it needs: it survives JSON and the packing that leaves defaults out."""
+    whole = World(tmp_path / "whole")
+    undisturbed, _ = await conduct(whole)
+    world = World(tmp_path / "pieces")
+    state, units = await begin(world, strategy="reflective"), 0
+    while True:
+        run = ResearchRun(state, Inbox(), world.host())
+        step = await ReflectiveStrategy().advance(run)
+        if isinstance(step, Finished):
+            await close(run, step.reason)
+            break
+        await ReflectiveStrategy().pause(run, ReflectiveStrategy().evaluate(run, step))
+        state = ResearchState.unpack(state.pack())
+        assert state.position is not None
+        assert state.position.strategy == "reflective"
+        units += 1
+    assert units >= 6
+    assert comparable(await report_of(world, state)) == comparable(await report_of(whole, undisturbed))
+
+
+@pytest.mark.parametrize("after", range(1, 7))
+async def test_stopped_after_any_unit_it_reports_what_is_there_and_goes_on_later(tmp_path: Path, after: int) -> None:
+    """Stopped, it ends as partial with what was found; resumed, it ends with the report of an undisturbed run."""
+    world = World(tmp_path)
+    state = await begin(world, strategy="reflective")
+    inbox = Inbox()
+    driver = Driver(ResearchRun(state, inbox, world.host()), ReflectiveStrategy())
+    for _ in range(after):
+        await driver.step()
+    inbox.interrupt(StopReason.USER_STOPPED)
+    await driver.conduct()
+    assert state.result is not None
+    assert state.result.outcome is (Outcome.PARTIAL if state.findings else Outcome.FAILED)
+    assert bool(state.citations) is bool(state.findings)
+    stored, fresh = ResearchState.unpack(state.pack()), (await begin(world, strategy="reflective"))
+    assert fresh.resolved is not None
+    later = resume_state(stored, fresh.resolved, fresh.started_at, ReflectiveStrategy().resumed)
+    later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
+    await Driver(ResearchRun(later, Inbox(), world.host()), ReflectiveStrategy()).conduct()
+    assert later.result is not None
+    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
+    undisturbed, _ = await conduct(World(tmp_path / "undisturbed"))
+    assert {finding.id for finding in later.findings} == {finding.id for finding in undisturbed.findings}
+    assert [step.text for step in steps_of(later.plan)] == [step.text for step in steps_of(undisturbed.plan)]
+
+
+def test_steps_and_modes_are_known_to_those_who_have_them() -> None:
+    """A mode or a limit of steps is refused for a strategy without them, by name, saying who has it."""
+    with pytest.raises(InvalidRequest) as refused:
+        parse_request(json.dumps({"query": "How?", "mode": "quick", "limits": {"max_steps": 2}}))
+    assert refused.value.lines == [
+        "mode: the strategy supervisor has no mode quick; reflective knows it",
+        "limits.max_steps: the strategy supervisor has no steps",
+    ]
+    with pytest.raises(InvalidRequest) as crossed:
+        parse_request(
+            json.dumps({"query": "How?", "strategy": "reflective", "limits": {"min_steps": 3, "max_steps": 2}})
+        )
+    assert crossed.value.lines == ["limits.min_steps: more than limits.max_steps"]
+
+
+def test_a_position_is_read_back_as_it_was() -> None:
+    """Another strategy's position is not mistaken for its own fields."""
+    state = ResearchState()
+    position = position_of(state)
+    position.next_unit = UnitKind.STEP
+    stored = ResearchState.model_validate_json(state.model_dump_json())
+    assert isinstance(position_of(stored), ReflectivePosition)
+    assert position_of(stored).next_unit is UnitKind.STEP
+
+
+STATUSES = st.sampled_from([NodeStatus.PENDING, NodeStatus.EXECUTING, NodeStatus.COMPLETED, NodeStatus.SKIPPED])
+TITLES = st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=6)
+
+
+@given(TITLES.flatmap(lambda titles: st.tuples(*(st.tuples(st.just(title), STATUSES) for title in titles))), TITLES)
+def test_no_plan_changes_what_was_begun(before: tuple[tuple[str, NodeStatus], ...], fresh: list[str]) -> None:
+    """Whatever is planned anew, steps that were begun stay where and as they are; only pending ones go (S1-021)."""
+    nodes = [step_node(StepDraft(title=title), 1).model_copy(update={"status": status}) for title, status in before]
+    plan = with_new_steps(Plan(nodes=nodes), "", "", [step_node(StepDraft(title=title), 2) for title in fresh])
+    kept = [node.model_dump_json() for node in nodes if node.status is not NodeStatus.PENDING]
+    assert [node.model_dump_json() for node in plan.nodes[: len(kept)]] == kept
+    assert [node.text for node in plan.nodes[len(kept) :]] == fresh

@@ -1,0 +1,444 @@
+"""Waiting for a person: nothing leaves before the approval, no time is used, and every way to answer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.permitted import check_permission
+from activities.reading import ReadingActivities
+from activities.searching import SearchingActivities
+from contracts import failures, strategies
+from contracts.messages import CheckProvidersRequest, ReadRequest, SearchRequest
+from contracts.permission import Permission, permission_of
+from contracts.plan import Plan, PlanNode
+from contracts.request import Approve, Clarify
+from contracts.resolved import EffectiveGates
+from contracts.state import ResearchState
+from contracts.vocabulary import NodeKind, Outcome, RunStatus, StopReason
+from contracts.waiting import APPROVAL_PHRASE, Waiting, WaitKind
+from tests.fakes.host import InProcessHost
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.states import resolved as resolved_request
+from tests.fakes.world import World, model_world
+from tests.toy.roles import TOY
+from tests.unit.workflows.test_supervisor_strategy import begin
+from workflows.deep_research import status_of
+from workflows.driver import Driver
+from workflows.rules import replies
+from workflows.run.inbox import Answered, Approved, Inbox, Rejected, Revised, Said
+from workflows.run.research_run import ResearchRun
+from workflows.run.resumption import resume_state
+from workflows.run.web_ui_details import details_markdown
+from workflows.strategies import strategy_of
+
+HOUR = 3_600.0
+
+
+@pytest.fixture(autouse=True)
+def _declared() -> Iterator[None]:
+    strategies.declare(TOY)
+    yield
+    del strategies._declared[TOY.name]
+
+
+class Conducted:
+    """A run that goes on in the background, and the person who is asked."""
+
+    def __init__(self, world: World, state: ResearchState, strategy: str) -> None:
+        self.world, self.state = world, state
+        self.host = world.host()
+        self.inbox = Inbox()
+        self.run = ResearchRun(state, self.inbox, self.host)
+        self.task = asyncio.ensure_future(Driver(self.run, strategy_of(strategy)).conduct())
+
+    async def asked(self) -> Waiting:
+        """What the person is asked."""
+        for _ in range(3_000):
+            if self.state.waiting is not None or self.task.done():
+                break
+            await asyncio.sleep(0.01)
+        assert self.state.waiting is not None, self.state.events[-3:]
+        return self.state.waiting
+
+    async def answered(self, said: Said) -> None:
+        """Say something, and see that it is taken."""
+        self.inbox.said.append(said)
+        while self.inbox.said:
+            await asyncio.sleep(0.01)
+
+    def left(self) -> int:
+        """How many calls have left so far."""
+        return len(self.world.corpus.searches) + len(self.world.corpus.reads)
+
+
+@asynccontextmanager
+async def conducted(folder: Path, strategy: str = "supervisor", **fields: Any) -> AsyncIterator[Conducted]:
+    world = World(folder)
+    made = Conducted(world, await begin(world, strategy=strategy, **fields), strategy)
+    yield made
+    made.task.cancel()
+    await asyncio.wait([made.task])
+    await world.close()
+
+
+@pytest.mark.parametrize("strategy", ["supervisor", "toy"])
+async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_path: Path, strategy: str) -> None:
+    """Whatever the strategy: no search and no read before; an hour of waiting leaves the deadline as far away (X-1)."""
+    async with conducted(tmp_path, strategy, gates={"approve": "plan"}) as made:
+        waiting = await made.asked()
+        left = made.run.remaining_seconds()
+        await made.host.advance(HOUR)
+        assert (made.state.status, made.left()) == (RunStatus.AWAITING_APPROVAL, 0)
+        assert made.run.remaining_seconds() == left
+        assert status_of(made.state, made.host.now().timestamp()).elapsed_seconds == 0
+        await made.answered(Approved(waiting.plan_version))
+        assert await made.task is Outcome.COMPLETED, made.state.failed_branches
+    assert made.state.approved_version == waiting.plan_version
+    assert made.state.usage.active_seconds == 0
+    assert made.left() > 0
+    assert [event.type for event in made.state.events].count("wait.reminder") == 0
+
+
+@pytest.mark.parametrize("strategy", ["supervisor", "toy"])
+async def test_guidance_gives_another_version_and_only_the_newest_can_be_approved(
+    tmp_path: Path, strategy: str
+) -> None:
+    """The planner works again by the person's words; what was approved before that counts for nothing."""
+    async with conducted(tmp_path, strategy, gates={"approve": "plan"}) as made:
+        first = await made.asked()
+        await made.answered(Revised(guidance="look at autovacuum settings of the engine"))
+        second = await made.asked()
+        while made.state.waiting is None or made.state.waiting.plan_version == first.plan_version:
+            await asyncio.sleep(0.01)
+        second = made.state.waiting
+        assert (first.plan_version, second.plan_version) == (1, 2)
+        with pytest.raises(replies.Unacceptable, match="version: 1 is older than the plan that there is"):
+            replies.read_approval(made.state, [], 1)
+        assert made.left() == 0
+        await made.answered(replies.read_approval(made.state, [], 2))
+        assert await made.task is Outcome.COMPLETED
+    assert made.state.guidance[0].text == "look at autovacuum settings of the engine"
+
+
+@pytest.mark.parametrize("strategy", ["supervisor", "toy"])
+async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, strategy: str) -> None:
+    """The sub-queries of a person take the place of the planner's, in a tree below the same node."""
+    async with conducted(tmp_path, strategy, gates={"approve": "plan"}) as made:
+        await made.asked()
+        edit = {"sub_queries": ["What does a vacuum freeze?"], "brief": "freezing alone"}
+        await made.answered(replies.read_revision(made.state, [], edit))
+        assert made.state.waiting is not None
+        assert (made.state.plan.version, made.state.waiting.plan_version) == (2, 2)
+        await made.answered(replies.read_approval(made.state, [], 2))
+        await made.task
+    (node,) = [one for one in made.state.plan.sub_queries if one.origin == "plan"]
+    assert node.text == "What does a vacuum freeze?"
+    parents = [one.id for one in made.state.plan.nodes if not one.needs_search]
+    assert node.parent == (parents[0] if parents else None)
+    assert made.state.plan.brief == "freezing alone"
+
+
+async def test_nobody_answers_one_reminder_then_the_end_which_can_be_resumed(tmp_path: Path) -> None:
+    """Half-way there is one reminder; at the end the run has its own reason, its plan, and is asked for again."""
+    limits = {"max_wait_seconds": HOUR}
+    async with conducted(tmp_path, gates={"approve": "plan"}, limits=limits) as made:
+        await made.asked()
+        await made.host.advance(0.5 * HOUR)
+        await made.host.advance(0.25 * HOUR)
+        assert not made.task.done()
+        await made.host.advance(0.25 * HOUR)
+        assert await made.task is Outcome.TIMED_OUT
+        result, state = made.state.result, made.state
+    assert result is not None
+    assert (result.stop_reason, result.resumable) == (StopReason.APPROVAL_EXPIRED, True)
+    assert "research resume r-unit" in result.limitations[0]
+    assert [event.type for event in state.events].count("wait.reminder") == 1
+    assert made.left() == 0
+    again = resume_state(ResearchState.unpack(state.pack()), state.resolved, "now", strategy_of("supervisor").resumed)  # type: ignore[arg-type]
+    assert (again.waiting, again.result, again.plan.version) == (None, None, 1)
+    async with conducted(tmp_path / "again", gates={"approve": "plan"}) as resumed:
+        resumed.task.cancel()
+        again.deadline_at = 4e9
+        asked = Conducted(resumed.world, again, "supervisor")
+        assert (await asked.asked()).plan_version == 1
+        await asked.answered(Approved(1))
+        assert await asked.task is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "reason"),
+    [
+        (Rejected("too wide"), Outcome.REFUSED, StopReason.APPROVAL_REJECTED),
+        (None, Outcome.FAILED, StopReason.USER_STOPPED),
+    ],
+    ids=["rejected", "stopped"],
+)
+async def test_a_run_that_may_not_begin_ends_without_a_report_and_keeps_its_plan(
+    tmp_path: Path, said: Rejected | None, outcome: Outcome, reason: StopReason
+) -> None:
+    """Rejected or stopped: nothing was searched, nothing is written, and resuming is possible."""
+    async with conducted(tmp_path, gates={"approve": "plan"}) as made:
+        await made.asked()
+        if said is None:
+            made.inbox.interrupt(StopReason.USER_STOPPED)
+        else:
+            made.inbox.said.append(said)
+        assert await made.task is outcome
+        stored = ResearchState.model_validate_json(await made.world.sessions.load("r-unit") or "")
+    assert made.state.result is not None
+    assert (made.state.result.stop_reason, made.state.result.resumable) == (reason, True)
+    assert made.state.draft is None
+    assert (stored.plan.version, stored.status.value) == (1, outcome.value)
+    assert made.left() == 0
+
+
+async def test_a_run_that_waits_goes_on_in_another_process(tmp_path: Path) -> None:
+    """All of a wait is in the state: rebuilt from JSON it waits for the same until the same time, its clock stopped."""
+    async with conducted(tmp_path, gates={"approve": "plan"}) as made:
+        waiting = await made.asked()
+        left = made.run.remaining_seconds()
+        state = ResearchState.unpack(made.state.pack())
+        made.task.cancel()
+        await asyncio.wait([made.task])
+        other = Conducted(made.world, state, "supervisor")
+        await other.host.advance(HOUR)
+        assert other.state.waiting == waiting
+        assert other.state.status is RunStatus.AWAITING_APPROVAL
+        await other.answered(Approved(1))
+        assert other.run.remaining_seconds() == pytest.approx(left)
+        assert await other.task is Outcome.COMPLETED
+    assert [name for name, _ in other.host.calls].count("plan_research") == 0
+
+
+async def test_answers_reach_the_planner_and_an_open_question_is_stated(tmp_path: Path) -> None:
+    """The rules ask what “it” is; the answer becomes guidance, and planning comes after it."""
+    async with conducted(tmp_path, gates={"clarify": "required"}) as made:
+        waiting = await made.asked()
+        assert waiting.kind is WaitKind.CLARIFICATION
+        assert [name for name, _ in made.host.calls].count("plan_research") == 0
+        with pytest.raises(replies.Unacceptable, match="2 were given to 1 question"):
+            replies.read_answers(made.state, [], ["a", "b"])
+        await made.answered(replies.read_answers(made.state, [], ["the freezing of old rows"]))
+        assert await made.task is Outcome.COMPLETED
+    assert made.state.guidance[0].text.startswith("the freezing of old rows")
+    assert any("freezing" in node.text for node in made.state.plan.sub_queries)
+    assert made.state.clarification.rounds[0].answers == ["the freezing of old rows"]
+
+
+async def test_a_clear_question_is_not_asked_about(tmp_path: Path) -> None:
+    """`auto` asks only where rules or a model find something to ask."""
+    async with conducted(tmp_path, gates={"clarify": "auto"}) as made:
+        assert await made.task is Outcome.COMPLETED
+    assert made.state.clarification.done
+    assert "question_is_clear" in [decision.action for decision in made.state.decisions]
+
+
+async def test_a_question_that_is_left_open_is_no_answer(tmp_path: Path) -> None:
+    """Without an answer the run goes on by itself, and says what it decided alone."""
+    async with conducted(tmp_path, gates={"clarify": "required"}) as made:
+        await made.asked()
+        await made.answered(Answered([]))
+        await made.task
+    assert any("left open" in line for line in made.state.degraded)
+
+
+def waits(approve: Approve = Approve.PLAN, version: int = 2) -> ResearchState:
+    resolved = resolved_request().model_copy(update={"gates": EffectiveGates(approve=approve)})
+    nodes = [PlanNode(id=f"sq-{number}", text=f"What about part {number}?") for number in range(2)]
+    waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=version, phrase=replies.phrase_for(approve))
+    return ResearchState(resolved=resolved, plan=Plan(version=version, nodes=nodes), waiting=waiting)
+
+
+@pytest.mark.parametrize(
+    ("version", "phrase", "problem"),
+    [
+        ("2", None, "version: expected a whole number; the newest plan is version 2"),
+        (True, None, "version: expected a whole number"),
+        (1, None, "version: 1 is older than the plan that there is; look at version 2"),
+        (3, None, "version: 3 does not exist"),
+        (2, None, f"phrase: this run wants exactly these words: {APPROVAL_PHRASE}"),
+        (2, "not Authorized to execute yet", "phrase: "),
+        (2, b"Authorized to execute", "phrase: "),
+    ],
+)
+def test_a_wrong_approval_is_told_so(version: object, phrase: object, problem: str) -> None:
+    """The field, what is wrong with it, and what would be accepted."""
+    with pytest.raises(replies.Unacceptable) as refused:
+        replies.read_approval(waits(Approve.PHRASE), [], version, phrase)
+    assert str(refused.value).startswith(problem)
+
+
+def test_the_phrase_counts_whatever_its_letters_and_the_marks_around_it() -> None:
+    """What a person types is compared as a person would."""
+    assert replies.read_approval(waits(Approve.PHRASE), [], 2, " “authorized to  execute”. ") == Approved(2)
+
+
+@pytest.mark.parametrize(
+    ("revision", "problem"),
+    [
+        ({}, "revision: expected either guidance, or brief"),
+        ({"guidance": "x", "brief": "y"}, "revision: expected either guidance, or brief"),
+        ({"sub_queries": []}, "revision.sub_queries: "),
+        ({"sub_queries": [{"text": "x"}]}, "revision.sub_queries.0.query: required"),
+        ({"sub_queries": [7]}, "revision.sub_queries.0: "),
+        ({"sub_queries": ["?"]}, "revision.sub_queries.0.query: there are no words in it"),
+        ({"sub_queries": ["Why?", "why"]}, "revision.sub_queries.1.query: it repeats an earlier one"),
+        ({"sub_queries": [f"What about {number}?" for number in range(9)]}, "revision.sub_queries: 9 were given"),
+        ({"plan": "x"}, "revision: expected either"),
+        ({"brief": "x", "plan": "x"}, "revision.plan: unknown key"),
+        ("   ", "revision.guidance: the text is empty"),
+        (None, "revision: expected either"),
+        (b"\x00", "revision: expected either"),
+    ],
+)
+def test_a_wrong_revision_is_told_so(revision: object, problem: str) -> None:
+    """A line for each problem, with the path of the field; nothing that was sent is repeated."""
+    with pytest.raises(replies.Unacceptable) as refused:
+        replies.read_revision(waits(), [], revision)
+    assert str(refused.value).startswith(problem), str(refused.value)
+
+
+def test_who_is_not_waited_for_is_told_so() -> None:
+    """After the approval, before any wait, while another thing is asked, and while a message is being taken up."""
+    state = waits()
+    with pytest.raises(replies.Unacceptable, match="the run waits for the approval of plan version 2"):
+        replies.read_answers(state, [], ["x"])
+    with pytest.raises(replies.Unacceptable, match="an earlier message is being taken up"):
+        replies.read_approval(state, [Approved(2)], 2)
+    edit = replies.read_revision(state, [], {"brief": "x"})
+    assert replies.read_approval(state, [edit], 3) == Approved(3)
+    assert replies.read_revision(state, [edit], {"brief": "y"}, 3).plan == edit.plan.model_copy(  # type: ignore[union-attr]
+        update={"version": 4, "brief": "y"}
+    )
+    with pytest.raises(replies.Unacceptable, match="version: the plan is version 2 by now"):
+        replies.read_revision(state, [], {"brief": "x"}, 1)
+    state.waiting, state.approved_version = None, 2
+    with pytest.raises(replies.Unacceptable, match="version 2 is approved already"):
+        replies.read_approval(state, [], 2)
+    with pytest.raises(replies.Unacceptable, match="nothing is waited for now: the run is created"):
+        replies.read_answers(state, [], ["x"])
+
+
+def test_what_stays_the_same_keeps_its_place_in_an_edited_tree() -> None:
+    """A sub-query that the person kept is the same node, a new one stands beside it."""
+    state = waits()
+    root = PlanNode(id="t", text="all", needs_search=False, kind=NodeKind.TASK)
+    leaf = PlanNode(id="l", text="What about one part?", parent="t", depth=1, kind=NodeKind.LEAF)
+    state.plan = Plan(version=2, nodes=[root, leaf])
+    edited = replies.read_revision(state, [], {"sub_queries": ["A new one", "what about one part"]}).plan
+    assert edited is not None
+    assert edited.nodes[0] == root
+    assert [(node.parent, node.depth, node.priority) for node in edited.nodes[1:]] == [("t", 1, 1), ("t", 1, 2)]
+    assert edited.nodes[2].id == "l"
+
+
+@pytest.mark.parametrize("permission", [None, Permission(approve=Approve.PLAN), Permission(approve=Approve.PHRASE)])
+async def test_activities_refuse_what_has_no_permission(permission: Permission | None) -> None:
+    """Search, reading and a look at providers: refused before anything is asked, and not tried again (X-2)."""
+
+    async def asked(*_: object) -> Any:
+        raise AssertionError("somebody was asked")
+
+    searching, reading = SearchingActivities({}, check=asked), ReadingActivities(None, None, asked)  # type: ignore[arg-type]
+    search = SearchRequest(research_id="r", operation="o", provider="p", text="x", permission=permission)
+    read = ReadRequest(source_id="s", url="https://a.test/", permission=permission)
+    check = CheckProvidersRequest(research_id="r", providers=["p"], permission=permission)
+    for work, argument in (
+        (searching.search, search), (reading.read_source, read), (searching.check_providers, check),
+    ):  # fmt: skip
+        with pytest.raises(ApplicationError) as refused:
+            await ActivityEnvironment().run(work, argument)  # type: ignore[arg-type]
+        assert (refused.value.type, refused.value.non_retryable) == (failures.NOT_PERMITTED, True)
+
+
+def test_a_permission_is_given_by_the_gates_alone() -> None:
+    """None is needed where nothing is to be approved; else only an approved version is one."""
+    assert permission_of(EffectiveGates(), None) == Permission(approve=Approve.NONE)
+    assert permission_of(EffectiveGates(approve=Approve.PLAN), None) is None
+    allowed = permission_of(EffectiveGates(approve=Approve.PLAN), 3)
+    assert allowed is not None
+    check_permission(allowed)
+
+
+async def test_the_clock_stops_nests_and_takes_new_limits_once() -> None:
+    """One owner of time: a part never outlives its parent, an alarm is set again, limits are fixed once."""
+    state = ResearchState(resolved=resolved_request())
+    host = InProcessHost({})
+    inbox = Inbox()
+    state.clock_started_at = host.now().timestamp()
+    limits = state.resolved.limits  # type: ignore[union-attr]
+    state.deadline_at = state.clock_started_at + limits.deadline_seconds
+    run = ResearchRun(state, inbox, host)
+    run.clock.set_alarm()
+    work = limits.deadline_seconds - limits.reserve_seconds
+    assert run.clock.nested_seconds(10) == 10
+    assert run.clock.nested_seconds(1e6) == work
+    with run.clock.stopped():
+        await host.advance(10 * work)
+        assert run.remaining_work_seconds() == work
+    run.clock.fix_limits(limits.model_copy(update={"deadline_seconds": limits.deadline_seconds + 100}))
+    assert run.remaining_work_seconds() == work + 100
+    await host.advance(work)
+    assert inbox.interruption is None
+    await host.advance(100)
+    assert inbox.interruption is StopReason.BUDGET_TIME
+    with pytest.raises(ValueError, match="fixed once"):
+        run.clock.fix_limits(limits)
+    run.clock.cancel_alarm()
+
+
+def test_the_web_ui_says_what_is_waited_for_and_the_command() -> None:
+    """Current details name the plan, the time and the exact command."""
+    state = waits(Approve.PHRASE)
+    state.waiting = state.waiting.model_copy(update={"expires_at": "2026-11-21T13:00:00+00:00"})  # type: ignore[union-attr]
+    shown = details_markdown(state, 0.0)
+    assert "waiting for the approval of plan version 2**, until 2026-11-21 13:00 UTC" in shown
+    assert f"research approve r-test --version 2 --phrase '{APPROVAL_PHRASE}'" in shown
+
+
+def test_presets_ask_nobody() -> None:
+    """Without a word in the request nobody is waited for."""
+    gates = EffectiveGates()
+    assert (gates.clarify, gates.approve) == (Clarify.OFF, Approve.NONE)
+
+
+async def test_a_cancelled_wait_is_asked_again_when_it_is_resumed(tmp_path: Path) -> None:
+    """Cancelling keeps the plan; a resumed run waits anew, with all of its time."""
+    async with conducted(tmp_path, gates={"approve": "plan"}) as made:
+        await made.asked()
+        made.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await made.task
+        stored = ResearchState.model_validate_json(await made.world.sessions.load("r-unit") or "")
+        assert (stored.status, stored.plan.version) == (RunStatus.CANCELLED, 1)
+        assert stored.resolved is not None
+        again = resume_state(stored, stored.resolved, "now", strategy_of("supervisor").resumed)
+        again.clock_started_at, again.deadline_at = made.host.now().timestamp(), 4e9
+        other = Conducted(made.world, again, "supervisor")
+        assert (await other.asked()).plan_version == 1
+        await other.answered(Approved(1))
+        assert await other.task is Outcome.COMPLETED
+
+
+async def test_a_model_asks_once_and_plans_by_the_answer(tmp_path: Path) -> None:
+    """The clarifier's question reaches the person, the answer the planner's prompt, and the next round finds all clear."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state = await begin(world, gates={"clarify": "required", "think": "rules"})
+        made = Conducted(world, state, "supervisor")
+        waiting = await made.asked()
+        assert waiting.questions[0].startswith("Which part of")
+        assert api.counts()["planner"] == 0
+        await made.answered(Answered(["the zebra setting"]))
+        assert await made.task is Outcome.COMPLETED, state.failed_branches
+        await world.close()
+    assert api.counts()["clarifier"] == 2
+    planned = next(request for request in api.requests if request.role == "planner")
+    assert "the zebra setting" in planned.prompt
+    assert state.usage_by_role["clarifier"].model_calls == 2

@@ -1,0 +1,100 @@
+"""A long report: its sections side by side, then the frame; a short one in one call."""
+
+import json
+from pathlib import Path
+
+from contracts.revisions import Removals
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
+from tests.unit.workflows.test_supervisor_strategy import begin
+from workflows.driver import Driver
+from workflows.phases.writing import revise
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
+
+LIMITS = {"max_iterations": 1, "max_sub_queries": 3}
+
+
+async def written(folder: Path, **output: object) -> tuple[World, ResearchState, list[str], list[str]]:
+    """A finished run with a model, the operations of its writing, and the prompts that its writer was sent."""
+    async with MessagesApi() as api:
+        world = model_world(folder, api.base_url)
+        state = await begin(world, output=output, limits=LIMITS)
+        host = world.host()
+        outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
+        assert outcome is Outcome.COMPLETED, (state.degraded, state.failed_branches, state.limitations)
+        calls = [operation for activity, operation in host.calls if activity in ("write_report", "join_report")]
+        prompts = [request.prompt for request in api.requests if request.role == "synthesizer"]
+        return world, state, calls, prompts
+
+
+async def test_long_report_is_written_section_by_section(tmp_path: Path) -> None:
+    """Each section from its own evidence and from passages of the whole texts; the frame goes around them."""
+    world, state, calls, prompts = await written(tmp_path, target_words=6_000)
+    assert sorted(calls) == ["join/1", "write-frame/1", "write-section-1/1", "write-section-2/1"]
+    assert state.draft is not None
+    text = await world.content.get_text(state.draft.document)
+    parts = [await world.content.get_text(each) for each in state.draft.section_documents]
+    assert "".join(parts) == text
+    assert state.draft.sections == ["Summary", "Part 1", "Part 2", "Gaps and limitations", "Conclusion"]
+    assert text.count("Let us turn to the next part.") == 2
+    assert "section 1}" not in text
+    assert any("A passage on:" in prompt for prompt in prompts)
+    assert set(state.draft.evidence_ids) <= state.evidence.keys()
+    selected = {key for key, item in state.evidence.items() if item.entry not in {f.entry for f in state.findings}}
+    assert selected, "no passage was cited that no finding tells of"
+    stored = json.loads(await world.content.get_text(state.result.files.json_document))
+    assert {claim["section"] for claim in stored["claims"]} >= {"Part 1", "Part 2"}
+    assert all(stored["report"]["markdown"][one["start"] : one["end"]] == one["text"] for one in stored["claims"])
+    again = ResearchState.model_validate_json(await world.sessions.load("r-unit") or "")
+    assert selected <= again.evidence.keys()
+    await world.close()
+
+
+async def test_short_report_is_written_in_one_call(tmp_path: Path) -> None:
+    """Whole-report writing is the simple case: its sections are stored, too, and citations look as the request wants."""
+    world, state, calls, _ = await written(tmp_path, target_words=700, citation_style="key", uncited="remove")
+    report = json.loads(await world.content.get_text(state.result.files.json_document))
+    labels = [citation["label"] for citation in report["citations"]]
+    assert labels
+    assert all(label[1].isalpha() and label in report["report"]["markdown"] for label in labels)
+    assert report["verification"]["uncited_claims"] == 0
+    assert calls == ["write/1"]
+    assert state.draft is not None
+    parts = [await world.content.get_text(each) for each in state.draft.section_documents]
+    assert "".join(parts) == await world.content.get_text(state.draft.document)
+    assert len(parts) == 1 + len(state.draft.sections)
+    await world.close()
+
+
+async def test_revision_is_numbered_and_one_that_loses_something_is_refused(tmp_path: Path) -> None:
+    """A section, a citation or the outline goes only where the revision says so; else it is refused and recorded."""
+    world, state, _, _ = await written(tmp_path, target_words=700)
+    run = ResearchRun(state, Inbox(), world.host())
+    draft = state.draft
+    assert draft is not None
+    number = draft.sections.index("Key findings") + 1
+    before = await world.content.get_text(draft.section_documents[number])
+
+    async def revised(text: str, **removes: object) -> tuple[list[str], int]:
+        state.draft = draft
+        stored = await world.content.put_text(text, "text/markdown")
+        losses = await revise(run, "repair", {number: stored}, Removals.model_validate(removes))
+        return losses, state.draft.revision
+
+    assert await revised(before + "\nMore words, softly said.\n\n") == ([], 2)
+    assert state.draft.sections == draft.sections
+    assert "softly said" in await world.content.get_text(state.draft.document)
+    losses, revision = await revised("## Key findings\n\nNothing.\n\n")
+    assert (revision, state.draft) == (1, draft)
+    assert losses
+    assert all(loss.startswith("the citation ev-") for loss in losses)
+    assert state.decisions[-1].action == "revision_refused"
+    assert losses[0] in state.decisions[-1].rationale
+    only_here = [loss.removeprefix("the citation ") for loss in losses]
+    assert await revised("## Key findings\n\nNothing.\n\n", evidence_ids=only_here) == ([], 2)
+    assert (await revised(before.replace("## Key findings", "## Other")))[0] == ["the section “key findings”"]
+    await world.close()

@@ -1,0 +1,147 @@
+"""What a person may answer, and what is wrong with what was sent. Pure: the message handlers only ask and put down."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from contracts.identity import normalized_text, sub_query_id
+from contracts.parse_request import error_lines
+from contracts.plan import Plan, PlanNode
+from contracts.request import Approve
+from contracts.state import ResearchState
+from contracts.vocabulary import NodeKind
+from contracts.waiting import ANSWER_CHARACTERS, APPROVAL_PHRASE, PlannedQuery, PlanRevision, Waiting, WaitKind
+from workflows.run.inbox import Answered, Approved, Rejected, Revised, Said
+
+AROUND_PHRASE: Final = " \t\r\n.!\"'“”„«»"
+
+
+class Unacceptable(ValueError):
+    """A message that cannot be taken: its field, the problem, and what would be accepted."""
+
+
+def read_answers(state: ResearchState, taken: Sequence[Said], answers: Any, round_: Any = None) -> Answered:
+    """Answers to the questions of this round, in their order; none at all means: go on without. Raises."""
+    waiting = _waited_for(state, taken, WaitKind.CLARIFICATION)
+    if round_ is not None and round_ != waiting.round:
+        raise Unacceptable(f"round: the questions of round {waiting.round} are open; read them with `research status`")
+    given = [answers] if isinstance(answers, str) else answers
+    asked = len(waiting.questions)
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise Unacceptable(f"answers: expected a list of up to {asked} texts, one for each question")
+    if len(given) > asked:
+        raise Unacceptable(f"answers: {len(given)} were given to {asked} question{'s' if asked > 1 else ''}")
+    for place, each in enumerate(given):
+        if len(each) > ANSWER_CHARACTERS:
+            raise Unacceptable(f"answers.{place}: longer than {ANSWER_CHARACTERS} characters")
+    return Answered([" ".join(each.split()) for each in given])
+
+
+def read_approval(state: ResearchState, taken: Sequence[Said], version: Any, phrase: Any = None) -> Approved:
+    """An approval of the newest plan. Raises `Unacceptable`."""
+    waiting = _waited_for(state, taken, WaitKind.APPROVAL)
+    newest = waiting.plan_version
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise Unacceptable(f"version: expected a whole number; the newest plan is version {newest}")
+    if version != newest:
+        known = "is older than the plan that there is" if 0 < version < newest else "does not exist"
+        raise Unacceptable(f"version: {version} {known}; look at version {newest} with `research plan`, and approve it")
+    if waiting.phrase is not None and not _is_phrase(phrase, waiting.phrase):
+        raise Unacceptable(f"phrase: this run wants exactly these words: {waiting.phrase}")
+    return Approved(version)
+
+
+def read_rejection(state: ResearchState, taken: Sequence[Said], reason: Any = "") -> Rejected:
+    """A rejection of the plan. Raises `Unacceptable`."""
+    _waited_for(state, taken, WaitKind.APPROVAL)
+    if not isinstance(reason, str) or len(reason) > ANSWER_CHARACTERS:
+        raise Unacceptable(f"reason: expected a text of at most {ANSWER_CHARACTERS} characters")
+    return Rejected(" ".join(reason.split()))
+
+
+def read_revision(state: ResearchState, taken: Sequence[Said], revision: Any, version: Any = None) -> Revised:
+    """Words for the planner, or a plan as a person edited it. Raises `Unacceptable`."""
+    waiting = _waited_for(state, taken, WaitKind.APPROVAL)
+    if version is not None and version != waiting.plan_version:
+        newest = waiting.plan_version
+        raise Unacceptable(f"version: the plan is version {newest} by now; look at it with `research plan` first")
+    given = {"guidance": revision} if isinstance(revision, str) else revision
+    if not isinstance(given, dict) or ("guidance" in given) == bool({"brief", "sub_queries"} & set(given)):
+        raise Unacceptable("revision: expected either guidance, or brief and sub_queries of your own")
+    try:
+        wanted = PlanRevision.model_validate(given)
+    except ValidationError as error:
+        raise Unacceptable("\n".join(f"revision.{line}" for line in error_lines(error))) from None
+    if wanted.guidance is not None:
+        if not wanted.guidance.strip():
+            raise Unacceptable("revision.guidance: the text is empty; say what to look into, or leave out")
+        return Revised(guidance=wanted.guidance.strip())
+    most = state.resolved.limits.max_sub_queries if state.resolved else len(wanted.sub_queries or [])
+    return Revised(plan=_edited(_newest_plan(state, taken), wanted, most))
+
+
+def read_reply(state: ResearchState, taken: Sequence[Said], text: Any) -> Answered | Revised:
+    """A text for whatever is waited for: an answer to the questions, or words for the planner. Raises."""
+    if not isinstance(text, str) or not text.strip():
+        raise Unacceptable(f"text: expected 1 to {ANSWER_CHARACTERS} characters")
+    if state.waiting is not None and state.waiting.kind is WaitKind.CLARIFICATION:
+        return read_answers(state, taken, [text])
+    return read_revision(state, taken, text)
+
+
+def phrase_for(approve: Approve) -> str | None:
+    """What must be repeated to approve a plan; None where a yes is enough."""
+    return APPROVAL_PHRASE if approve is Approve.PHRASE else None
+
+
+def _waited_for(state: ResearchState, taken: Sequence[Said], kind: WaitKind) -> Waiting:
+    waiting = state.waiting
+    if waiting is None and kind is WaitKind.APPROVAL and state.approved_version:
+        raise Unacceptable(f"plan: version {state.approved_version} is approved already; the research goes by it")
+    if waiting is None:
+        raise Unacceptable(f"nothing is waited for now: the run is {state.status.value}; see `research status`")
+    if waiting.kind is not kind:
+        raise Unacceptable(f"the run waits for {waiting.describe()}: see `research status`")
+    if any(not isinstance(said, Revised) or said.plan is None for said in taken):
+        raise Unacceptable("an earlier message is being taken up: look at the run, and send this again")
+    return waiting.model_copy(update={"plan_version": _newest_plan(state, taken).version}) if taken else waiting
+
+
+def _newest_plan(state: ResearchState, taken: Sequence[Said]) -> Plan:
+    """The plan as it will be once the edits that lie in the inbox are taken up."""
+    edited = [said.plan for said in taken if isinstance(said, Revised) and said.plan is not None]
+    return edited[-1] if edited else state.plan
+
+
+def _is_phrase(given: Any, wanted: str) -> bool:
+    """Letter case and what stands around it do not count; a longer sentence, such as one that denies it, is not it."""
+    if not isinstance(given, str):
+        return False
+    return " ".join(given.strip(AROUND_PHRASE).split()).casefold() == wanted.casefold()
+
+
+def _edited(plan: Plan, wanted: PlanRevision, most: int) -> Plan:
+    """The plan with the sub-queries that a person wrote; one that stays the same keeps its place in a tree."""
+    nodes = plan.nodes if wanted.sub_queries is None else _with_sub_queries(plan, wanted.sub_queries, most)
+    return Plan(version=plan.version + 1, brief=plan.brief if wanted.brief is None else wanted.brief, nodes=nodes)
+
+
+def _with_sub_queries(plan: Plan, written: Sequence[PlannedQuery], most: int) -> list[PlanNode]:
+    if len(written) > most:
+        message = f"revision.sub_queries: {len(written)} were given; at most {most} are allowed"
+        raise Unacceptable(f"{message} (limits.max_sub_queries)")
+    known = {normalized_text(node.text): node for node in plan.sub_queries}
+    first = plan.sub_queries[0] if plan.sub_queries else PlanNode(id="", text="", kind=NodeKind.QUERY)
+    found: dict[str, PlanNode] = {}
+    for place, query in enumerate(written):
+        text = " ".join(query.query.split())
+        key = normalized_text(text)
+        if not key:
+            raise Unacceptable(f"revision.sub_queries.{place}.query: there are no words in it")
+        if key in found:
+            raise Unacceptable(f"revision.sub_queries.{place}.query: it repeats an earlier one; leave it out")
+        below = {"parent": first.parent, "depth": first.depth, "kind": first.kind}
+        node = known.get(key) or PlanNode(id=sub_query_id(text), text=text, rationale=query.rationale, **below)
+        found[key] = node.model_copy(update={"priority": place + 1})
+    return [*(node for node in plan.nodes if not node.needs_search), *found.values()]

@@ -1,0 +1,140 @@
+"""The updates of a run: what a person may tell it. Validators answer at once with what is wrong."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from contracts import failures, names
+from contracts.state import ResearchState
+from contracts.vocabulary import Phase, StopReason
+from contracts.waiting import WaitKind
+from workflows.rules import replies
+from workflows.rules.guidance_reading import NOT_OBEYED, read_guidance
+from workflows.run.guidance import PERSON
+from workflows.run.inbox import Inbox
+
+R = TypeVar("R")
+
+MAX_STEERING_CHARACTERS: Final = 2_000
+
+
+class PersonMessages:
+    """The part of a workflow that takes messages: each is checked, put down in the inbox, and answered.
+
+    Arguments have no narrower type than anything: a payload that is not what it should be is to be told so in words.
+    """
+
+    def __init__(self) -> None:
+        self._state = ResearchState()
+        self._inbox = Inbox()
+
+    @workflow.update(name=names.STEER)
+    async def steer(self, text: str) -> str:
+        """Tell the run what to look at or to leave out; the answer says what is done with it.
+
+        A plan that waits for approval is made anew by it.
+        """
+        if self._waits_for(WaitKind.APPROVAL):
+            self._inbox.said.append(replies.read_revision(self._state, self._inbox.said, text))
+            return self._made_anew()
+        said = read_guidance(PERSON, text, self._state)
+        self._inbox.steering.append(said)
+        if self._state.resolved is None:
+            return "taken: it is read when the run begins, and `research status` shows what is done with it"
+        if said.answer.startswith(NOT_OBEYED):
+            return said.answer
+        return f"taken for the next phase: {said.answer or 'the roles go by it'}"
+
+    @steer.validator
+    def _check_steer(self, text: str) -> None:
+        # A binary payload arrives as bytes, whatever is declared here.
+        if not isinstance(text, str) or not text.strip() or len(text) > MAX_STEERING_CHARACTERS:
+            message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
+            raise ApplicationError(message, type=failures.INVALID_REQUEST)
+        last = self._state.resolved.limits.max_iterations if self._state.resolved else 1
+        writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= last
+        if self._inbox.closing or writing:
+            raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
+        if self._waits_for(WaitKind.APPROVAL):
+            _checked(lambda: replies.read_revision(self._state, self._inbox.said, text))
+
+    @workflow.update(name=names.STOP_AND_REPORT)
+    async def stop_and_report(self) -> str:
+        """End the work now and write the report from what is there. Acknowledged at once."""
+        if self._inbox.closing or self._inbox.interruption is not None:
+            return "already stopping: the report is being written"
+        self._inbox.interrupt(StopReason.USER_STOPPED)
+        if self._state.waiting is not None and not self._state.sources:
+            return "stopping before any work: what was planned is kept"
+        return "stopping: the report is written from what is there"
+
+    @workflow.update(name=names.ANSWER_CLARIFICATION)
+    async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
+        """Answers to the open questions in their order, as a list of texts; none at all means: go on without."""
+        said = replies.read_answers(self._state, self._inbox.said, answers, round)
+        self._inbox.said.append(said)
+        return "taken: the run goes on with your answers" if any(said.answers) else "taken: the run goes on without"
+
+    @answer_clarification.validator
+    def _check_answers(self, answers: Any, round: Any = None) -> None:  # noqa: A002
+        _checked(lambda: replies.read_answers(self._state, self._inbox.said, answers, round))
+
+    @workflow.update(name=names.REPLY)
+    async def reply(self, text: Any) -> str:
+        """A text for whatever is waited for: an answer, or words for the planner."""
+        self._inbox.said.append(replies.read_reply(self._state, self._inbox.said, text))
+        answers = self._waits_for(WaitKind.CLARIFICATION)
+        return "taken: the run goes on with your answer" if answers else self._made_anew()
+
+    @reply.validator
+    def _check_reply(self, text: Any) -> None:
+        _checked(lambda: replies.read_reply(self._state, self._inbox.said, text))
+
+    @workflow.update(name=names.REVISE_PLAN)
+    async def revise_plan(self, revision: Any, version: Any = None) -> str:
+        """Words for the planner, or `{"brief": …, "sub_queries": […]}`; `version` is that of the plan that is meant."""
+        said = replies.read_revision(self._state, self._inbox.said, revision, version)
+        self._inbox.said.append(said)
+        if said.plan is None:
+            return self._made_anew()
+        return f"taken: the plan is version {said.plan.version} now; approve it to begin"
+
+    @revise_plan.validator
+    def _check_revision(self, revision: Any, version: Any = None) -> None:
+        _checked(lambda: replies.read_revision(self._state, self._inbox.said, revision, version))
+
+    @workflow.update(name=names.APPROVE_PLAN)
+    async def approve_plan(self, version: Any, phrase: Any = None) -> str:
+        """Agree with the newest plan; `phrase` where the request wants one."""
+        self._inbox.said.append(replies.read_approval(self._state, self._inbox.said, version, phrase))
+        return f"approved: the research goes by plan version {version}"
+
+    @approve_plan.validator
+    def _check_approval(self, version: Any, phrase: Any = None) -> None:
+        _checked(lambda: replies.read_approval(self._state, self._inbox.said, version, phrase))
+
+    @workflow.update(name=names.REJECT_PLAN)
+    async def reject_plan(self, reason: Any = "") -> str:
+        """End the run without any work; the plan is kept."""
+        self._inbox.said.append(replies.read_rejection(self._state, self._inbox.said, reason))
+        return "rejected: the run ends, and its plan is kept"
+
+    @reject_plan.validator
+    def _check_rejection(self, reason: Any = "") -> None:
+        _checked(lambda: replies.read_rejection(self._state, self._inbox.said, reason))
+
+    def _waits_for(self, kind: WaitKind) -> bool:
+        return self._state.waiting is not None and self._state.waiting.kind is kind
+
+    def _made_anew(self) -> str:
+        newest = self._state.plan.version + 1
+        return f"taken: the planner makes version {newest}; look at it with `research plan`, and approve it to begin"
+
+
+def _checked(read: Callable[[], R]) -> R:
+    try:
+        return read()
+    except replies.Unacceptable as error:
+        raise ApplicationError(str(error), type=failures.INVALID_REQUEST) from None

@@ -1,0 +1,1 @@
+"""The strategy `reflective`: one step at a time, a reflection after each."""
