@@ -5,7 +5,15 @@ from typing import Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.parse_request import unavailable
-from contracts.presets import chosen_limits, depth_of, effective_gates, effective_limits, preset
+from contracts.presets import (
+    chosen_limits,
+    depth_of,
+    effective_checks,
+    effective_gates,
+    effective_limits,
+    effective_verify,
+    preset,
+)
 from contracts.request import (
     SAME_LANGUAGE,
     Constraints,
@@ -14,10 +22,10 @@ from contracts.request import (
     Mode,
     ResearchRequest,
     SearchOptions,
-    Verify,
 )
 from contracts.resolved import (
     CorpusSnapshot,
+    EffectiveChecks,
     EffectiveLimits,
     EffectiveSearch,
     Hook,
@@ -88,7 +96,8 @@ def resolve(
         limits=limits,
         gates=effective_gates(request.gates, engine),
         hook=choose_hook(request, configuration),
-        verify=request.verify or Verify.LIGHT,
+        verify=(verify := effective_verify(request.verify, engine, depth_of(request.depth))),
+        checks=effective_checks(request.checks, verify, engine),
         on_deadline=request.on_deadline,
         system_prompt=request.system_prompt,
         context=request.context,
@@ -304,6 +313,7 @@ def resolve_again(
             "audience": (request.constraints and request.constraints.audience) or stored.audience,
             "region": (request.constraints and request.constraints.region) or stored.region,
             "verify": request.verify or stored.verify,
+            "checks": _checks_again(stored, request),
             "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
             "metadata": stored.metadata if request.metadata is None else request.metadata,
             "guidance_words": stored.guidance_words or guidance_words(stored.language),
@@ -314,6 +324,16 @@ def resolve_again(
     return again.model_copy(
         update={"egress": where_text_goes(again.model_host, hosts_of(again.providers), pages=again.web)}
     )
+
+
+def _checks_again(stored: ResolvedResearch, request: ResearchRequest) -> EffectiveChecks:
+    """The stored ones with what the request names; a run that is checked in full only now gets what belongs to that."""
+    verify = request.verify or stored.verify
+    anew = effective_checks(request.checks, verify, stored.engine)
+    if verify is not stored.verify:
+        return anew
+    named = request.checks.model_dump(exclude_none=True)
+    return stored.checks.model_copy(update={name: getattr(anew, name) for name in named})
 
 
 def _unchangeable(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:

@@ -7,8 +7,11 @@ from temporalio import activity
 
 from contracts.documents import ReportDraft
 from contracts.messages import (
+    ApplyRequest,
     CheckedProviders,
     CheckProvidersRequest,
+    Concluded,
+    ConcludeRequest,
     DocumentPiece,
     DocumentPieceRequest,
     Prepared,
@@ -23,6 +26,8 @@ from contracts.messages import (
     SearchResponse,
     SessionRef,
     TurnRequest,
+    Weighed,
+    WeighRequest,
 )
 from contracts.revisions import JoinRequest, RevisedDraft, ReviseRequest
 from contracts.selection import SelectedEvidence, SelectionRequest
@@ -88,6 +93,24 @@ async def render_report(request: RenderRequest) -> RenderedReport:
     raise AssertionError("a signature is never run")
 
 
+@activity.defn(name="weigh_claims")
+async def weigh_claims(request: WeighRequest) -> Weighed:
+    """Find the claims of a draft, and what a checker is to be asked of them."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="conclude_check")
+async def conclude_check(request: ConcludeRequest) -> Concluded:
+    """Put verdicts together, and choose which corrections stand."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="apply_corrections")
+async def apply_corrections(request: ApplyRequest) -> Weighed:
+    """Put proposals into a draft, and find what a checker is to be asked of it."""
+    raise AssertionError("a signature is never run")
+
+
 @activity.defn(name="read_document")
 async def read_document(request: DocumentPieceRequest) -> DocumentPiece:
     """Serve a stored document in pieces."""
@@ -105,5 +128,8 @@ SIGNATURES = (
     revise_report,
     save_session,
     render_report,
+    weigh_claims,
+    conclude_check,
+    apply_corrections,
     read_document,
 )

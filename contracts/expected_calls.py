@@ -11,7 +11,18 @@ from typing import Any, Final
 from contracts import roles
 from contracts.evidence import Finding
 from contracts.resolved import ModelPrice
-from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.roles import (
+    AnalyzeInput,
+    BriefedInput,
+    CheckInput,
+    CorrectInput,
+    RefineInput,
+    ReviewInput,
+    RoleInput,
+    RoleSpec,
+    SourceExtract,
+    WriteInput,
+)
 
 MILLION: Final = 1_000_000
 
@@ -44,7 +55,16 @@ FINDINGS_PER_SUB_QUERY: Final = 5
 REASONING_TOKENS: Final = 8_000
 """Room for reasoning that the answer does not show, billed as output and added to a role's cap by the engine."""
 
-COUNTED_APART: Final = {"sources", "findings", "evidence", "draft", "term_documents"}
+CLAIMS_PER_CALL: Final = 16
+"""Of a checker or a corrector, at most: more at once are judged less well."""
+CLAIM_TOKENS: Final = 250
+"""A statement with its passages and their context, as a checker is usually shown it."""
+DOUBTFUL_TOKENS: Final = 450
+"""The same for a corrector, with passages that may be cited instead."""
+REVIEWED_CHARACTERS: Final = 24_000
+"""Of the draft that a reviewer is shown."""
+
+COUNTED_APART: Final = {"claims", "sources", "findings", "evidence", "draft", "term_documents"}
 """Fields of a role's input that its prompt shows otherwise than they are written, or not at all."""
 
 
@@ -67,11 +87,18 @@ class CallSize:
         return (self.input_tokens * price.input + self.output_tokens * price.output) / MILLION
 
 
-def expected_input(role: str, *, sources: int = 0, findings: int = 0) -> int:
+def expected_input(role: str, *, sources: int = 0, findings: int = 0, claims: int = 0) -> int:
     """Tokens that a role is usually sent.
 
-    `sources` are those of one sub-query, of which an analysis sees `MOST_SOURCES`; `findings` are those of a report.
+    `sources` are those of one sub-query, of which an analysis sees `MOST_SOURCES`; `findings` are those of a report,
+    `claims` those of one call of a checker.
     """
+    if role == roles.CHECKER.name:
+        return FIXED_INPUT_TOKENS + claims * CLAIM_TOKENS
+    if role == roles.CORRECTOR.name:
+        return FIXED_INPUT_TOKENS + claims * DOUBTFUL_TOKENS
+    if role == roles.REVIEWER.name:
+        return FIXED_INPUT_TOKENS + REVIEWED_CHARACTERS // BYTES_PER_TOKEN
     if role == roles.ANALYZER.name:
         return FIXED_INPUT_TOKENS + min(sources, MOST_SOURCES) * (CONTENT_CHARACTERS + SOURCE_HEAD_TOKENS)
     if role == roles.SYNTHESIZER.name:
@@ -86,7 +113,8 @@ def expected_call(
 ) -> CallSize:
     """What one call of a role usually needs, with a model that generates so many tokens unseen."""
     output = role.expected_output_tokens + reasoning_tokens
-    return CallSize(expected_input(role.name, sources=sources, findings=findings), output)
+    claims = min(findings, CLAIMS_PER_CALL)
+    return CallSize(expected_input(role.name, sources=sources, findings=findings, claims=claims), output)
 
 
 def reasoning_room(known: int | None) -> int:
@@ -127,6 +155,10 @@ def _material(request: RoleInput) -> int:
         return len(request.hits) * SNIPPET_TOKENS
     if isinstance(request, RefineInput) and request.draft is not None:
         return DRAFT_CHARACTERS
+    if isinstance(request, CheckInput | CorrectInput):
+        return math.ceil(request.bytes_shown / BYTES_PER_TOKEN)
+    if isinstance(request, ReviewInput):
+        return REVIEWED_CHARACTERS
     return 0
 
 

@@ -1,7 +1,9 @@
 """What activities that are no role are asked, and what they answer."""
 
 from contracts.base import Terse
-from contracts.documents import DocumentRef
+from contracts.checking import VerificationSummary
+from contracts.documents import DocumentRef, ReportDraft
+from contracts.evidence import PassagePlace
 from contracts.outcome import Citation, ReportFiles, ResearchResult
 from contracts.permission import Permission
 from contracts.request import SourceType
@@ -245,6 +247,8 @@ class RenderedReport(Terse):
     cut: bool = False
     summary: str = ""
     citations: list[Citation] = []
+    verification: VerificationSummary = VerificationSummary()
+    """What was checked of the claims as they stand in the report."""
 
     @property
     def text(self) -> str:
@@ -270,3 +274,78 @@ class DocumentPiece(Terse):
     text: str
     next_offset: int | None = None
     size: int = 0
+
+
+class WeighRequest(Terse):
+    """Find the claims of the newest draft, and judge what rules can."""
+
+    research_id: str
+    tenant: str = "default"
+    change: StateChange
+    answers: list[str] = []
+    """Hashes of the entries of earlier answers."""
+
+
+class Weighed(Terse):
+    """What is to be asked of a checker."""
+
+    claims_entry: str
+    """Hash of the `ClaimsEntry`; for corrections of the `CorrectedEntry`."""
+    asked_entry: str = ""
+    sizes: list[int] = []
+    """Bytes of each claim that is to be asked, the most important first."""
+    claims: int = 0
+
+
+class ConcludeRequest(Terse):
+    """Put the verdicts on a draft together; with `corrected` decide which corrections stand."""
+
+    research_id: str
+    tenant: str = "default"
+    mode: str = ""
+    strict: bool = False
+    by_model: bool = True
+    claims_entry: str = ""
+    corrected_entry: str = ""
+    corrections_entry: str = ""
+    """Of earlier corrections."""
+    answers: list[str] = []
+    unreached: int = 0
+    """How many claims of those asked last no checker was asked for."""
+    corrects: bool = False
+    """Whether what is doubtful is to be corrected: passages are looked for then."""
+
+
+class Concluded(Terse):
+    """The verdicts on a draft, and what is to be corrected of it."""
+
+    claims_entry: str = ""
+    """Of the draft that stands; empty where it is the one that was asked about."""
+    verdicts_entry: str = ""
+    corrections_entry: str = ""
+    summary: VerificationSummary = VerificationSummary()
+    verdicts: str = ""
+    """Of each claim in order (`contracts.checking.write_verdicts`)."""
+    draft: ReportDraft | None = None
+    """The corrected draft, if any correction stands."""
+    evidence_entry: str = ""
+    evidence: list[PassagePlace] = []
+    """Passages that the corrected draft cites and the run did not know; an `AnalysisEntry` holds them."""
+    doubtful_entry: str = ""
+    sizes: list[int] = []
+    """Bytes of each claim that is to be corrected."""
+    queries: list[str] = []
+    """What could be searched for: the most important claims for which no text that was read has another passage."""
+
+
+class ApplyRequest(Terse):
+    """Put what a corrector proposes into the draft, to be checked."""
+
+    research_id: str
+    tenant: str = "default"
+    claims_entry: str
+    verdicts_entry: str
+    doubtful_entry: str
+    proposals: list[str]
+    """Hashes of the entries of proposals."""
+    answers: list[str] = []

@@ -206,6 +206,7 @@ def without_told(state: dict[str, Any]) -> dict[str, Any]:
     """A stored state as JSON without what its entries tell: what a checkpoint sends (`Notebooks.with_told`)."""
     sources = {key: _without(source, TOLD_OF_SOURCE) for key, source in state.get("sources", {}).items()}
     findings = [_without(finding, TOLD_OF_FINDING) for finding in state.get("findings", [])]
+    # What was selected for a report is in an entry that no finding names.
     told = {finding.get("entry") for finding in state.get("findings", [])} - {None}
     evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in told}
     lean: dict[str, Any] = {"sources": sources, "findings": findings, "evidence": evidence, "aliases": {}}

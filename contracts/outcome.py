@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from contracts.base import Contract
+from contracts.checking import ReviewSummary, VerificationSummary
 from contracts.decisions import Guidance
 from contracts.documents import DocumentRef
 from contracts.progress import Awaited, Progress
@@ -74,6 +75,9 @@ class ResearchResult(Contract):
     files: ReportFiles | None = None
     counts: Counts = Counts()
     usage: Usage = Usage()
+    verification: VerificationSummary = VerificationSummary()
+    """What was checked of the report's claims."""
+    review: ReviewSummary | None = None
     degraded: list[str] = []
     failed_branches: list[str] = []
     limitations: list[str] = []
@@ -126,6 +130,8 @@ class ResearchStatus(Contract):
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     usage_by_phase: dict[str, Usage] = {}
+    verification: VerificationSummary = VerificationSummary()
+    """What was checked of the claims so far."""
     elapsed_seconds: float = 0.0
     """Active seconds as of `as_of`."""
     as_of: str = ""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from contracts.request import Mode, ResearchRequest, Verify, published_between
+from contracts.request import Mode, ResearchRequest, published_between
 from contracts.shapes import expectation
 from contracts.strategies import PLANNED, declaration, list_declared
 
@@ -63,7 +63,6 @@ def _asked_for(request: ResearchRequest) -> dict[str, bool]:
     """By path of what is not built yet: whether a request asks for it."""
     return {
         "strategy": request.strategy in PLANNED,
-        "verify: full": request.verify is Verify.FULL,
         "protected_sources": request.protected_sources is not None,
     }
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from contracts.request import Approve, Clarify, Depth, Gates, Limits
-from contracts.resolved import EffectiveGates, EffectiveLimits
+from contracts.request import Approve, Checks, Clarify, Depth, Gates, Limits, Review, Verify
+from contracts.resolved import EffectiveChecks, EffectiveGates, EffectiveLimits
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
 
@@ -50,4 +50,22 @@ def effective_gates(asked: Gates, engine: EngineKind) -> EffectiveGates:
         clarify=asked.clarify or Clarify.OFF,
         approve=asked.approve or Approve.NONE,
         hook=asked.hook,
+    )
+
+
+def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> Verify:
+    """How claims are checked: by a model where a model works and the request pays for depth, else by rules."""
+    if asked is not None:
+        return asked
+    return Verify.FULL if engine is EngineKind.MODEL and depth is Depth.EXTENDED else Verify.LIGHT
+
+
+def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> EffectiveChecks:
+    """What belongs to a full verification: corrections, and without a model the review by rules, which is free."""
+    full = verify is Verify.FULL
+    reviewer = Review.OFF if engine is EngineKind.MODEL else Review.RULES
+    return EffectiveChecks(
+        correct=full if asked.correct is None else asked.correct,
+        strict=bool(asked.strict),
+        review=asked.review or (reviewer if full else Review.OFF),
     )

@@ -71,6 +71,15 @@ class Verify(StrEnum):
     FULL = "full"
 
 
+class Review(StrEnum):
+    """Who scores the draft before it is checked."""
+
+    OFF = "off"
+    RULES = "rules"
+    """What can be counted: parts answered, citations, sources, length of sentences."""
+    MODEL = "model"
+
+
 class CitationStyle(StrEnum):
     """What a citation looks like."""
 
@@ -173,6 +182,17 @@ class Gates(StrictContract):
     hook: Name | None = None
 
 
+class Checks(StrictContract):
+    """What a full verification does besides judging; None means: by depth and engine."""
+
+    correct: bool | None = None
+    """Whether citations and sentences that fail are corrected, and checked again."""
+    strict: bool | None = None
+    """Whether a report that would warn of itself is corrected once more, and marked if it still does."""
+    review: Review | None = None
+    """Who scores the draft first; below the bar it is revised once."""
+
+
 SAME_LANGUAGE: Final = "same as question"
 SectionTitle = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
 
@@ -214,6 +234,7 @@ class ResearchRequest(StrictContract):
     limits: Limits = Limits()
     gates: Gates = Gates()
     verify: Verify | None = None
+    checks: Checks = Checks()
     output: Output = Output()
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = Field(default=None, max_length=20_000)

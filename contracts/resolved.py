@@ -11,6 +11,7 @@ from contracts.request import (
     Depth,
     Mode,
     OnDeadline,
+    Review,
     SearchPolicy,
     SourceType,
     Turn,
@@ -55,6 +56,14 @@ class EffectiveGates(Contract):
     clarify: Clarify = Clarify.OFF
     approve: Approve = Approve.NONE
     hook: str | None = None
+
+
+class EffectiveChecks(Contract):
+    """What a full verification does besides judging, with every default filled in."""
+
+    correct: bool = False
+    strict: bool = False
+    review: Review = Review.OFF
 
 
 class Hook(Contract):
@@ -163,6 +172,7 @@ class ResolvedResearch(Contract):
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
     """How claims are checked: `light` is by rules, without a model."""
+    checks: EffectiveChecks = EffectiveChecks()
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = None
     context: list[Turn] = []

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
+from contracts.checking import Verification
 from contracts.decisions import AgentDecision, Exclusion, GateResult, Guidance, Moment, Pause
 from contracts.documents import ReportDraft
 from contracts.evidence import Evidence, Finding, Gap
@@ -107,6 +108,8 @@ class ResearchState(BaseModel):
     draft: ReportDraft | None = None
     verdicts_entry: str = ""
     """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.claims.VerdictsEntry`)."""
+    verification: Verification = Verification()
+    """What was checked of the draft."""
     report_improvements: list[str] = []
     citations: list[Citation] = []
     gates: list[GateResult] = []

@@ -10,9 +10,21 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from contracts import reflective_roles as reflective
-from contracts.request import Depth, Mode
-from contracts.resolved import EffectiveLimits
-from contracts.roles import ANALYZER, CLARIFIER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.expected_calls import CLAIMS_PER_CALL
+from contracts.request import Depth, Mode, Review, Verify
+from contracts.resolved import EffectiveLimits, ResolvedResearch
+from contracts.roles import (
+    ANALYZER,
+    CHECKER,
+    CLARIFIER,
+    CORRECTOR,
+    PLANNER,
+    REFINER,
+    REVIEWER,
+    SUPERVISOR,
+    SYNTHESIZER,
+    RoleSpec,
+)
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 PLANNED: Final = ("living", "orchestrator", "recursive")
@@ -45,6 +57,9 @@ class StrategyDeclaration:
     decides: bool = False
     """Whether a run decides for itself where mode or depth are `auto`."""
 
+
+CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
+"""What works on the report of every strategy, where the request wants it checked by a model."""
 
 _declared: dict[str, StrategyDeclaration] = {}
 
@@ -80,9 +95,27 @@ def list_declared() -> tuple[StrategyDeclaration, ...]:
 
 
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
-    """The roles of all strategies, each once, and the one that works before any of them."""
-    all_roles = (*(role for strategy in list_declared() for role in strategy.roles), CLARIFIER)
-    return tuple({role.name: role for role in all_roles}.values())
+    """The roles of all strategies, each once, and those that work before and after any of them."""
+    roles = [*(role for strategy in list_declared() for role in strategy.roles), CLARIFIER, *CLOSING_ROLES]
+    return tuple({role.name: role for role in roles}.values())
+
+
+MOST_CLAIMS_PER_SUB_QUERY: Final = 5
+"""Statements that a report makes of one sub-query's findings, usually."""
+
+
+def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
+    """Fewest and most calls of a model by each role that works on the report of any strategy; for the estimate."""
+    checks, full = resolved.checks, resolved.verify is Verify.FULL
+    claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
+    batches, rounds = -(-claims // CLAIMS_PER_CALL), checks.correct * (1 + checks.strict)
+    by_model = checks.review is Review.MODEL
+    return {
+        REVIEWER.name: (int(by_model), 2 * by_model),
+        CHECKER.name: (int(full), full * (batches + 2 * rounds)),
+        CORRECTOR.name: (0, full * 2 * rounds),
+        SYNTHESIZER.name: (0, int(checks.review is not Review.OFF)),
+    }
 
 
 REFLECTIONS_PER_ITERATION: Final = 4

@@ -18,6 +18,7 @@ from activities.reporting.revising import RevisionActivities
 from activities.roles.model_call import RoleActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
+from activities.verifying.verifying_activities import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
@@ -173,12 +174,16 @@ async def _records(
     configuration = configuration_of(settings, _remembered(partial(has_search_attributes, client)))
     records = RecordsActivities(configuration, library, content, sessions, notebooks, queue)
     reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
+    verifying = VerifyingActivities(content, isolated, sessions, notebooks)
     revising = RevisionActivities(content, isolated)
     return [
         records.prepare_research,
         records.save_session,
         records.read_document,
         reporting.render_report,
+        verifying.weigh_claims,
+        verifying.conclude_check,
+        verifying.apply_corrections,
         revising.join_report,
         revising.revise_report,
         TurnActivities(queue).take_turn,

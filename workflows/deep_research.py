@@ -28,6 +28,7 @@ from workflows.driver import Driver
 from workflows.phases.asking import AroundWaits
 from workflows.phases.counts import counts_of
 from workflows.phases.provider_searches import CORPUS
+from workflows.phases.verification import with_verification
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import describe_unstarted, is_cancelled, reason_of
@@ -408,7 +409,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         limits=resolved.limits if resolved else None,
         max_iterations=resolved.limits.max_iterations if resolved else 1,
         strategy=resolved.strategy if resolved else "supervisor",
-        progress=strategy_of(resolved.strategy).progress(state) if resolved else Progress(),
+        progress=with_verification(strategy_of(resolved.strategy).progress(state), state) if resolved else Progress(),
         engine=resolved.engine.value if resolved else "",
         corpus=resolved.corpus.name if resolved and resolved.corpus else None,
         egress=resolved.egress if resolved else "",
@@ -420,6 +421,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         usage=state.usage,
         usage_by_role=state.usage_by_role,
         usage_by_phase=state.usage_by_phase,
+        verification=state.result.verification if state.result else state.verification.summary,
         elapsed_seconds=max(0.0, round(elapsed, 1)) if resolved else 0.0,
         deadline_seconds=limit,
         last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",

@@ -58,6 +58,13 @@ def claims_of_draft(
     Markers that name nothing in `evidence` count for nothing. `uncited` is False for a text of the extractive engine,
     whose words without a citation speak of the report alone.
     """
+    return [found.claim for found in find_draft_claims(draft, evidence, language=language, uncited=uncited)]
+
+
+def find_draft_claims(
+    draft: str, evidence: Collection[str], *, language: str = "en", uncited: bool = True
+) -> list[FoundClaim]:
+    """The same with their Markdown."""
     marks = [
         CitationMark(match.start(), match.end(), 0, tuple(dict.fromkeys(
             identity for identity in MARKER.findall(match["marks"]) if identity in evidence
@@ -65,7 +72,7 @@ def claims_of_draft(
         for match in CLUSTER.finditer(layout(draft).masked)
         if match["marks"]
     ]  # fmt: skip
-    return [found.claim for found in find_claims(draft, marks, language=language, uncited=uncited)]
+    return find_claims(draft, marks, language=language, uncited=uncited)
 
 
 def without_uncited(draft: str, evidence: Collection[str], language: str = "en") -> tuple[str, int]:

@@ -10,7 +10,7 @@ from typing import Final
 from activities.reporting.judged_claims import PlacedClaim
 from activities.reporting.markdown_layout import PREFIX, clean_characters, plain_text
 from activities.reporting.report_words import ReportWords
-from activities.reporting.verdict_words import VERDICT_SIGNS, name_method, name_verdict
+from activities.reporting.verdict_words import VERDICT_SIGNS
 from contracts.claims import CheckMethod
 
 OPEN, CLOSE = "\ue102", "\ue103"
@@ -143,7 +143,7 @@ def _link(text: str, item: LinkedClaim) -> str:
 
 def _sign(item: LinkedClaim, say: ReportWords) -> str:
     verdict = _verdict(item.claim)
-    label = f"{name_verdict(verdict, say)}, {name_method(item.claim.method, say)}"
+    label = f"{say[f'judged_{verdict}']}, {say.name('method', item.claim.method)}"
     return (
         f'<a class="sign v-{verdict}" id="said-{item.index}" href="#claim-{item.index}" aria-label="{escape(label)}">'
         f"{VERDICT_SIGNS[verdict]}</a>"
@@ -157,7 +157,7 @@ def filter_by_verdict(claims: Sequence[PlacedClaim], say: ReportWords, language:
     counts = Counter(_verdict(claim) for claim in claims)
     choices = [("all", f"{say['show_all']} {say.number(len(claims))}")]
     choices += [
-        (name, f"{sign} {name_verdict(name, say)} {say.number(counts[name])}")
+        (name, f"{sign} {say[f'judged_{name}']} {say.number(counts[name])}")
         for name, sign in VERDICT_SIGNS.items()
         if counts[name]
     ]
@@ -176,14 +176,14 @@ def check_of_claim(index: int, claim: PlacedClaim, proofs: str, say: ReportWords
     The words of a claim that is a passage are left out: the passage is shown with it.
     """
     verdict = _verdict(claim)
-    method = name_method(claim.method, say)
+    method = say.name("method", claim.method)
     back = f'<a href="#said-{index}">↑ {escape(say["in_text"])}</a>' if in_text else ""
     words = "" if claim.method == CheckMethod.VERBATIM else (
         f'<p class="statement">{escape(_shortened(clean_characters(plain_text(claim.text))))}</p>'
     )  # fmt: skip
     return (
         f'<div class="check v-{verdict}" id="claim-{index}">'
-        f'<p class="verdict"><strong>{VERDICT_SIGNS[verdict]} {escape(name_verdict(verdict, say))}</strong>'
+        f'<p class="verdict"><strong>{VERDICT_SIGNS[verdict]} {escape(say[f"judged_{verdict}"])}</strong>'
         f' · {escape(method)} <span class="back">{back}</span></p>{words}'
         f'<p class="reason">{escape(clean_characters(say.told(claim.reason)))}</p>{proofs}</div>'
     )

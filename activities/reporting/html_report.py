@@ -78,11 +78,15 @@ def _facts(matter: ReportInputs) -> str:
 
 
 def _notice(matter: ReportInputs) -> str:
-    if matter.ending.outcome is Outcome.COMPLETED:
+    ending, checked, say = matter.ending, matter.state.verification.summary, matter.words
+    marked = _text(say["not_borne_out"]) if checked.strict and checked.warning else ""
+    if ending.outcome is not Outcome.COMPLETED:
+        words = f"<strong>{_text(matter.outcome())}:</strong> {_text(matter.why())}. {marked}".rstrip()
+    elif marked:
+        words = f"<strong>{_text(say['not_verified'])}:</strong> {marked}"
+    else:
         return ""
-    words = f"<strong>{_text(matter.outcome())}:</strong> {_text(matter.why())}."
-    method = _text(matter.words["method"])
-    return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">{method}</a></p>'
+    return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">{_text(say["method"])}</a></p>'
 
 
 def _contents(matter: ReportInputs, sections: list[ReportSection], *, loose: bool) -> str:
@@ -224,9 +228,7 @@ def _fact(matter: ReportInputs, fact: Fact) -> str:
 
 
 def _method(matter: ReportInputs, text: ReportText) -> str:
-    facts = "".join(
-        _fact(matter, fact) for fact in [*verification_facts(text.claims, matter.words), *method_facts(matter)]
-    )
+    facts = "".join(_fact(matter, fact) for fact in [*verification_facts(text.claims, matter), *method_facts(matter)])
     return (
         f'<section class="apparatus" id="method"{_chrome(matter)}><h2>{_text(matter.words["method"])}</h2>'
         f'<dl class="method">{facts}</dl></section>'

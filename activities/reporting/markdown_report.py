@@ -87,10 +87,12 @@ def _fact_lines(matter: ReportInputs, fact: Fact) -> list[str]:
 
 def notice(matter: ReportInputs) -> str:
     """The remark that a report which is not complete carries under its title; empty for a complete one."""
-    if matter.ending.outcome is Outcome.COMPLETED:
-        return ""
-    see = matter.words.say("see_method", method=matter.words["method"])
-    return f"> **{matter.outcome()}:** {matter.why()}. {see}"
+    ending, checked, say = matter.ending, matter.state.verification.summary, matter.words
+    see = say.say("see_method", method=say["method"])
+    marked = f" {say['not_borne_out']}" if checked.strict and checked.warning else ""
+    if ending.outcome is not Outcome.COMPLETED:
+        return f"> **{matter.outcome()}:** {matter.why()}.{marked} {see}"
+    return f"> **{say['not_verified']}:**{marked} {see}" if marked else ""
 
 
 def without_draft(matter: ReportInputs) -> str:
@@ -141,7 +143,7 @@ def compose_markdown(matter: ReportInputs) -> ReportText:
         given=matter.verdicts,
     )
     sources = "\n".join(_source_line(matter, item) for item in matter.cited)
-    all_facts = [*verification_facts(claims, matter.words), *method_facts(matter)]
+    all_facts = [*verification_facts(claims, matter), *method_facts(matter)]
     facts = "\n".join(line for fact in all_facts for line in _fact_lines(matter, fact))
     say = matter.words
     tail = (f"\n## {say['sources']}\n\n{sources}\n" if sources else "") + (

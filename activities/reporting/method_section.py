@@ -35,7 +35,7 @@ def _outcome(matter: ReportInputs) -> Fact:
 def _engine(matter: ReportInputs) -> Fact:
     say, roles = matter.words, dict[str, list[str]]()
     for role, kind in sorted(matter.state.engine_by_role.items()):
-        roles.setdefault(kind, []).append(say.role(role))
+        roles.setdefault(kind, []).append(say.name("role", role))
     items = [
         f"{say[f'engine_kind_{kind}']}: {say[f'engine_{kind}']}"
         + (f" ({', '.join(roles[kind])})" if kind in roles else "")
@@ -67,7 +67,7 @@ def _guidance(matter: ReportInputs) -> list[Fact]:
     """What was asked for while the run went on, and what was done with it."""
     say = matter.words
     told = [
-        f"{say.told(said.origin)}: “{said.text}” – {say.told(said.answer)}"
+        f"{say.name("origin", said.origin)}: “{said.text}” – {say.told(said.answer)}"
         for said in matter.state.guidance
         if said.answer
     ]
@@ -245,7 +245,7 @@ def usage_words(state: ResearchState, say: ReportWords) -> tuple[str, list[str]]
     """One sentence of the total and one line per role; None for a run that neither asked a model nor paid."""
     if not state.usage.model_calls and state.usage.cost_usd == 0:
         return None
-    roles = [f"{say.role(role)}: {_words(part, say)}" for role, part in state.usage_by_role.items()]
+    roles = [f"{say.name("role", role)}: {_words(part, say)}" for role, part in state.usage_by_role.items()]
     return f"{_words(state.usage, say)}.", roles
 
 

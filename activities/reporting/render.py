@@ -14,7 +14,9 @@ from activities.reporting.html_report import compose_html
 from activities.reporting.json_report import compose_document, document_text
 from activities.reporting.markdown_report import compose_markdown
 from activities.reporting.report_inputs import ReportInputs, gather_matter
+from activities.reporting.verification import count_verdicts
 from activities.roles.evidence_markers import without_markers
+from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
 from contracts.claims import ClaimVerdict, VerdictsEntry
 from contracts.documents import DocumentRef
 from contracts.messages import RenderedReport, RenderRequest
@@ -41,6 +43,8 @@ class RenderedForms:
     markdown: str
     html: str
     document: str
+    verification: VerificationSummary
+    """What was checked of its claims."""
 
 
 def render(
@@ -50,15 +54,17 @@ def render(
     skipped: list[SkippedFile],
     product_version: str,
     verdicts: Sequence[ClaimVerdict] = (),
+    corrections: Sequence[Correction] = (),
 ) -> RenderedForms:
     """Make the three forms of a report. Pure: the same state and texts give the same bytes.
 
     Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
-    matter = gather_matter(state, draft, texts, skipped, product_version, verdicts)
+    matter = gather_matter(state, draft, texts, skipped, product_version, verdicts, corrections)
     text = compose_markdown(matter)
     html = compose_html(matter, text)
-    return RenderedForms(matter, text.markdown, html, document_text(compose_document(matter, text, html)))
+    document = document_text(compose_document(matter, text, html))
+    return RenderedForms(matter, text.markdown, html, document, count_verdicts(text.claims, matter))
 
 
 Rendered = tuple[str, str, str, str]
@@ -72,9 +78,10 @@ def render_plainly(
     skipped: list[SkippedFile],
     product_version: str,
     verdicts: Sequence[ClaimVerdict] = (),
+    corrections: Sequence[Correction] = (),
 ) -> Rendered:
     """`render` for a child process. Raises as `render` does."""
-    made = render(ResearchState.unpack(packed_state), draft, texts, skipped, product_version, verdicts)
+    made = render(ResearchState.unpack(packed_state), draft, texts, skipped, product_version, verdicts, corrections)
     matter = made.matter
     told = RenderedReport(
         files=ReportFiles(markdown=NO_FILE, html=NO_FILE, json_document=NO_FILE),
@@ -82,6 +89,7 @@ def render_plainly(
         cut=len(made.markdown) > INLINE_REPORT_CHARACTERS,
         summary=summarize(matter),
         citations=matter.numbered.citations,
+        verification=made.verification,
     )
     return made.markdown, made.html, made.document, told.model_dump_json()
 
@@ -137,9 +145,11 @@ class ReportingActivities:
             texts = await self._load(evidence_texts(state))
             entry = state.verdicts_entry
             verdicts = (await self._notebooks.read(entry, VerdictsEntry)).verdicts if entry else []
+            entry = state.verification.corrections_entry if entry else ""
+            corrected = (await self._notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
             packed = await asyncio.to_thread(state.pack)
             markdown, html, document, told = await self._isolated.call(
-                RENDERED, packed, draft, texts, skipped, self._product_version, verdicts
+                RENDERED, packed, draft, texts, skipped, self._product_version, verdicts, corrected
             )
             files = await self._store(markdown, html, document)
             report = RenderedReport.model_validate_json(told)

@@ -14,6 +14,7 @@ from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.reporting.report_words import ReportWords
 from activities.roles.lenient_values import shorten
 from activities.roles.report_shape import TITLE_CHARACTERS, without_source_lists
+from contracts.checking import Correction
 from contracts.claims import ClaimVerdict
 from contracts.evidence import Finding
 from contracts.outcome import Ending
@@ -65,6 +66,8 @@ class ReportInputs:
     """Findings of different sources that cannot both be true."""
     verdicts: Mapping[str, ClaimVerdict] = field(default_factory=dict)
     """What the run's verification says, by the ids of claims; the others are judged by rules."""
+    corrections: Sequence[Correction] = ()
+    """What was done about claims that did not pass."""
 
     def written_freely(self) -> bool:
         """Whether the text may hold assertions without a citation.
@@ -183,6 +186,7 @@ def gather_matter(
     skipped: Sequence[SkippedFile],
     product_version: str,
     verdicts: Sequence[ClaimVerdict] = (),
+    corrections: Sequence[Correction] = (),
 ) -> ReportInputs:
     """Number the draft and sort the sources.
 
@@ -221,4 +225,5 @@ def gather_matter(
         uncited_removed=removed,
         contradictions=_contradictions(state, resolved.language),
         verdicts={verdict.claim_id: verdict for verdict in verdicts},
+        corrections=corrections,
     )

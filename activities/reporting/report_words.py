@@ -57,6 +57,6 @@ class ReportWords:
         """A sentence that was made elsewhere, in English, in the report's language; unknown ones stay as they are."""
         return translate(text, self.code)
 
-    def role(self, name: str) -> str:
-        """What a role is called; the name of one that only a strategy of an operator has."""
-        return self._words.report.get(f"role_{name}", name)
+    def name(self, kind: str, value: str) -> str:
+        """What a value (a role, a verdict, a method) is called; one that is not known stands for itself."""
+        return self._words.report.get(f"{kind}_{value}", value)

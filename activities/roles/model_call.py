@@ -1,7 +1,7 @@
 """The activities that do roles: one function for all, and one registered activity per role."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -15,9 +15,20 @@ from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from contracts import failures
+from contracts.base import Terse
+from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.notebooks import AnalysisEntry, labels_of
-from contracts.roles import AnalysisOutput, AnalyzeInput, RoleInput, RoleOutput, RoleSpec, WriteOutput
+from contracts.roles import (
+    AnalysisOutput,
+    AnalyzeInput,
+    CheckOutput,
+    CorrectOutput,
+    RoleInput,
+    RoleOutput,
+    RoleSpec,
+    WriteOutput,
+)
 from contracts.strategies import declared_roles
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
@@ -31,6 +42,8 @@ from providers.interfaces import (
     Notebooks,
     ShortPrompt,
 )
+
+O = TypeVar("O", bound=RoleOutput)
 
 IsCancelled = Callable[[str], Awaitable[bool]]
 """Whether a run was asked to stop without a report; false where that cannot be told."""
@@ -158,7 +171,18 @@ class RoleActivities:
             output = output.model_copy(update={"draft": await store_draft(self._content, output.draft, parts)})
         if isinstance(output, AnalysisOutput) and isinstance(task.input, AnalyzeInput) and output.findings:
             output = await self._note_analysis(task.input, output)
+        if isinstance(output, CheckOutput):
+            output = await self._by_reference(output, AnswersEntry(answers=output.answers), "answers")
+        if isinstance(output, CorrectOutput):
+            output = await self._by_reference(output, ProposalsEntry(proposals=output.proposals), "proposals")
         return output
+
+    async def _by_reference(self, output: O, entry: Terse, field: str) -> O:
+        """The output with a stored entry in the place of one of its lists."""
+        if self._notebooks is None:
+            return output
+        with translate_errors(RECORDS):
+            return output.model_copy(update={"entry": await self._notebooks.write(entry), field: []})
 
     async def _note_analysis(self, request: AnalyzeInput, output: AnalysisOutput) -> AnalysisOutput:
         """The output with labels of findings and evidence; they themselves are in the notebook."""

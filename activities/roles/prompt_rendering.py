@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from activities.roles.canary_check import with_canary
+from activities.roles.checker import checker_values
+from activities.roles.corrector import corrector_values
 from activities.roles.excerpts import part_of
 from activities.roles.labels import label_key
 from activities.roles.prompt_blocks import (
@@ -25,6 +27,7 @@ from activities.roles.prompt_blocks import (
     sources_block,
 )
 from activities.roles.prompt_files import load_prompt
+from activities.roles.reviewer import reviewer_values
 from activities.roles.untrusted import data, guard, guard_line, seal
 from contracts import roles
 from contracts.expected_calls import CONTENT_CHARACTERS
@@ -63,7 +66,8 @@ def render_role(
     file = load_prompt(role.prompt) if role.module is None else load_prompt(role.prompt, role.module.rpartition(".")[0])
     known = {} if excerpts is None else excerpts
     rendering = PromptRendering(documents, content_characters, label_key(request), share, known)
-    values = common_values(request) | _own_values(role, request, rendering)
+    known_by_all = common_values(request) if role.sees_question else {"language": request.language}
+    values = known_by_all | _own_values(role, request, rendering)
     common, own = (seal(part, request.canary) for part in file.parts(values))
     system = with_canary(file.system, request.canary)
     return RenderedPrompt(system, common + own, file.version, len(common), left_out(request, rendering))
@@ -198,6 +202,9 @@ VALUES: Final[dict[str, Callable[[Any, PromptRendering], dict[str, str]]]] = {
     roles.SYNTHESIZER.name: _synthesizer,
     roles.REFINER.name: _refiner,
     roles.SUPERVISOR.name: _supervisor,
+    roles.CHECKER.name: checker_values,
+    roles.CORRECTOR.name: corrector_values,
+    roles.REVIEWER.name: reviewer_values,
 }
 """What each role's prompt is filled with, besides what all have in common."""
 

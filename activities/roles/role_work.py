@@ -8,8 +8,11 @@ from typing import Any, Final
 from activities.reporting.report_sections import section_texts
 from activities.roles.analyzer import finish_analysis
 from activities.roles.canary_check import check_answer
+from activities.roles.checker import finish_check
+from activities.roles.corrector import finish_correction
 from activities.roles.finishers import Draft, finish_clarification, finish_plan, finish_refinement, finish_reflection
 from activities.roles.prompt_rendering import render_role, request_as_shown
+from activities.roles.reviewer import finish_review
 from activities.roles.synthesizer import finish_report
 from activities.roles.untrusted import remove_signs
 from contracts import roles
@@ -24,6 +27,9 @@ FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
     roles.ANALYZER.name: finish_analysis,
     roles.REFINER.name: finish_refinement,
     roles.SUPERVISOR.name: finish_reflection,
+    roles.CHECKER.name: finish_check,
+    roles.CORRECTOR.name: finish_correction,
+    roles.REVIEWER.name: finish_review,
 }
 """What makes an engine's draft fit for the workflow, by role; who writes the report has `finish_report`."""
 Finisher = Callable[[Draft[Any, Any]], tuple[RoleOutput, str | None]]

@@ -27,7 +27,7 @@ INVISIBLE: Final = re.compile(f"[{INVISIBLE_CLASS}]")
 
 OUR_ELEMENTS: Final = (
     "source|sources|finding|findings|gap|gaps|guidance|issues|question|sub_query|sub_queries|earlier|draft|wishes|"
-    "brief|corpus|previous|expected|improvements|asked|reflection|additional_context"
+    "brief|corpus|previous|expected|improvements|asked|reflection|additional_context|statement|passage"
 )
 TAG: Final = re.compile(rf"[<＜](?=\s*+(?:[/／]\s*+)?(?:{OUR_ELEMENTS})(?:\b|_))", re.IGNORECASE)
 

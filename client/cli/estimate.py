@@ -12,7 +12,7 @@ from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_
 from contracts.request import Clarify, SearchPolicy
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import CLARIFIER
-from contracts.strategies import FEWEST_SUB_QUERIES, StrategyDeclaration, declaration
+from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, StrategyDeclaration, closing_calls, declaration
 from contracts.vocabulary import EngineKind, ThinkMode
 from contracts.waiting import MOST_ROUNDS
 from providers.models.chat import TokenCounts
@@ -117,19 +117,23 @@ def estimate(
     reasoning_tokens: int = 0,
     endpoints: Collection[str] = (),
     clarifies: bool = False,
+    closing: Mapping[str, tuple[int, int]] = MappingProxyType({}),
 ) -> Estimate:
     """From a run that stops after one iteration with few questions to one that uses all that its limits allow.
 
     `models` are names by tier, none for a run without a model. `searching` says what each provider that is asked
     charges for a search in US dollars, None where it is unknown. `reasoning_tokens` is what a model may generate unseen
-    in one call, and `endpoints` are the names that may stand before a model's. Repeated phases and repairs are not
+    in one call, and `endpoints` are the names that may stand before a model's. `closing` are calls that come after the
+    strategy, by role. Repeated phases and repairs are not
     counted.
     """
     expected = {**strategy.expected_calls(limits, thinks), CLARIFIER.name: (1, MOST_ROUNDS) if clarifies else (0, 0)}
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
     by_role = []
-    for role in (CLARIFIER, *strategy.roles):
-        model, (fewest, most) = models.get(role.tier.value), expected[role.name]
+    for role in dict.fromkeys([CLARIFIER, *strategy.roles, *CLOSING_ROLES]):
+        after = closing.get(role.name, (0, 0))
+        fewest, most = (own + more for own, more in zip(expected.get(role.name, (0, 0)), after, strict=True))
+        model = models.get(role.tier.value)
         if model is None or not most:
             continue
         small = expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES)
@@ -194,6 +198,7 @@ def estimate_of(
         reasoning_tokens=reasoning_room(resolved.reasoning_tokens),
         endpoints=endpoints,
         clarifies=resolved.gates.clarify is not Clarify.OFF,
+        closing=closing_calls(resolved),
     )
 
 

@@ -7,7 +7,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import PARSER, plain_text
-from activities.reporting.verdict_words import METHOD_WORDS, VERDICT_WORDS
+from activities.reporting.report_words import ReportWords
 from client.exchange.exported_report import ExportedReport, safe_line, safe_text, web_address
 
 BREAK = "\n"
@@ -114,13 +114,14 @@ def _statements(report: ExportedReport) -> Iterator[TextBlock]:
     """A heading, and a paragraph for each statement: its verdict, its words, the reason."""
     if not report.claims:
         return
-    yield TextBlock("heading", [TextRun("Statements and their check")], level=2)
+    say = ReportWords(report.language)
+    yield TextBlock("heading", [TextRun(say["statements"])], level=2)
     items = []
     for claim in report.claims:
-        verdict = VERDICT_WORDS.get(claim.verdict, safe_line(claim.verdict))
-        method = METHOD_WORDS.get(claim.method, safe_line(claim.method))
+        verdict = safe_line(say.name("judged", claim.verdict))
+        method = safe_line(say.name("method", claim.method))
         words = safe_line(plain_text(claim.text))
-        reason = TextRun(f" {safe_line(claim.reason)}", italic=True)
+        reason = TextRun(f" {safe_line(say.told(claim.reason))}", italic=True)
         runs = [TextRun(f"{verdict} ({method}): ", bold=True), TextRun(words), reason]
         items.append([TextBlock("paragraph", runs)])
     yield TextBlock("list", parts=items, start=1)

@@ -121,6 +121,9 @@ def _silent(event: Event) -> str:
 WORDINGS: Final[dict[str, Callable[[Event], str]]] = {
     "phase.finished": _phase_finished,
     "plan.drafted": _silent,
+    # The sum of them is told at the end.
+    "claim.verified": _silent,
+    "verification.summary": _silent,
     "report.updated": _silent,
     "decision.recorded": _decision,
     "gate.evaluated": _gate,

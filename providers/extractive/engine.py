@@ -14,7 +14,15 @@ from contracts.reflective_roles import (
     ResearchStepInput,
     RespondInput,
 )
-from contracts.roles import AnalyzeInput, ClarifyInput, RefineInput, ReflectInput, RoleInput, WriteInput
+from contracts.roles import (
+    AnalyzeInput,
+    ClarifyInput,
+    RefineInput,
+    ReflectInput,
+    ReviewInput,
+    RoleInput,
+    WriteInput,
+)
 from contracts.roles import PlanInput as PlannerInput
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
@@ -24,6 +32,7 @@ from providers.extractive.passage_analyzer import analyze
 from providers.extractive.planner import plan
 from providers.extractive.reflection import refine, reflect
 from providers.extractive.reflective_steps import classify, look_around, plan_steps, reflect_on_step, search_for_step
+from providers.extractive.review import review
 from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls
 
 ANALYSIS_SECONDS: Final = 40.0
@@ -45,6 +54,7 @@ WITH_DOCUMENTS: Final[Mapping[type[RoleInput], Callable[[Any, Mapping[str, str]]
     AnalyzeInput: analyze,
     WriteInput: write,
     RespondInput: write,
+    ReviewInput: review,
 }
 """What each role does, by its input; the second kind works on stored texts, by their hashes."""
 

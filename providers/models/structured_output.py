@@ -68,7 +68,7 @@ def draft_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
         return _validate(role, reply.tool_input), []
     text, left_out = _without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
     _refuse_unreadable(text, reply)
-    draft, warnings = _from_text(role, text, complete=reply.stop_reason in COMPLETE)
+    draft, warnings = _from_text(role, text, complete=reply.stop_reason in COMPLETE and not role.whole_answers)
     return draft, [*left_out, *warnings]
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from contracts.call_wishes import language_of_call, wishes_of_call
+from contracts.checking import AskedEntry, DoubtfulEntry
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding
 from contracts.identity import canonical_url
@@ -23,7 +24,9 @@ from contracts.resolved import ResolvedResearch
 from contracts.roles import (
     AnalyzeInput,
     BriefedInput,
+    CheckInput,
     ClarifyInput,
+    CorrectInput,
     RoleInput,
     RoleSpec,
     SourceExtract,
@@ -115,6 +118,12 @@ class StoredNotebooks:
             update["hits"] = list(await asyncio.gather(*map(self._complete_hit, request.hits)))
         if isinstance(request, AnalyzeInput):
             update["sources"] = await self.complete_extracts(request.sources)
+        if isinstance(request, CheckInput) and request.entry:
+            asked = await self.read(request.entry, AskedEntry)
+            update["claims"] = [asked.claims[number] for number in request.numbers]
+        if isinstance(request, CorrectInput) and request.entry:
+            doubtful = await self.read(request.entry, DoubtfulEntry)
+            update["claims"] = [doubtful.claims[number] for number in request.numbers]
         if isinstance(request, WriteInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update) if update else request

@@ -13,6 +13,7 @@ from typing import Final
 from contracts.claims import Verdict
 from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
+from providers.verification.derivations import PER_CENT, Derivation, derive
 from providers.verification.quantities import PER, Comparison, Quantity, compare
 from providers.verification.statement import Statement, negative_form
 from providers.verification.units import MONTHS, UNITS
@@ -117,6 +118,48 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     if doubt is not None:
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, doubt)
     return ClaimJudgement(Verdict.SUPPORTED, AGREES)
+
+
+def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> ClaimJudgement | None:
+    """A number that the passages give otherwise, None if there is none; other words may be of another language."""
+    said, evidence = Statement(claim, language), CitedText.of(passages, (), language)
+    if len(said.quantities) > LONGEST:
+        return None
+    found = _numbers(said, evidence, _closest_difference(said, evidence))
+    return next((problem for problem in found if problem.verdict is Verdict.CONTRADICTED), None)
+
+
+def derivations_of(claim: str, passages: Sequence[str], language: str = "en") -> list[Derivation]:
+    """How the numbers of a claim that stand in no passage follow from numbers that do."""
+    said, evidence = Statement(claim, language), CitedText.of(passages, (), language)
+    there = evidence.whole.quantities
+    known = (Comparison.EXACT, Comparison.APPROXIMATE)
+    missing = [one for one in said.quantities if not any(compare(one, other) in known for other in there)]
+    return [found for one in missing[:LONGEST] if (found := derive(one, there)) is not None]
+
+
+def denies_otherwise(claim: str, passages: Sequence[str], quote: str, language: str = "en") -> bool:
+    """Whether the claim denies something where neither the closest sentence nor the quote does, or the other way."""
+    said, evidence, named = Statement(claim, language), CitedText.of(passages, (), language), Statement(quote, language)
+    near = _aligned(said, evidence)[:1] or evidence.sentences[:1]
+    return bool(near) and _has_denial(said) not in (_has_denial(near[0]), _has_denial(named))
+
+
+def _has_denial(statement: Statement) -> bool:
+    return bool(statement.negated or statement.negative)
+
+
+class Reader:
+    """Passages that many claims are compared with."""
+
+    def __init__(self, passages: Sequence[str], language: str = "en") -> None:
+        self._language = language
+        self._passages = [Statement(passage, language) for passage in passages]
+
+    def shares(self, claim: str) -> list[float]:
+        """The share of the claim's words that each passage has; names count more."""
+        said = Statement(claim, self._language)
+        return [_coverage(said, passage) if said.content else 0.0 for passage in self._passages]
 
 
 def _first(found: Iterable[Iterator[ClaimJudgement]]) -> ClaimJudgement | None:
@@ -288,6 +331,8 @@ def _numbers(claim: Statement, evidence: CitedText, closest: Difference) -> Iter
             yield ClaimJudgement(verdict, f"“{quantity.raw}” is a least in one and a most in the other.")
         elif _small_count(quantity) or _derived(quantity, there):
             continue
+        elif quantity.unit == PER_CENT and (derived := derive(quantity, there)):
+            yield ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, derived.reason)
         elif closest.share < NEAR and not any(sign.isdigit() for sign in quantity.raw):
             reason = f"“{quantity.raw}” is not found, yet the wording is too different to be sure."
             yield ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, reason)

@@ -7,16 +7,20 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from contracts.outcome import ResearchResult
+from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import Outcome, Phase
 from tests.acceptance.topology import Topology, topology
 from tests.comparable import comparable
 from tests.integration.runs import QUESTION, start, until
+from workflows.phases.verification import VERIFICATION
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 
 REQUEST = {"query": QUESTION, "corpus": "documents"}
-PHASES = (Phase.PLANNING, Phase.GATHERING, Phase.ANALYSIS, Phase.SYNTHESIS)
+CHECKED = {**REQUEST, "verify": "full"}
+PHASES = (Phase.PLANNING, Phase.GATHERING, Phase.ANALYSIS, Phase.SYNTHESIS, VERIFICATION)
+SCENARIO = "embroiders"
+"""A writer whose statements are in part not borne out, so that there is something to ask a checker."""
 LATENCY = 1.0
 
 
@@ -26,24 +30,27 @@ async def prepared(made: Topology) -> None:
 
 
 async def undisturbed(home: Path) -> tuple[ResearchResult, int]:
-    async with topology(home) as made:
+    async with topology(home, scenario=SCENARIO) as made:
         await prepared(made)
         await made.start_workers()
-        handle = await start(await made.client(), REQUEST, id="r-survivor")
+        handle = await start(await made.client(), CHECKED, id="r-survivor")
         return await handle.result(), len(made.calls())
 
 
 async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> None:
     """All workers killed once in each phase: same report, at most the calls in flight repeated (S0-131, invariant 12)."""
+    # The claims of the report are checked and corrected by a model, which is one of the phases.
     # Beside one another: most of the time a killed worker is waited for.
-    async with asyncio.TaskGroup() as beside, topology(tmp_path / "storm", LATENCY) as made:
+    async with asyncio.TaskGroup() as beside, topology(tmp_path / "storm", LATENCY, SCENARIO) as made:
         calm = beside.create_task(undisturbed(tmp_path / "calm"))
         await prepared(made)
         await made.start_workers()
-        handle = await start(await made.client(), REQUEST, id="r-survivor")
+        handle = await start(await made.client(), CHECKED, id="r-survivor")
         in_flight = 0
         for phase in PHASES:
             await until(handle, lambda status, phase=phase: status.phase == phase or status.outcome is not None)
+            if phase == VERIFICATION:
+                assert (await handle.query("status", result_type=ResearchStatus)).outcome is None
             while phase != Phase.GATHERING and not made.in_flight():
                 await asyncio.sleep(0.02)
             in_flight += made.in_flight()
@@ -54,6 +61,8 @@ async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> N
     expected, calls_needed = calm.result()
     assert result.outcome is expected.outcome is Outcome.COMPLETED
     assert comparable(result.report) == comparable(expected.report)
+    assert result.verification == expected.verification
+    assert result.verification.corrections
     assert calls - calls_needed <= in_flight
     assert not [request for request, count in delivered.items() if count > 1]
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import model_work, reflective_work
+from tests.fakes import checking_work, model_work, reflective_work
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
 ROLE_BY_PROPERTY = {
@@ -15,10 +15,14 @@ ROLE_BY_PROPERTY = {
     "findings": "analyzer",
     "gap_analysis": "refiner",
     "action": "supervisor",
+    "verdicts": "checker",
+    "proposals": "corrector",
+    "coverage": "reviewer",
     "markdown": "synthesizer",
 }
 ROLES = (
     *("planner", "analyzer", "synthesizer", "refiner", "supervisor", "clarifier", "scout", "scribe"),
+    *("checker", "corrector", "reviewer"),
     *("coordinator", "investigator", "step_planner", "researcher", "reflector", "responder"),
 )
 
@@ -59,6 +63,9 @@ class ModelRequest:
             "step_planner": reflective_work.steps,
             "researcher": reflective_work.searches,
             "reflector": reflective_work.reflection,
+            "checker": checking_work.careful,
+            "corrector": checking_work.correcting,
+            "reviewer": checking_work.reviewing,
         }
         return json.dumps(work[self.role](self.prompt)) if self.role in work else "I do not know what is wanted."
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import demanding_work, gullible_work, model_work
+from tests.fakes import checking_work, demanding_work, gullible_work, model_work
 from tests.fakes.model_request import ModelRequest
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -127,6 +127,30 @@ def betraying(request: ModelRequest) -> Reply:
     return answered(request, gullible_work.answer(request.role, request.prompt, told))
 
 
+def embroiders(request: ModelRequest) -> Reply:
+    """Sensible work, but for a report that says more than its passages."""
+    if request.role in ("synthesizer", "scribe"):
+        return answered(request, checking_work.embroidered_report(request.prompt))
+    return good(request)
+
+
+def rewords(request: ModelRequest) -> Reply:
+    """Sensible work, but for a report in words that no rule recognizes."""
+    if request.role in ("synthesizer", "scribe"):
+        return answered(request, checking_work.reworded_report(request.prompt))
+    return good(request)
+
+
+def lying(request: ModelRequest) -> Reply:
+    """A checker to whom everything is supported."""
+    return answered(request, checking_work.lying(request.prompt))
+
+
+def worsening(request: ModelRequest) -> Reply:
+    """A corrector that makes up what nobody said."""
+    return answered(request, json.dumps(checking_work.worsening(request.prompt)))
+
+
 def hopeless(request: ModelRequest) -> Reply:
     """Useless prose, whatever is asked."""
     return text(request, PROSE)
@@ -237,6 +261,10 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "declining": declining,
     "gullible": gullible,
     "betraying": betraying,
+    "embroiders": embroiders,
+    "rewords": rewords,
+    "lying": lying,
+    "worsening": worsening,
     "hopeless": hopeless,
     "refusal": lambda request: message(request, [], "refusal"),
     "cut": cut,

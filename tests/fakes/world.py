@@ -18,6 +18,7 @@ from activities.roles.model_call import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
+from activities.verifying.verifying_activities import VerifyingActivities
 from contracts import activities as signatures
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
@@ -104,6 +105,7 @@ class World:
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
+        verifying = VerifyingActivities(self.content, self.isolated, self.sessions, self.notebooks)
         revising = RevisionActivities(self.content, self.isolated)
         return [
             *roles.register(),
@@ -116,6 +118,9 @@ class World:
             reading.read_source,
             SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
             reporting.render_report,
+            verifying.weigh_claims,
+            verifying.conclude_check,
+            verifying.apply_corrections,
             revising.join_report,
             revising.revise_report,
         ]

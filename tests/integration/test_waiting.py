@@ -38,9 +38,9 @@ async def asked(handle: WorkflowHandle[object, ResearchResult]) -> int:
 
 
 async def test_nobody_outside_hears_of_a_run_before_its_plan_is_approved(client: Client, tmp_path: Path) -> None:
-    """No search, page, robots.txt or look at a provider before, also through the loss of all workers (X-2).
+    """No search, page, robots.txt or look at a provider before, also through the loss of all workers.
 
-    On a server, because only composed workers have all that connects anywhere.
+    On a server, because only composed workers have all that connects anywhere (X-2).
     """
     async with WebWorld() as world:
         async with web_workers(client, tmp_path, world):

@@ -8,12 +8,15 @@ from temporalio.exceptions import ActivityError
 from contracts import activities
 from contracts.messages import RenderedReport, RenderRequest, StateChange
 from contracts.outcome import Ending, ResearchResult
+from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, queries_to_analyze
 from workflows.phases.counts import counts_of
+from workflows.phases.review import review
 from workflows.phases.role_inputs import write_input
+from workflows.phases.verification import is_wanted, verify
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.activity_options import record_options
@@ -22,6 +25,11 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 RENDER = "render"
+WRITING_SHARE = 0.65
+"""Of the time that is left when a run must end early: the rest is for checking what was written."""
+LAYOUT_SECONDS = 10.0
+"""Of the time that is left, at most, kept for rendering and saving."""
+LAYOUT_SHARE = 0.1
 CLOSING = "closing"
 """The phase of what is analyzed and written because the run ends early."""
 
@@ -32,6 +40,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     if reason not in NATURAL_STOPS:
         run.note("status", f"ending early: {reason.value}", level="warning")
         await _write_what_is_there(run, reason)
+    await _check_what_was_written(run, reason)
     state = run.state
     while True:
         outcome, final_reason = _conclude(run, reason)
@@ -74,6 +83,7 @@ async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> St
     state = run.state
     by_model = state.engine_by_role.get(SYNTHESIZER.name) == EngineKind.MODEL.value
     state.draft = None
+    state.verdicts_entry = ""
     run.operation_done(RENDER)
     run.branch_failed(f"the text of the report could not be laid out ({why})")
     if by_model:
@@ -90,13 +100,30 @@ async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
     # After an outage that ate the deadline the run still gets its reserve.
     earliest = run.host.now().timestamp() + run.resolved.limits.reserve_seconds
     run.state.deadline_at = max(run.state.deadline_at, earliest)
-    alarm = asyncio.ensure_future(_ring(run, run.remaining_seconds()))
+    share = WRITING_SHARE if run.resolved.verify is Verify.FULL else 1.0
+    alarm = asyncio.ensure_future(_ring(run, share * run.remaining_seconds()))
     try:
         await _analyze_hastily(run)
         if run.state.findings and not _draft_is_current(run.state):
             await _write(run, reason)
         elif not run.state.findings and run.state.plan.nodes:
             await _write(run, reason, EngineKind.EXTRACTIVE)
+    finally:
+        alarm.cancel()
+        run.inbox.clear()
+
+
+async def _check_what_was_written(run: ResearchRun, reason: StopReason) -> None:
+    """Review and verification, as far as time, limits and people allow; the report is laid out in any case."""
+    reviews = reason in NATURAL_STOPS and run.resolved.checks.review is not Review.OFF
+    if not reviews and not is_wanted(run):
+        return
+    left = run.remaining_seconds()
+    alarm = asyncio.ensure_future(_ring(run, left - min(LAYOUT_SECONDS, LAYOUT_SHARE * left)))
+    try:
+        if reviews:
+            await review(run)
+        await verify(run)
     finally:
         alarm.cancel()
         run.inbox.clear()
@@ -185,6 +212,8 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         files=rendered.files,
         counts=counts_of(state),
         usage=state.usage,
+        verification=rendered.verification,
+        review=state.verification.review,
         degraded=state.degraded,
         failed_branches=state.failed_branches,
         limitations=state.limitations,

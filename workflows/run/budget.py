@@ -17,6 +17,9 @@ REPORT_CALLS: Final = 2
 """Calls kept for the synthesis: it writes, and repairs once."""
 SYNTHESIS_SHARE: Final = 0.35
 """At most this share of a limit is kept for the synthesis: small limits must leave something to research."""
+CHECKING_CALLS: Final = 3
+CHECKING_SHARE: Final = 0.15
+"""Of each limit, kept for checking the claims of the report where a model is to do that."""
 TOLERANCE_USD: Final = 1e-9
 """Sums of money are not exact in binary."""
 
@@ -71,6 +74,16 @@ def report_reserve(
     if limits.max_cost_usd is not None:
         cost = min(cost, limits.max_cost_usd * SYNTHESIS_SHARE)
     return Reservation(calls, tokens, cost)
+
+
+def check_reserve(limits: EffectiveLimits) -> Reservation:
+    """What is kept for checking the claims of a report, within each limit; nothing of what is not limited."""
+    calls = CHECKING_CALLS if limits.max_model_calls is None else int(limits.max_model_calls * CHECKING_SHARE)
+    return Reservation(
+        min(CHECKING_CALLS, calls),
+        int((limits.max_tokens or 0) * CHECKING_SHARE),
+        (limits.max_cost_usd or 0.0) * CHECKING_SHARE,
+    )
 
 
 def refusal(

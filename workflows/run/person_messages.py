@@ -10,6 +10,7 @@ from contracts import failures, names
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase, StopReason
 from contracts.waiting import WaitKind
+from workflows.phases.verification import VERIFICATION
 from workflows.rules import replies
 from workflows.rules.guidance_reading import NOT_OBEYED, read_guidance
 from workflows.run.guidance import PERSON
@@ -63,7 +64,12 @@ class PersonMessages:
     @workflow.update(name=names.STOP_AND_REPORT)
     async def stop_and_report(self) -> str:
         """End the work now and write the report from what is there. Acknowledged at once."""
-        if self._inbox.closing or self._inbox.interruption is not None:
+        if self._inbox.interruption is not None:
+            return "already stopping: the report is being written"
+        if self._inbox.closing and self._state.phase == VERIFICATION:
+            self._inbox.interrupt(StopReason.USER_STOPPED)
+            return "stopping: what was checked counts, and the report is written"
+        if self._inbox.closing:
             return "already stopping: the report is being written"
         self._inbox.interrupt(StopReason.USER_STOPPED)
         if self._state.waiting is not None and not self._state.sources:

@@ -39,6 +39,6 @@ class ResearchRun(RunContext):
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `request` holds what this role
         needs; ids, engine, model, date, language, guidance and canary are added here. `at` is the moment that the
-        call belongs to, if not this one. Raises `Interrupted`.
+        call belongs to, if not this one. Raises `Interrupted`, and `Unanswered` for a role without a fallback.
         """
         return await self._caller.ask(role, step, request, engine, at or self.moment())

@@ -11,13 +11,15 @@ from contracts.canary import STEERED, STEERED_NOTE
 from contracts.decisions import Moment
 from contracts.expected_calls import worst_call
 from contracts.notebooks import by_reference
+from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import ANALYZER, PLANNER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
+from contracts.strategies import CLOSING_ROLES
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.run.accounting import account, account_failure, answer_key, forget_failures
 from workflows.run.activity_options import role_options
-from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
+from workflows.run.budget import NOTHING, Holdings, Reservation, check_reserve, refusal, report_reserve, reservation
 from workflows.run.call_errors import is_full, is_given_up, reason_of
 from workflows.run.context import RunContext
 from workflows.run.inbox import Interrupted
@@ -36,6 +38,10 @@ class CallRefused(Interrupted):
     """A limit forbids the call, and no call under way can give back enough for it."""
 
 
+class Unanswered(Exception):
+    """A role that nothing stands in for gave no usable answer."""
+
+
 class RoleCaller:
     """Does one role call after another for a run."""
 
@@ -46,9 +52,12 @@ class RoleCaller:
     async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None, at: Moment) -> O:
         """The role's output: from the engine of the run, repaired once, else from the fallback.
 
-        Raises `Interrupted` also where not even the fallback can work on what it is given.
+        Raises `Interrupted` also where not even the fallback can work on what it is given, and `Unanswered` for a role
+        that has none.
         """
         kind = engine or self._engine_for(role)
+        if kind is EngineKind.EXTRACTIVE and not role.has_fallback:
+            raise Unanswered(role.name)
         operation = self._run.operation(step, at.iteration)
         number = self._record_dispatch(role, operation, at)
         try:
@@ -74,7 +83,7 @@ class RoleCaller:
         try:
             output = await self._answer_of_model(role, operation, fields, at)
         except CallRefused as refused:
-            if self._run.state.sources or role.writes_report:
+            if self._run.state.sources or role.writes_report or not role.has_fallback:
                 raise
             # Nothing was read yet, so there is nothing to report from: research goes on without paying for this.
             self._run.degrade(f"{role.name}: done without the model ({refused.reason.value})")
@@ -82,6 +91,8 @@ class RoleCaller:
             if output is not None:
                 return output
             self._run.state.fallbacks[role.name] = self._run.state.fallbacks.get(role.name, 0) + 1
+            if not role.has_fallback:
+                raise Unanswered(role.name)
             self._run.degrade(f"{role.name}: done without the model, whose answers could not be used")
         return await self._call(role, f"{operation}/fallback", fields, EngineKind.EXTRACTIVE, None, at)
 
@@ -190,11 +201,12 @@ class RoleCaller:
     def _kept_for_report(self, role: RoleSpec[I, O], at: Moment) -> Reservation:
         run = self._run
         reflects_on_report = role.name == SUPERVISOR.name and at.phase == Phase.SYNTHESIS
-        if role.writes_report or reflects_on_report:
+        if role.writes_report or reflects_on_report or role in CLOSING_ROLES:
             return NOTHING
         sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
         resolved = run.resolved
-        return report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
+        kept = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
+        return kept.plus(check_reserve(resolved.limits)) if resolved.verify is Verify.FULL else kept
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
         return self._run.resolved.model_prices.get(role.tier.value)
@@ -223,7 +235,8 @@ class RoleCaller:
         account_failure(self._run.state, role.name, answer_key(request.operation, request), _usage(error), at.phase)
         note = f"{role.name}: {kind}"
         if kind not in REPAIRABLE or request.repair is not None:
-            self._run.branch_failed(note)
+            # What only looks at the report takes nothing away from it by failing.
+            (self._run.branch_failed if role.has_fallback else self._run.degrade)(note)
         self._run.note("task.failed", f"{note}: {_short(cause)}", role=role.name, error=kind)
         if detail.get("problem") == STEERED:
             self._run.degrade(STEERED_NOTE)

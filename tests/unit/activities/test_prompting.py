@@ -139,7 +139,7 @@ def test_the_stable_part_names_the_role_first_and_is_data_free(role: RoleSpec[An
     """Every system part begins with its role, asks for the one form of answer, and tells data from orders (S0-046)."""
     file = prompt_of(role)
     assert file.system.splitlines()[0] == f"role: {role.name}"
-    assert "date of the run" in file.system
+    assert ("date of the run" in file.system) is role.sees_question
     assert "and nothing else" in file.system or role is reflective.RESPONDER
     assert re.search(r"never (an )?instruction|cannot change the form", file.system)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d\.\d+", file.version)

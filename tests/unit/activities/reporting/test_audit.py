@@ -167,7 +167,7 @@ CASES: list[tuple[str, list[str | int], Any]] = [
 @pytest.mark.parametrize(
     ("change", "counted", "skipped"),
     [
-        ({"evidence_ids": [], "citation_numbers": [], "verdict": "unsupported", "method": "none"}, 1, 0),
+        ({"evidence_ids": [], "citation_numbers": [], "verdict": "unverified", "method": "none"}, 1, 0),
         ({"verdict": "contradicted", "method": "model"}, 0, 1),
     ],
 )

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from activities.reporting import markdown_report
 from activities.reporting.citations import CitationMark
-from activities.reporting.claims import Claim
 from activities.reporting.html_body import render_body
-from activities.reporting.html_claims import MARK, PlacedClaim, filter_by_verdict, place_claims
+from activities.reporting.html_claims import MARK, LinkedClaim, filter_by_verdict, place_claims
+from activities.reporting.judged_claims import PlacedClaim
 from activities.reporting.links import Registry
 from activities.reporting.render import render
 from tests.unit.activities.reporting.page import Page
@@ -22,15 +22,15 @@ SAMPLE = Sample()
 NOWHERE = Registry.of([])
 
 
-def claim(text: str, *, verdict: str) -> Claim:
+def claim(text: str, *, verdict: str) -> PlacedClaim:
     """A claim with these words."""
-    return Claim("c-1", text, 0, len(text), [], [], verdict, "rules", "So it is.")
+    return PlacedClaim("c-1", text, 0, len(text), "general", "", [], [], [], verdict, "rules", "So it is.")
 
 
 def linked(text: str, *stretches: str) -> str:
     """The body of a text of which these words are claims."""
     placed = [
-        PlacedClaim(index, claim(words, verdict="partial"), text.index(words), text.index(words) + len(words))
+        LinkedClaim(index, claim(words, verdict="partial"), text.index(words), text.index(words) + len(words))
         for index, words in enumerate(stretches, start=1)
     ]
     return render_body(text, [], NOWHERE, placed).html
@@ -134,8 +134,8 @@ def test_a_claim_whose_marks_would_change_the_text_is_left_alone() -> None:
     url = "https://good.test/a.b"
     text = f"See [it]({url}). Next."
     inside = text.index(".b)")
-    broken = PlacedClaim(1, claim("x", verdict="partial"), inside, inside + 1)
-    whole = PlacedClaim(2, claim("Next.", verdict="partial"), text.index("Next."), len(text))
+    broken = LinkedClaim(1, claim("x", verdict="partial"), inside, inside + 1)
+    whole = LinkedClaim(2, claim("Next.", verdict="partial"), text.index("Next."), len(text))
     body = render_body(text, [], Registry.of([url]), [broken, whole])
     assert f'href="{url}"' in body.html
     assert body.claims == {2}
@@ -147,7 +147,7 @@ def test_links_and_numbers_within_a_sentence_stay_and_the_words_around_them_lead
     url = "https://good.test/a"
     text = f"See [it]({url}), they say [1], so it is."
     mark = CitationMark(text.index("[1]"), text.index("[1]") + 3, 1, (SAMPLE.rule.id,))
-    placed = [PlacedClaim(1, claim(text, verdict="partial"), 0, len(text))]
+    placed = [LinkedClaim(1, claim(text, verdict="partial"), 0, len(text))]
     html = render_body(text, [mark], Registry.of([url]), placed).html
     assert re.findall(r'<a class="said[^>]*>(.*?)</a>', html) == ["See", ", they say", ", so it is."]
     assert f'<a href="{url}" rel="noopener noreferrer nofollow ugc">it</a>' in html
@@ -158,7 +158,7 @@ def test_a_statement_without_a_passage_leads_to_its_check_too(monkeypatch: pytes
     """What cites nothing is listed by itself, with the way back to the text."""
     words = "Nobody knows why."
     uncited = replace(claim(words, verdict="unsupported"), start=5, end=5 + len(words), method="none")
-    monkeypatch.setattr(markdown_report, "find_claims", lambda *_, **__: [uncited])
+    monkeypatch.setattr(markdown_report, "judge_claims", lambda *_, **__: [uncited])
     made = render(SAMPLE.state(), f"# T\n\n{words}\n", SAMPLE.texts, SKIPPED, "0.1.0")
     page = harmless(made.html)
     assert {each["href"] for each in page.with_class("said")} == {"#claim-1"}
@@ -174,8 +174,8 @@ def test_claims_that_share_words_each_have_a_sign() -> None:
     assert made.html.count('class="sign ') == 1
     text = "One and two."
     both = [
-        PlacedClaim(1, claim(text, verdict="supported"), 0, 12),
-        PlacedClaim(2, claim(text, verdict="partial"), 12, 12),
+        LinkedClaim(1, claim(text, verdict="supported"), 0, 12),
+        LinkedClaim(2, claim(text, verdict="partial"), 12, 12),
     ]
     assert render_body(text, [], NOWHERE, both).html.count('class="sign ') == 2
 
@@ -186,6 +186,6 @@ def test_any_stretch_of_any_text_gives_balanced_html(text: str, data: st.DataObj
     """Wherever a claim begins and ends, every tag is closed and no mark of ours is left."""
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    html = render_body(text, [], NOWHERE, [PlacedClaim(1, claim("x", verdict="partial"), start, end)]).html
+    html = render_body(text, [], NOWHERE, [LinkedClaim(1, claim("x", verdict="partial"), start, end)]).html
     assert not Page(html).unbalanced
     assert not re.search("[\ue100-\ue106‖]", html)

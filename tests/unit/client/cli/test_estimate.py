@@ -5,10 +5,10 @@ import pytest
 from client.cli.estimate import Estimate, Range, estimate, estimate_of
 from contracts.expected_calls import expected_call
 from contracts.presets import preset
-from contracts.request import Depth, SearchPolicy
-from contracts.resolved import EffectiveGates, ProviderChoice
+from contracts.request import Depth, Review, SearchPolicy, Verify
+from contracts.resolved import EffectiveChecks, EffectiveGates, ProviderChoice
 from contracts.roles import ANALYZER, PLANNER
-from contracts.strategies import declaration
+from contracts.strategies import CLOSING_ROLES, declaration
 from contracts.vocabulary import EngineKind, ThinkMode
 from providers.models.prices import PriceEntry, PriceTable
 from tests.fakes import states
@@ -186,6 +186,13 @@ def test_a_resolved_run_is_estimated_as_it_will_be_asked() -> None:
     known = estimate_of(resolved, PRICES, {"paid": 0.01})
     assert (known.providers, known.search_cost_usd) == (["corpus", "paid"], Range(low=0.0, high=0.3))
     assert {role.role for role in known.by_role} == {role.name for role in SUPERVISOR.roles}
+    checks = EffectiveChecks(correct=True, review=Review.MODEL)
+    full = estimate_of(resolved.model_copy(update={"verify": Verify.FULL, "checks": checks}), PRICES, {"paid": 0.01})
+    assert {role.role for role in full.by_role} == {role.name for role in (*SUPERVISOR.roles, *CLOSING_ROLES)}
+    assert full.calls.high > known.calls.high
+    assert {role.role: role.calls.low for role in full.by_role if role.role in ("checker", "corrector")} == {
+        "checker": 1, "corrector": 0,
+    }  # fmt: skip
     assert estimate_of(resolved, PRICES).unpriced_providers == ["paid"]
     without_model = estimate_of(resolved.model_copy(update={"engine": EngineKind.EXTRACTIVE}), PRICES)
     assert without_model.by_role == []

@@ -1,0 +1,171 @@
+"""Weighing: which claims a draft makes, what rules say of each, and which ones a checker is asked. Pure.
+
+A claim that is word for word its passage needs no call, nor does one that the rules decide: they are cheap and strict,
+so what they confirm is confirmed, and what they find wrong no model makes right.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from activities.reporting.claim_finder import FoundClaim, find_draft_claims
+from activities.reporting.judged_claims import CitedWords, Judged, judge
+from activities.reporting.links import Registry, strip_addresses_shown
+from contracts.checking import AskedClaim, CheckedSource, ClaimAnswer, ClaimsEntry, ShownPassage, WeighedClaim
+from contracts.claims import CheckMethod, Claim, ClaimKind, ClaimVerdict, Verdict
+from contracts.evidence import Evidence
+from contracts.identity import long_hash
+from contracts.request import Verify
+from providers.verification.rules_checker import check
+
+WINDOW_CHARACTERS: Final = 120
+"""Of the stored text on each side of a passage."""
+MOST_PASSAGES: Final = 4
+"""Of one claim that a checker is shown."""
+DECIDED_BY_RULES: Final = (Verdict.CONTRADICTED, Verdict.PARTIAL)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the claims of a run are compared with."""
+
+    entry: ClaimsEntry
+    """Without its claims."""
+    texts: Mapping[str, str]
+    """Stored texts of sources by hash."""
+    by_model: bool
+    """Whether a checker is asked at all."""
+
+    def evidence(self) -> dict[str, Evidence]:
+        """The passages of the run by id."""
+        return {item.id: item for item in self.entry.evidence}
+
+    def sources(self) -> dict[str, CheckedSource]:
+        """The sources of the run by id."""
+        return {source.id: source for source in self.entry.sources}
+
+    def registry(self) -> Registry:
+        """The addresses that the run knows."""
+        return Registry.of([source.url for source in self.entry.sources], self.entry.query)
+
+
+def fingerprint_of(text: str, evidence_ids: Sequence[str]) -> str:
+    """What names a claim with its evidence: its words in their order, its passages in any."""
+    return "c-" + long_hash(" ".join(text.split()), *sorted(evidence_ids))
+
+
+def show_passage(item: Evidence, source: CheckedSource, text: str) -> ShownPassage:
+    """A passage with the words around it, cut between words."""
+    before = text[max(0, item.start - WINDOW_CHARACTERS) : item.start]
+    after = text[item.end : item.end + WINDOW_CHARACTERS]
+    if item.start > WINDOW_CHARACTERS and " " in before:
+        before = before.split(" ", 1)[1]
+    if item.end + WINDOW_CHARACTERS < len(text) and " " in after:
+        after = after.rsplit(" ", 1)[0]
+    quote = text[item.start : item.end]
+    return ShownPassage(evidence_id=item.id, title=source.title, before=before, quote=quote, after=after)
+
+
+def show_all(identities: Sequence[str], material: Material) -> list[ShownPassage]:
+    """The passages of these ids, as far as their texts are known."""
+    evidence, sources = material.evidence(), material.sources()
+    shown = []
+    for identity in identities:
+        item = evidence.get(identity)
+        source = sources.get(item.source_id) if item else None
+        text = material.texts.get(source.text.hash) if source else None
+        if item is not None and source is not None and text is not None:
+            shown.append(show_passage(item, source, text))
+    return shown
+
+
+def weigh(draft: str, material: Material) -> list[WeighedClaim]:
+    """The claims of a draft in order, each with the verdict that needs no model."""
+    entry, evidence = material.entry, material.evidence()
+    found = find_draft_claims(draft, evidence, language=entry.language, uncited=entry.written_freely)
+    first = next((each.claim.section for each in found if each.claim.cited), "")
+    registry = material.registry()
+    return [
+        WeighedClaim(
+            claim=each.claim,
+            fingerprint=fingerprint_of(each.claim.text, each.claim.evidence_ids),
+            importance=_importance(each.claim, first),
+            decided=_decide(each, material, registry),
+            row=each.quoted or "|" in draft[each.claim.start : each.claim.end],
+        )
+        for each in found
+    ]
+
+
+def _importance(claim: Claim, first_section: str) -> float:
+    """What stands first and what has figures matters most: that is what readers take away."""
+    weight = 0.2 + 0.2 * claim.cited + 0.3 * (claim.section == first_section)
+    return round(weight + {ClaimKind.NUMERIC: 0.3, ClaimKind.QUOTE: 0.1}.get(claim.kind, 0.0), 2)
+
+
+def _decide(found: FoundClaim, material: Material, registry: Registry) -> ClaimVerdict | None:
+    """The verdict of a claim that no checker is asked about; None for the others."""
+    claim, entry = found.claim, material.entry
+    shown = show_all(claim.evidence_ids, material)
+    headings = material.evidence()
+    # As a report shows them, and as an audit compares them again.
+    words = [
+        CitedWords(
+            passage.quote,
+            strip_addresses_shown(headings[passage.evidence_id].heading, registry),
+            strip_addresses_shown(passage.title, registry),
+        )
+        for passage in shown
+    ]
+    judged = judge(found.words, words, registry, entry.language, quoted=found.quoted, verify=Verify.LIGHT)
+    if judged.method is not CheckMethod.RULES or not material.by_model or _is_clear(judged, claim, words, shown, entry):
+        return verdict_of(claim, judged)
+    return None
+
+
+def _is_clear(
+    judged: Judged, claim: Claim, words: Sequence[CitedWords], shown: Sequence[ShownPassage], entry: ClaimsEntry
+) -> bool:
+    """Whether a model could not change what the rules say, or not for the better."""
+    about = [text for item in words for text in (item.title, item.heading) if text]
+    if judged.verdict == Verdict.SUPPORTED:
+        quotes = [passage.quote for passage in shown]
+        parts = (check(part.text, quotes, about, entry.language) for part in claim.parts)
+        return all(part.verdict is Verdict.SUPPORTED for part in parts)
+    if judged.verdict == Verdict.UNSUPPORTED:
+        # The words around the passage may name what it only points to.
+        windows = [passage.text for passage in shown]
+        return check(claim.text, windows, about, entry.language).verdict is Verdict.UNSUPPORTED
+    return judged.verdict in DECIDED_BY_RULES
+
+
+def verdict_of(claim: Claim, judged: Judged) -> ClaimVerdict:
+    """What rules say of a claim, as a record."""
+    return ClaimVerdict(
+        claim_id=claim.id, verdict=Verdict(judged.verdict), method=CheckMethod(judged.method), reason=judged.reason
+    )
+
+
+def ask(claims: Sequence[WeighedClaim], material: Material, known: Collection[str]) -> list[AskedClaim]:
+    """The claims that a checker is to judge, each once, the most important first; those that are `known` are not."""
+    waiting = {
+        each.fingerprint: each
+        for each in sorted(claims, key=lambda each: -each.importance)
+        if each.decided is None and each.fingerprint not in known
+    }
+    return [as_asked(each, material) for each in waiting.values()]
+
+
+def is_judged(answer: ClaimAnswer | None) -> bool:
+    """Whether an answer says something."""
+    return answer is not None and answer.verdict is not Verdict.UNVERIFIED
+
+
+def as_asked(each: WeighedClaim, material: Material) -> AskedClaim:
+    """A claim as it is shown."""
+    return AskedClaim(
+        fingerprint=each.fingerprint,
+        text=each.claim.text,
+        parts=[part.text for part in each.claim.parts],
+        passages=show_all(each.claim.evidence_ids[:MOST_PASSAGES], material),
+    )

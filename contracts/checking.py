@@ -1,0 +1,272 @@
+"""What is asked and answered while the claims of a draft are checked and corrected.
+
+All of it are entries of a run's notebook, or the figures that the workflow keeps of them: hashes, sizes, counts.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+from contracts.base import Contract, Terse
+from contracts.claims import Claim, ClaimVerdict, Verdict
+from contracts.documents import DocumentRef
+from contracts.evidence import Evidence
+
+
+class ShownPassage(Terse):
+    """A passage with the words around it in the stored text of its source."""
+
+    evidence_id: str
+    title: str = ""
+    before: str = ""
+    quote: str
+    after: str = ""
+
+    @property
+    def text(self) -> str:
+        """The passage in its context, as it is stored."""
+        return self.before + self.quote + self.after
+
+
+class AskedClaim(Terse):
+    """A claim as a checker is shown it: the sentence in plain text, its parts, and the passages that it cites."""
+
+    fingerprint: str
+    """Of its words in their order and of its passages: the same claim need not be judged twice."""
+    text: str
+    parts: list[str] = []
+    """The assertions that it makes, where it makes several."""
+    passages: list[ShownPassage] = []
+
+
+class AskedEntry(Terse):
+    """The claims of one text that a checker is to judge, the most important first."""
+
+    claims: list[AskedClaim] = []
+
+
+class ClaimAnswer(Terse):
+    """What the checker said of a claim, as far as it can be used."""
+
+    fingerprint: str
+    verdict: Verdict = Verdict.UNVERIFIED
+    reason: str = ""
+    quote: str = ""
+    """The words of the passages that it rests on, as they are stored."""
+
+
+class AnswersEntry(Terse):
+    """What one call of a checker brought."""
+
+    answers: list[ClaimAnswer] = []
+
+
+class WeighedClaim(Terse):
+    """A claim of a draft with what is known of it without a model."""
+
+    claim: Claim
+    fingerprint: str
+    importance: float = 0.0
+    """How much it matters to the report, 0 to 1."""
+    decided: ClaimVerdict | None = None
+    """None: a checker is asked."""
+    row: bool = False
+    """Whether it is a row of a table or a quoted passage, which no correction touches."""
+
+
+class CheckedSource(Terse):
+    """Where the stored text of a source lies."""
+
+    id: str
+    url: str = ""
+    title: str = ""
+    text: DocumentRef
+
+
+class ClaimsEntry(Terse):
+    """The claims of one draft, and what they are compared with."""
+
+    draft: DocumentRef
+    query: str = ""
+    language: str = "en"
+    written_freely: bool = True
+    """Whether a sentence without a citation may be a claim."""
+    claims: list[WeighedClaim] = []
+    evidence: list[Evidence] = []
+    """Every passage of the run."""
+    sources: list[CheckedSource] = []
+
+
+class CorrectionAction(StrEnum):
+    """What is done about a claim that its passages do not bear out."""
+
+    KEEP = "keep"
+    REPLACE = "replace"
+    """It cites other passages instead."""
+    ADD = "add"
+    """It cites more passages."""
+    REWRITE = "rewrite"
+    """It says what the passages say."""
+    SOFTEN = "soften"
+    """It says less, or says that it is not certain."""
+    REMOVE = "remove"
+
+
+class DoubtfulClaim(Terse):
+    """A claim as a corrector is shown it."""
+
+    number: int
+    """Its place among the claims of the draft."""
+    asked: AskedClaim
+    """With the passages that it cites."""
+    verdict: Verdict
+    reason: str = ""
+    candidates: list[ShownPassage] = []
+    """Other passages that may bear it out."""
+
+
+class DoubtfulEntry(Terse):
+    """What is to be corrected of one draft, the most important first."""
+
+    claims: list[DoubtfulClaim] = []
+    evidence: list[Evidence] = []
+    """The candidates that were no evidence of the run before."""
+
+
+class Proposal(Terse):
+    """What a corrector proposes for a claim."""
+
+    number: int
+    action: CorrectionAction = CorrectionAction.KEEP
+    text: str = ""
+    """The new sentence, plain text without citations."""
+    evidence_ids: list[str] = []
+    reason: str = ""
+
+
+class ProposalsEntry(Terse):
+    """What one call of a corrector brought."""
+
+    proposals: list[Proposal] = []
+
+
+class PlacedProposal(Terse):
+    """A proposal with the place of its text in the corrected draft."""
+
+    proposal: Proposal
+    start: int = 0
+    end: int = 0
+
+
+class CorrectedEntry(Terse):
+    """A draft with every proposal in it, to be checked before any of them is taken over."""
+
+    before: str
+    """Hash of the entry of the draft's claims."""
+    verdicts: str
+    """Hash of the entry of their verdicts."""
+    after: ClaimsEntry
+    placed: list[PlacedProposal] = []
+    numbers: list[int] = []
+    """The claims that were to be corrected."""
+    evidence: list[Evidence] = []
+    """Passages that it cites and that were no evidence of the run before."""
+
+
+class Correction(Terse):
+    """What was done about a claim, and whether it was checked again."""
+
+    claim_id: str
+    action: CorrectionAction
+    before: str
+    after: str = ""
+    reason: str = ""
+    reverified: bool = False
+    verdict: Verdict = Verdict.UNVERIFIED
+    """What the check says of the text that stands now."""
+
+
+class CorrectionsEntry(Terse):
+    """The corrections of a run, in order."""
+
+    corrections: list[Correction] = []
+
+
+LETTERS: Final = {verdict: verdict.value[0] if verdict is not Verdict.UNVERIFIED else "-" for verdict in Verdict}
+"""One letter for each verdict: `spucn-`."""
+
+
+def write_verdicts(verdicts: Iterable[Verdict]) -> str:
+    """Verdicts as one letter each: what the workflow is told of them."""
+    return "".join(LETTERS[verdict] for verdict in verdicts)
+
+
+def read_verdicts(letters: str) -> list[Verdict]:
+    """Inverse of `write_verdicts`; a letter that is none counts for nothing."""
+    known = {letter: verdict for verdict, letter in LETTERS.items()}
+    return [known.get(letter, Verdict.UNVERIFIED) for letter in letters]
+
+
+class VerificationSummary(Contract):
+    """What was checked of a report's claims, in figures."""
+
+    mode: str = ""
+    """`off`, `light` or `full`."""
+    claims: int = 0
+    uncited_claims: int = 0
+    verdicts: dict[str, int] = {}
+    methods: dict[str, int] = {}
+    unsupported_share: float = 0.0
+    contradicted_share: float = 0.0
+    """Of the claims that were judged."""
+    effective_citations: int = 0
+    """Citations of claims that are supported."""
+    corrections: dict[str, int] = {}
+    """By action."""
+    not_reached: int = 0
+    """Claims that a checker was to judge and that time, a limit or a person kept it from."""
+    warning: bool = False
+    """Whether more than 20 % are unsupported or more than 5 % contradicted."""
+    strict: bool = False
+    """Whether such a report was corrected once more, and is marked if it still is one."""
+
+
+class ReviewScores(Contract):
+    """What a review says of a draft, each from 0 to 10."""
+
+    coverage: float = 0.0
+    support: float = 0.0
+    depth: float = 0.0
+    readability: float = 0.0
+
+    @property
+    def overall(self) -> float:
+        """What the bar is compared with: an answer that leaves parts out or is not supported is not mended by style."""
+        return round(0.4 * self.coverage + 0.3 * self.support + 0.2 * self.depth + 0.1 * self.readability, 2)
+
+
+class ReviewSummary(Contract):
+    """What a review found, and what came of it."""
+
+    method: str = ""
+    """`rules` or `model`."""
+    scores: ReviewScores = ReviewScores()
+    overall: float = 0.0
+    reasons: list[str] = []
+    missing: list[str] = []
+    revised: bool = False
+    """Whether a revision with its notes was written, and kept because it scored higher."""
+    before: float | None = None
+    """What the first draft scored, where a revision was written."""
+
+
+class Verification(Terse):
+    """How far the verification of a run is: hashes of entries, and figures."""
+
+    claims_entry: str = ""
+    verdicts_entry: str = ""
+    answers: list[str] = []
+    """Hashes of the entries of all answers of checkers; a claim that was judged is not judged again."""
+    corrections_entry: str = ""
+    summary: VerificationSummary = VerificationSummary()
+    review: ReviewSummary | None = None

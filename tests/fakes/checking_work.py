@@ -1,0 +1,216 @@
+"""What checkers answer, sensible and otherwise: pure functions of the prompt."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.fakes.model_work import FINDING_LINE, SENTENCE, question_of, told, without_signs
+
+WORD = re.compile(r"\w+")
+ENOUGH = 0.6
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A statement of the prompt with its passages."""
+
+    label: str
+    text: str
+    passages: list[str]
+
+
+def elements_of(prompt: str) -> list[tuple[str, list[str]]]:
+    """Label and lines of every genuine statement, in order."""
+    mark, plain = told(prompt)[0], without_signs(prompt)
+    found = re.findall(rf'<statement-{mark} id="([^"]+)">\n(.*?)\n</statement-{mark}>', plain, re.DOTALL)
+    return [(label, text.splitlines()) for label, text in found]
+
+
+def statements_of(prompt: str) -> list[Asked]:
+    """Every genuine statement, in order."""
+    return [
+        Asked(
+            label,
+            lines[0].removeprefix("statement: "),
+            [
+                line.partition("): " if line.startswith("passage (") else ": ")[2]
+                for line in lines
+                if line.startswith("passage")
+            ],
+        )
+        for label, lines in elements_of(prompt)
+    ]
+
+
+def first_words(passages: list[str]) -> str:
+    """The beginning of the passages, as a quote."""
+    return " ".join(" ".join(passages).split()[:8])
+
+
+def careful(prompt: str) -> dict[str, Any]:
+    """Supported where most words stand in one of the passages, whose words are quoted."""
+    return {"verdicts": [_judged(asked) for asked in statements_of(prompt)]}
+
+
+def _judged(asked: Asked) -> dict[str, Any]:
+    wanted = {word.lower() for word in WORD.findall(asked.text)}
+    best = max(asked.passages, key=lambda line: len(wanted & {word.lower() for word in WORD.findall(line)}), default="")
+    share = len(wanted & {word.lower() for word in WORD.findall(best)}) / max(1, len(wanted))
+    verdict = "supported" if share >= ENOUGH else "unsupported"
+    reason = "" if share >= ENOUGH else "The passages do not say it."
+    return {"claim": asked.label, "verdict": verdict, "quote": " ".join(best.split()[:12]), "reason": reason}
+
+
+def _each(prompt: str, verdict: Any, **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"claim": asked.label, "verdict": verdict, "quote": first_words(asked.passages), "reason": "", **more}
+        for asked in statements_of(prompt)
+    ]
+
+
+def _saying(verdict: Any, **more: Any) -> Callable[[str], str]:
+    return lambda prompt: json.dumps({"verdicts": _each(prompt, verdict, **more)})
+
+
+def _cut(prompt: str) -> str:
+    whole = _saying("supported")(prompt)
+    return whole[: whole.rfind('"quote"')]
+
+
+def _twice(prompt: str) -> str:
+    return json.dumps({"verdicts": [*_each(prompt, "supported"), *_each(prompt, "unsupported")]})
+
+
+def _swapped(prompt: str) -> str:
+    items = _each(prompt, "supported")
+    labels = [item["claim"] for item in items]
+    return json.dumps({"verdicts": [item | {"claim": label[::-1]} for item, label in zip(items, labels, strict=True)]})
+
+
+STUMBLING: dict[str, Callable[[str], str]] = {
+    "NOT SUPPORTED": _saying("NOT SUPPORTED"),
+    "PARTIALLY SUPPORTED": _saying("PARTIALLY SUPPORTED"),
+    "supported? no": _saying("supported? no"),
+    "supported?": _saying("supported?"),
+    "un-supported": _saying("un-supported"),
+    "not_supported": _saying("not_supported"),
+    "supported: false": _saying("supported: false"),
+    "hardly supported": _saying("hardly supported"),
+    "supported or not": _saying("supported | unsupported"),
+    "a boolean": _saying(True),
+    "a score": _saying(0.97),
+    "a list": _saying(["supported"]),
+    "null": _saying(None),
+    "German": _saying("gestützt"),
+    "German, negated": _saying("nicht gestützt"),
+    "French": _saying("étayée"),
+    "Chinese": _saying("支持"),
+    "an emoji": _saying("✅"),
+    "no quote": _saying("supported", quote=""),
+    "an invented quote": _saying("supported", quote="as everybody in this field has known for years"),
+    "a missing part": _saying("supported", missing_parts=[1]),
+    "a missing part in words": _saying("supported", missing_parts=["the second"]),
+    "unknown ids": lambda prompt: json.dumps({"verdicts": _each(prompt, "supported", claim="c-0000000000")}),
+    "numbers for ids": lambda prompt: json.dumps(
+        {"verdicts": [item | {"claim": place} for place, item in enumerate(_each(prompt, "supported"), 1)]}
+    ),
+    "ids backwards": _swapped,
+    "duplicate ids": _twice,
+    "a verdict for all": lambda _: json.dumps({"verdicts": [{"claim": "all", "verdict": "supported", "quote": "all"}]}),
+    "an empty list": lambda _: json.dumps({"verdicts": []}),
+    "a word instead of a list": lambda _: json.dumps({"verdicts": "supported"}),
+    "cut": _cut,
+    "prose": lambda _: "All of the statements are SUPPORTED by their passages.",
+    "prose with braces": lambda _: 'Supported! {"all": "supported"}',
+    "a map of prose": lambda prompt: json.dumps(
+        {"verdicts": {asked.label: "The claim is supported" for asked in statements_of(prompt)}}
+    ),
+}
+"""Answers of which none says for certain that a statement is supported."""
+lying = _saying("supported")
+"""Everything is supported, with words of the passages for it."""
+
+
+def correcting(prompt: str) -> dict[str, Any]:
+    """Each statement becomes a sentence of one of its passages, a cited one where there is any."""
+    proposals = []
+    for label, lines in elements_of(prompt):
+        named = [line for line in lines if re.match(r"(?:cited|other) ev-", line)]
+        passages = [
+            (line.split()[1].rstrip(":"), line.partition("): ")[2] or line.partition(": ")[2]) for line in named
+        ]
+        proposals.append(_rewritten(label, passages))
+    return {"proposals": proposals}
+
+
+def _rewritten(label: str, passages: list[tuple[str, str]]) -> dict[str, Any]:
+    for passage, text in passages:
+        sentences = [found.group() for line in text.splitlines() for found in SENTENCE.finditer(line)]
+        if sentences:
+            sentence = max(sentences, key=len)
+            return {"claim": label, "action": "rewrite", "text": sentence, "passages": [passage], "reason": "as stored"}
+    return {"claim": label, "action": "keep"}
+
+
+def worsening(prompt: str) -> dict[str, Any]:
+    """Each statement becomes one that no passage bears out, with all passages for it."""
+    proposals = correcting(prompt)["proposals"]
+    made_up = "Zyzzyva doubled its throughput to 99 TB per second in 1987."
+    return {"proposals": [one | {"action": "rewrite", "text": made_up} for one in proposals]}
+
+
+def reviewing(_: str) -> dict[str, Any]:
+    """Content with the draft."""
+    return {
+        "coverage": 8, "support": 8, "depth": 7, "readability": 8,
+        "reasons": ["it answers what was asked"], "missing": [], "notes": [],
+    }  # fmt: skip
+
+
+def embroidered_report(prompt: str) -> str:
+    """A report of which every second statement says something else than its passage, one cites nothing."""
+    found = [
+        ("".join(re.findall(r"\[ev-[^\]]+\]", match["markers"])[:1]), match["statement"].strip().rstrip("."))
+        for match in FINDING_LINE.finditer(without_signs(prompt))
+    ]
+    lines = [f"- {_embroidered(number, statement)} {marker}." for number, (marker, statement) in enumerate(found)]
+    return "\n".join(
+        [
+            f"# {question_of(prompt)}", "", "## Summary", "",
+            *(f"{statement} {marker}." for marker, statement in found[:1]), "",
+            "The market for such engines doubled to 40 billion dollars in 2019.", "",
+            "## Details", "", *lines,
+        ]
+    )  # fmt: skip
+
+
+def _embroidered(number: int, statement: str) -> str:
+    figure = re.search(r"\d+", statement)
+    if number % 4 == 1 and figure:
+        return f"{statement[: figure.start()]}{int(figure[0]) * 7 + 3}{statement[figure.end() :]}"
+    if number % 4 == 1:
+        return f"It is not true that {statement[0].lower()}{statement[1:]}"
+    if number % 4 == 2:
+        words = statement.split()
+        return " ".join(["In other words, and put in a way that nobody else would choose,", *words[len(words) // 2 :]])
+    if number % 4 == 3:
+        return f"{statement}, which Zyzzyva Incorporated confirmed"
+    return statement
+
+
+def reworded_report(prompt: str) -> str:
+    """A report that says what its passages say, in so many other words that rules cannot tell."""
+    found = [
+        ("".join(re.findall(r"\[ev-[^\]]+\]", match["markers"])[:1]), match["statement"].strip().rstrip("."))
+        for match in FINDING_LINE.finditer(without_signs(prompt))
+    ]
+    lines = [f"- {_reworded(statement)} {marker}." for marker, statement in found]
+    return "\n".join([f"# {question_of(prompt)}", "", "## Summary", "", *lines])
+
+
+def _reworded(statement: str) -> str:
+    words = statement.split()
+    kept = [word if place % 2 or word[:1].isupper() else "ebenbilde" for place, word in enumerate(words)]
+    return "What is put forward here comes down to this: " + " ".join(kept)

@@ -1,0 +1,329 @@
+"""`verify: full` as a phase of whole runs, over real activities and a loopback model, without a server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.reporting.audit import audit
+from activities.verifying.claim_conclusions import score
+from contracts import strategies
+from contracts.claims import Verdict, VerdictsEntry
+from contracts.documents import DocumentRef
+from contracts.request import Checks, Limits, Review
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind, Outcome, StopReason
+from tests.fakes import checking_work
+from tests.fakes.host import InProcessHost
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
+from tests.toy.roles import TOY
+from tests.unit.workflows.test_supervisor_strategy import begin
+from workflows.deep_research import status_of
+from workflows.driver import Driver
+from workflows.phases.closing import close
+from workflows.phases.verification import VERIFICATION
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import strategy_of
+
+MADE_UP = ("Zyzzyva", "It is not true", "In other words")
+"""Words of the embroidered report that stand in no source."""
+
+
+class Finished:
+    """A run that has ended, with what is stored of it."""
+
+    def __init__(self, world: World, state: ResearchState, api: MessagesApi, outcome: Outcome) -> None:
+        self.world, self.state, self.api, self.outcome = world, state, api, outcome
+
+    async def document(self) -> dict[str, Any]:
+        """Its `report.json`."""
+        assert self.state.result is not None
+        assert self.state.result.files is not None
+        document: dict[str, Any] = json.loads(await self.world.content.get_text(self.state.result.files.json_document))
+        return document
+
+
+@asynccontextmanager
+async def finished(
+    folder: Path,
+    by_role: dict[str, str],
+    *,
+    strategy: str = "supervisor",
+    prepare: Callable[[InProcessHost, Inbox], None] = lambda host, inbox: None,
+    **fields: Any,
+) -> AsyncIterator[Finished]:
+    """A run with `verify: full` whose writer embroiders, to its end."""
+    roles = {"synthesizer": "embroiders", "scribe": "embroiders", **by_role}
+    async with MessagesApi(by_role=roles) as api:
+        world = model_world(folder, api.base_url)
+        try:
+            state = await begin(world, strategy=strategy, **({"verify": "full"} | fields))
+            host, inbox = world.host(), Inbox()
+            prepare(host, inbox)
+            outcome = await Driver(ResearchRun(state, inbox, host), strategy_of(strategy)).conduct()
+            yield Finished(world, state, api, outcome)
+        finally:
+            await world.close()
+
+
+async def test_what_is_not_borne_out_is_corrected_and_checked_again(tmp_path: Path) -> None:
+    """Embroidered sentences say in the end what their passages say; the record tells what stood there (S1-040, X-8)."""
+    async with finished(tmp_path, {}) as run:
+        document = await run.document()
+        told = document["verification"]
+    assert run.outcome is Outcome.COMPLETED
+    assert not any(word in document["report"]["markdown"].split("## Sources")[0] for word in MADE_UP)
+    assert told["mode"] == "full"
+    assert set(told["verdict_counts"]) == {"supported", "unverified"}
+    assert told["correction_counts"] == {"rewrite": len(told["corrections"])}
+    assert all(one["reverified"] and one["verdict"] == "supported" for one in told["corrections"])
+    assert any("Zyzzyva" in one["before"] for one in told["corrections"])
+    assert {call.role for call in run.api.calls} >= {"checker", "corrector"}
+    uncited = [claim for claim in document["claims"] if not claim["evidence_ids"]]
+    assert [claim["verdict"] for claim in uncited] == ["unverified"]
+    for name in ("verdicts", "methods", "corrections", "effective_citations"):
+        assert getattr(run.state.result.verification, name) == getattr(status_of(run.state, 0).verification, name)
+
+
+async def test_an_audit_finds_no_difference_in_a_corrected_report(tmp_path: Path) -> None:
+    """Quotes, citations and the verdicts of rules hold when they are judged again from the stored texts."""
+    async with finished(tmp_path, {"corrector": "worsening"}) as run:
+
+        async def text_of(name: str) -> str:
+            return await run.world.content.get_text(DocumentRef(hash=name))
+
+        async def bytes_of(name: str) -> bytes:
+            return await run.world.content.get(DocumentRef(hash=name))
+
+        result = await audit(await run.document(), text_of, bytes_of)
+    assert result.problems == []
+
+
+async def test_events_tell_each_verdict_once_and_the_sum(tmp_path: Path) -> None:
+    """One `claim.verified` for each claim of the report, one `verification.summary` (S1-041)."""
+    async with finished(tmp_path, {}) as run:
+        kinds = [event.type for event in run.state.events]
+    assert kinds.count("claim.verified") == run.state.result.verification.claims
+    assert kinds.count("verification.summary") == 1
+
+
+async def test_corrections_that_fail_the_check_are_not_taken(tmp_path: Path) -> None:
+    """A corrector that makes things up changes nothing; what its sources contradict goes, the rest is marked."""
+    async with finished(tmp_path, {"corrector": "worsening"}) as run:
+        document = await run.document()
+    text = document["report"]["markdown"]
+    assert "99 TB" not in text
+    told = document["verification"]
+    assert set(told["correction_counts"]) == {"keep", "remove"}
+    assert "contradicted" not in told["verdict_counts"]
+    assert told["verdict_counts"]["unsupported"] >= 1
+    assert [title for title in document["report"]["sections"] if title in ("Summary", "Details")] == [
+        "Summary", "Details",
+    ]  # fmt: skip
+
+
+async def test_a_lying_checker_confirms_nothing_that_rules_refute(tmp_path: Path) -> None:
+    """Changed names, figures and negations are not supported, whatever a checker says, and no draft gets worse."""
+    async with finished(tmp_path, {"checker": "lying", "corrector": "worsening"}) as run:
+        document = await run.document()
+    for claim in document["claims"]:
+        if "Zyzzyva" in claim["text"] or "It is not true" in claim["text"]:
+            assert claim["verdict"] != Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize("scenario", ["hopeless", "cut", "refusal", "wrong_type", "status:500"])
+async def test_a_checker_of_no_use_leaves_claims_unverified(tmp_path: Path, scenario: str) -> None:
+    """A failed call is no verdict: what it was asked is unverified, and the report is written all the same."""
+    async with finished(tmp_path, {"checker": scenario}, limits=Limits(max_model_calls=40)) as run:
+        document = await run.document()
+    assert run.outcome is Outcome.COMPLETED, run.state.failed_branches
+    assert not [claim for claim in document["claims"] if claim["method"] == "model"]
+    assert [note for note in run.state.degraded if "checker" in note]
+
+
+async def test_without_corrections_every_sentence_stays(tmp_path: Path) -> None:
+    """`checks.correct: false` judges and changes nothing; a report that fails so often warns of itself."""
+    async with finished(tmp_path, {}, checks=Checks(correct=False)) as run:
+        document = await run.document()
+    assert "Zyzzyva" in document["report"]["markdown"]
+    assert "corrector" not in run.api.counts()
+    assert document["verification"]["warning"]
+    assert "Read this report with care" in document["report"]["markdown"]
+
+
+async def test_strict_corrects_once_more_and_then_marks_the_report(tmp_path: Path) -> None:
+    """Two rounds of corrections; a report that would still warn carries the mark under its title."""
+    async with finished(tmp_path, {"corrector": "hopeless"}, checks=Checks(strict=True)) as run:
+        text = (await run.document())["report"]["markdown"]
+    assert text.count("Even after corrections") == run.state.result.verification.warning
+    async with finished(tmp_path / "kept", {"corrector": "worsening"}, checks=Checks(strict=True)) as run:
+        document = await run.document()
+    assert run.state.result.verification.strict
+    assert document["verification"]["strict"]
+
+
+async def test_a_stop_in_the_middle_ends_with_what_was_judged(tmp_path: Path) -> None:
+    """The report comes at once; what no checker was asked for is counted and called unverified."""
+
+    def stop_at_check(host: InProcessHost, inbox: Inbox) -> None:
+        async def interrupt(_: Any) -> Any:
+            inbox.interrupt(StopReason.USER_STOPPED)
+            await asyncio.Event().wait()
+
+        host.implementations["check_claims"] = interrupt
+
+    async with finished(tmp_path, {}, prepare=stop_at_check) as run:
+        document = await run.document()
+    told = document["verification"]
+    assert told["not_reached"] >= 1
+    assert told["verdict_counts"]["unverified"] > told["not_reached"] - 1
+    assert run.outcome is Outcome.COMPLETED
+    assert "Not checked" in document["report"]["markdown"]
+
+
+async def test_a_limit_leaves_its_share_for_the_check(tmp_path: Path) -> None:
+    """Calls are kept back for checking; where none are left, the claims are called unverified, never supported."""
+    async with finished(tmp_path, {}, limits=Limits(max_model_calls=9)) as run:
+        document = await run.document()
+    assert run.state.usage.model_calls <= 9
+    assert run.state.result.verification.not_reached or "checker" in run.api.counts()
+    assert document["verification"]["mode"] == "full"
+
+
+async def test_claims_that_were_judged_are_not_judged_again(tmp_path: Path) -> None:
+    """A run that closes once more on the same draft pays for no verdict twice: claims are known by their words."""
+    async with finished(tmp_path, {}) as run:
+        before = run.api.counts()
+        again = ResearchRun(run.state, Inbox(), run.world.host())
+        await close(again, StopReason.NO_OPEN_GAPS)
+        after = run.api.counts()
+    assert after["checker"] == before["checker"]
+
+
+async def test_a_forced_ending_is_checked_too(tmp_path: Path) -> None:
+    """What is written because a person stopped the run is checked like any report."""
+
+    def stop_at_analysis(host: InProcessHost, inbox: Inbox) -> None:
+        analyze = host.implementations["analyze_sources"]
+
+        async def stop(request: Any) -> Any:
+            if request.engine is EngineKind.MODEL:
+                inbox.interrupt(StopReason.USER_STOPPED)
+            return await analyze(request)
+
+        host.implementations["analyze_sources"] = stop
+
+    async with finished(tmp_path, {}, prepare=stop_at_analysis) as run:
+        document = await run.document()
+    assert run.outcome is Outcome.PARTIAL
+    assert document["verification"]["claims"] > 0
+    assert run.state.verdicts_entry
+
+
+async def test_without_a_model_the_same_stages_run_on_rules(tmp_path: Path) -> None:
+    """No call; each claim is judged by words, and the review is by what can be counted."""
+    world = World(tmp_path)
+    state = await begin(world, verify="full")
+    host = world.host()
+    await Driver(ResearchRun(state, Inbox(), host), strategy_of("supervisor")).conduct()
+    names = [name for name, _ in host.calls]
+    assert {"weigh_claims", "conclude_check", "review_report"} <= set(names)
+    assert "check_claims" not in names
+    summary = state.result.verification
+    assert set(summary.methods) <= {"verbatim", "rules", "none"}
+    assert summary.verdicts["supported"] == summary.claims
+    assert state.result.review.method == "rules"
+
+
+async def test_a_strategy_from_outside_is_checked_unchanged(tmp_path: Path) -> None:
+    """The phase works on the draft, whoever wrote it and however the run went (X-8)."""
+    strategies.declare(TOY)
+    try:
+        async with finished(tmp_path, {}, strategy="toy") as run:
+            document = await run.document()
+    finally:
+        del strategies._declared[TOY.name]
+    assert document["strategy"] == "toy"
+    assert document["verification"]["correction_counts"]
+    assert "Zyzzyva" not in document["report"]["markdown"].split("## Sources")[0]
+
+
+async def test_progress_has_the_verification_as_one_more_unit(tmp_path: Path) -> None:
+    """Status, live view and web UI draw it like any unit, whatever the strategy."""
+    async with finished(tmp_path, {}) as run:
+        unit = status_of(run.state, 0).progress.units[-1]
+    assert (unit.name, unit.label, unit.mark) == (VERIFICATION, "verify", "done")
+    assert "supported" in unit.detail
+    assert run.state.usage_by_phase[VERIFICATION].model_calls == sum(
+        run.state.usage_by_role[name].model_calls for name in ("checker", "corrector")
+    )
+
+
+async def test_the_verdicts_are_in_the_notebook_and_the_state_has_figures(tmp_path: Path) -> None:
+    """Verdicts with their reasons lie under a hash; the state as it is stored holds none of their words."""
+    async with finished(tmp_path, {}) as run:
+        entry = await run.world.notebooks.read(run.state.verdicts_entry, VerdictsEntry)
+        stored = run.state.pack()
+    assert len(entry.verdicts) == run.state.result.verification.claims
+    assert score(entry.verdicts) > 0.5
+    assert ResearchState.unpack(stored).verdicts_entry == run.state.verdicts_entry
+    reasons = [one.reason for one in entry.verdicts if one.reason]
+    assert reasons
+    assert not any(reason in json.dumps(run.state.snapshot()) for reason in reasons)
+
+
+async def test_a_draft_below_the_bar_is_revised_and_the_better_one_kept(tmp_path: Path) -> None:
+    """A reviewer that is not content gets one revision; it is kept only if it scores higher (S3-053)."""
+    for scores, kept in (([3, 8], True), ([5, 3], False)):
+        folder, drafts = tmp_path / str(kept), list[DocumentRef]()
+        prepare = partial(_review_with, iter(scores), drafts)
+        async with finished(folder, {}, prepare=prepare, checks=Checks(review=Review.MODEL, correct=False)) as run:
+            review = run.state.result.review
+            writers = run.api.counts()["synthesizer"]
+            draft = run.state.draft.document
+        assert writers == 2
+        assert review.method == "model"
+        assert review.revised is kept
+        assert review.overall == (8 if kept else 5)
+        assert review.before == scores[0]
+        assert draft == drafts[kept]
+
+
+def _review_with(scores: Iterator[int], seen: list[DocumentRef], host: InProcessHost, _: Inbox) -> None:
+    host.implementations["review_report"] = _reviews(host.implementations["review_report"], scores, seen)
+
+
+def _reviews(
+    work: Callable[..., Awaitable[Any]], scores: Iterator[int], seen: list[DocumentRef]
+) -> Callable[..., Awaitable[Any]]:
+    async def review(request: Any) -> Any:
+        output = await work(request)
+        value = next(scores)
+        seen.append(request.draft)
+        given = dict.fromkeys(("coverage", "support", "depth", "readability"), float(value))
+        return output.model_copy(update={"scores": output.scores.model_copy(update=given), "notes": ["Say more."]})
+
+    return review
+
+
+def test_every_stumbling_answer_is_tried() -> None:
+    """The bench of badly answering checkers is as long as it says."""
+    assert len(checking_work.STUMBLING) >= 30
+
+
+async def test_what_nothing_bears_out_is_searched_for_once_outside_of_the_plan(tmp_path: Path) -> None:
+    """One more search for the most important doubtful claims; what it does not find makes no run incomplete."""
+    async with finished(tmp_path, {}) as run:
+        planned = {query.text for query in run.state.plan.sub_queries}
+        searched = list(run.world.corpus.searches)
+    beyond = [text for text in searched if text not in planned]
+    assert 1 <= len(beyond) <= 3
+    assert run.outcome is Outcome.COMPLETED
+    assert not run.state.failed_branches
